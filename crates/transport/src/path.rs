@@ -1,0 +1,86 @@
+//! What the session needs of a path: room for symbols, news of those sent, an ordered control stream.
+//!
+//! A path may lose, repeat and reorder symbols. Whether they arrived is its business to find out
+//! ([`PathEvent::Acked`], [`PathEvent::Lost`]); both are hints that may be wrong, because the far end's report
+//! is what counts. When a path may send, and how fast, is its congestion controller's decision.
+
+use bytes::Bytes;
+use skyhaul_units::{Duration, Instant, Probability, Rate};
+
+/// A path within a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u8);
+
+/// The session's name for one transmission of one symbol. Each transmission gets a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// What a path reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathEvent {
+    /// The path carries symbols of up to `payload` bytes from now on. Reported again when `payload` changes.
+    Up {
+        /// Largest symbol datagram, its own header included, in bytes.
+        payload: usize,
+    },
+    /// A symbol or report datagram arrived.
+    Datagram(Bytes),
+    /// The next bytes of the control stream arrived, in order.
+    Control(Bytes),
+    /// The far end's path engine has the datagram sent under this token.
+    Acked(Token),
+    /// The datagram sent under this token is considered lost.
+    Lost(Token),
+    /// The path is gone; nothing more comes from it.
+    Down(DownReason),
+}
+
+/// Why a path ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DownReason {
+    /// We closed it.
+    ClosedHere,
+    /// The far end closed it and gave this reason.
+    ClosedByPeer(String),
+    /// Nothing was heard for the idle time-out.
+    TimedOut,
+    /// The path engine found the peer at fault, or itself failed.
+    Failed(String),
+}
+
+/// A path's measurements, for scheduling and for status output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Smallest round-trip time seen lately.
+    pub min_rtt: Duration,
+    /// Mean deviation of the round-trip time.
+    pub rtt_variation: Duration,
+    /// The rate the congestion controller allows now, counted in IP packets.
+    pub rate: Rate,
+    /// Share of datagrams lost, over the last few thousand.
+    pub loss: Probability,
+}
+
+/// One way between two nodes, driven without IO: time is passed in.
+pub trait Path {
+    /// How many full-size datagrams the congestion controller and the pacer let go at `now`.
+    fn room(&mut self, now: Instant) -> usize;
+
+    /// Hands over one datagram of at most the announced payload. Call only while `room` is above zero.
+    /// `token` is `None` for datagrams whose fate the session does not follow (reports).
+    fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes);
+
+    /// Appends to the ordered, reliable control stream. Bounded: returns the number of bytes taken.
+    fn send_control(&mut self, now: Instant, bytes: &[u8]) -> usize;
+
+    /// The next event, until `None`.
+    fn poll(&mut self, now: Instant) -> Option<PathEvent>;
+
+    /// Current measurements.
+    fn estimate(&self) -> Estimate;
+
+    /// Closes the path, telling the far end `reason`.
+    fn close(&mut self, now: Instant, reason: &str);
+}

@@ -1,0 +1,27 @@
+//! Quantities with their arithmetic: time, size, rate, probability.
+//!
+//! Every quantity is an integer in one fixed unit (nanoseconds, bytes, bits per second, parts per billion), so
+//! state compares and replays exactly; floating point is for reports. Text forms carry their unit
+//! (`"160 ms"`, `"93 Mbit/s"`, `"1 %"`) and a number without one is refused.
+//!
+//! ```
+//! use skyhaul_units::{Duration, Rate};
+//! let line: Rate = "93 Mbit/s".parse()?;
+//! let round_trip: Duration = "160 ms".parse()?;
+//! assert_eq!((line * round_trip).as_u64(), 1_860_000);
+//! # Ok::<(), skyhaul_units::ParseError>(())
+//! ```
+
+mod bytes;
+mod parse;
+mod probability;
+mod rate;
+mod time;
+mod utc;
+
+pub use bytes::Bytes;
+pub use parse::ParseError;
+pub use probability::Probability;
+pub use rate::Rate;
+pub use time::{Duration, Instant};
+pub use utc::Utc;

@@ -1,0 +1,133 @@
+//! Calendar time: for stamps that leave the process. Spans inside the process use `Instant`.
+
+use crate::Duration;
+use core::ops::{Add, Sub};
+
+/// Nanoseconds since 1970-01-01T00:00:00 UTC, leap seconds not counted (POSIX time).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Utc(i64);
+
+impl Utc {
+    /// From nanoseconds since 1970.
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+    /// From microseconds since 1970, saturating.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+    /// From a day counted from 1970-01-01 and the time within it.
+    pub const fn from_day(day: i64, in_day: Duration) -> Self {
+        Self(day.saturating_mul(NANOS_PER_DAY).saturating_add(in_day.as_nanos() as i64))
+    }
+    /// Nanoseconds since 1970.
+    pub const fn as_nanos(self) -> i64 {
+        self.0
+    }
+    /// Microseconds since 1970, rounded down.
+    pub const fn as_micros(self) -> i64 {
+        self.0.div_euclid(1_000)
+    }
+    /// Days since 1970-01-01, rounded down.
+    pub const fn day(self) -> i64 {
+        self.0.div_euclid(NANOS_PER_DAY)
+    }
+    /// The time within the day.
+    pub const fn in_day(self) -> Duration {
+        Duration::from_nanos(self.0.rem_euclid(NANOS_PER_DAY) as u64)
+    }
+    /// The time from `earlier` to here; zero where `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        let span = self.0.saturating_sub(earlier.0);
+        Duration::from_nanos(if span < 0 { 0 } else { span as u64 })
+    }
+    /// Year, month (1-12) and day of the month (1-31) in the proleptic Gregorian calendar.
+    pub const fn date(self) -> (i64, u32, u32) {
+        // Days to civil date in eras of 400 years, years starting in March so that the leap day is last.
+        let z = self.day() + 719_468;
+        let era = z.div_euclid(146_097);
+        let doe = z.rem_euclid(146_097);
+        let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
+        let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+        let mp = (5 * doy + 2) / 153;
+        let day = (doy - (153 * mp + 2) / 5 + 1) as u32;
+        let month = if mp < 10 { mp + 3 } else { mp - 9 } as u32;
+        let year = yoe + era * 400 + if month <= 2 { 1 } else { 0 };
+        (year, month, day)
+    }
+    /// The day of the year, 1 to 366.
+    pub const fn day_of_year(self) -> u32 {
+        let (year, month, day) = self.date();
+        let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+        let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+        before[(month - 1) as usize] + day + if leap && month > 2 { 1 } else { 0 }
+    }
+}
+
+const NANOS_PER_DAY: i64 = 86_400 * 1_000_000_000;
+
+impl Add<Duration> for Utc {
+    type Output = Self;
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add_unsigned(span.as_nanos()))
+    }
+}
+impl Sub<Duration> for Utc {
+    type Output = Self;
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub_unsigned(span.as_nanos()))
+    }
+}
+
+impl core::fmt::Display for Utc {
+    /// ISO 8601 with microseconds: `2024-11-01T00:00:01.684519Z`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (year, month, day) = self.date();
+        let micros = self.in_day().as_micros();
+        let seconds = micros / 1_000_000;
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:06}Z",
+            seconds / 3_600,
+            seconds / 60 % 60,
+            seconds % 60,
+            micros % 1_000_000
+        )
+    }
+}
+
+impl serde::Serialize for Utc {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calendar_of_known_days() {
+        let cases = [
+            (0, "1970-01-01T00:00:00.000000Z", 1),
+            (-4_383, "1958-01-01T00:00:00.000000Z", 1),
+            (11_016, "2000-02-29T00:00:00.000000Z", 60),
+            (19_722, "2023-12-31T00:00:00.000000Z", 365),
+            (20_088, "2024-12-31T00:00:00.000000Z", 366),
+        ];
+        for (day, text, day_of_year) in cases {
+            let utc = Utc::from_day(day, Duration::ZERO);
+            assert_eq!(utc.to_string(), text);
+            assert_eq!(utc.day_of_year(), day_of_year, "{text}");
+        }
+        let packet = Utc::from_day(20_028, Duration::from_micros(1_684_519));
+        assert_eq!(packet.to_string(), "2024-11-01T00:00:01.684519Z");
+    }
+
+    #[test]
+    fn times_before_1970_split_into_day_and_rest() {
+        let utc = Utc::from_nanos(-1);
+        assert_eq!(utc.day(), -1);
+        assert_eq!(utc.in_day().as_nanos(), 86_399_999_999_999);
+    }
+}
