@@ -1,0 +1,184 @@
+//! A station's channels: where downlink data comes in, and what is known about it beforehand.
+
+use super::name::{HostPort, Name, from_text};
+use super::section::section;
+use skyhaul_units::{Duration, Rate};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+section! {
+    /// One input of downlink data; a station has one or more.
+    "[[channel]]" Channel checked by Channel::check {
+        /// The channel's name in status output and in the products' accounting.
+        name: Name => required,
+        /// Where the data comes from: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH` or `stdin`.
+        input: Input => required,
+        /// What the data is: `auto`, `bits`, `cadus` or `frames`. By itself the program finds out.
+        format: InputFormat => "auto",
+        /// A mission's name, or a file ending in `.toml`; left out: found out from the data.
+        mission: MissionRef => optional,
+        /// How long the input may be silent before the contact is closed. Two seconds are longer than a
+        /// receiver's pause when it finds its carrier again, and as long as products may be late.
+        silence: Duration => "2 s",
+        /// For `file:` inputs: plays the file at this rate, as a live downlink; left out: as fast as the station takes it.
+        rate: Rate => optional,
+        /// Sends the Reed-Solomon check symbols too (an eighth more bytes), for archives that keep CADUs as received.
+        keep_check_symbols: bool => "false",
+    }
+}
+
+/// Where a channel's data comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Waits for one TCP connection at a time on this address.
+    TcpListen(SocketAddr),
+    /// Connects, and connects again, to a TCP server.
+    Tcp(HostPort),
+    /// Takes the payloads of UDP datagrams sent to this address.
+    Udp(SocketAddr),
+    /// Reads a file once, from its beginning.
+    File(PathBuf),
+    /// Reads standard input.
+    Stdin,
+}
+
+/// What a channel's data is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Found out from the data.
+    Auto,
+    /// A bit stream, at any bit offset.
+    Bits,
+    /// Channel access data units, marker first, on byte boundaries.
+    Cadus,
+    /// Transfer frames without marker and check symbols.
+    Frames,
+}
+
+/// Which mission a channel carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MissionRef {
+    /// One of the missions that the program or the configuration's `missions` hold.
+    Named(String),
+    /// A mission file.
+    File(PathBuf),
+}
+
+/// Why an input, format or mission was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelError {
+    /// Not one of the forms of an input.
+    #[error(
+        "`{0}` is not an input; write tcp-listen:192.0.2.1:5000, tcp:host:5000, udp:0.0.0.0:5000, file:PATH or stdin"
+    )]
+    Input(String),
+    /// Not one of the formats.
+    #[error("`{0}` is not a format; write auto, bits, cadus or frames")]
+    Format(String),
+    /// Neither a name nor a file.
+    #[error("a mission's name is empty; write a name such as suomi-npp, or a file ending in .toml")]
+    Mission,
+    /// A replay rate where nothing is replayed.
+    #[error("channel `{0}` has a rate but is not read from a file; remove `rate`, the sender sets the pace")]
+    RateOfLiveInput(Name),
+    /// A replay that would never move.
+    #[error("channel `{0}` would be played at 0 bit/s; write a rate such as \"15 Mbit/s\", or remove it")]
+    StandingStill(Name),
+}
+
+impl Channel {
+    fn check(&self) -> Result<(), ChannelError> {
+        match (&self.input, self.rate) {
+            (Input::File(_), Some(Rate::ZERO)) => Err(ChannelError::StandingStill(self.name.clone())),
+            (Input::File(_), _) | (_, None) => Ok(()),
+            (_, Some(_)) => Err(ChannelError::RateOfLiveInput(self.name.clone())),
+        }
+    }
+
+    pub(super) fn resolve(&mut self, base: &Path) {
+        if let Input::File(path) = &mut self.input {
+            super::from_base(base, path);
+        }
+        if let Some(MissionRef::File(path)) = &mut self.mission {
+            super::from_base(base, path);
+        }
+    }
+}
+
+impl FromStr for Input {
+    type Err = ChannelError;
+    fn from_str(text: &str) -> Result<Self, ChannelError> {
+        let refuse = || ChannelError::Input(text.to_owned());
+        if text == "stdin" {
+            return Ok(Self::Stdin);
+        }
+        let (kind, place) = text.split_once(':').ok_or_else(refuse)?;
+        match kind {
+            "tcp-listen" => place.parse().map(Self::TcpListen).map_err(|_| refuse()),
+            "tcp" => place.parse().map(Self::Tcp).map_err(|_| refuse()),
+            "udp" => place.parse().map(Self::Udp).map_err(|_| refuse()),
+            "file" if !place.is_empty() => Ok(Self::File(PathBuf::from(place))),
+            _ => Err(refuse()),
+        }
+    }
+}
+
+impl FromStr for InputFormat {
+    type Err = ChannelError;
+    fn from_str(text: &str) -> Result<Self, ChannelError> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "bits" => Ok(Self::Bits),
+            "cadus" => Ok(Self::Cadus),
+            "frames" => Ok(Self::Frames),
+            _ => Err(ChannelError::Format(text.to_owned())),
+        }
+    }
+}
+
+impl FromStr for MissionRef {
+    type Err = ChannelError;
+    fn from_str(text: &str) -> Result<Self, ChannelError> {
+        if text.is_empty() {
+            return Err(ChannelError::Mission);
+        }
+        let path = Path::new(text);
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            return Ok(Self::File(path.to_owned()));
+        }
+        Ok(Self::Named(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TcpListen(address) => write!(f, "tcp-listen:{address}"),
+            Self::Tcp(address) => write!(f, "tcp:{address}"),
+            Self::Udp(address) => write!(f, "udp:{address}"),
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Stdin => f.write_str("stdin"),
+        }
+    }
+}
+impl std::fmt::Display for InputFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Bits => "bits",
+            Self::Cadus => "cadus",
+            Self::Frames => "frames",
+        })
+    }
+}
+impl std::fmt::Display for MissionRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Named(name) => f.write_str(name),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+from_text!(Input, InputFormat, MissionRef);

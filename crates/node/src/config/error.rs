@@ -1,0 +1,121 @@
+//! Why a configuration was refused: what, where, and what to do.
+
+use std::path::{Path, PathBuf};
+
+/// Why a configuration was refused. The person who wrote the file must act.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}, {}; help: {help}", self.place())]
+pub struct ConfigError {
+    what: String,
+    file: PathBuf,
+    line: Option<usize>,
+    help: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Content,
+    Unreadable,
+}
+
+impl ConfigError {
+    /// What is wrong.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+    /// What to do about it.
+    pub fn help(&self) -> &str {
+        &self.help
+    }
+    /// `file:line`, or the file where no one line is to blame.
+    pub fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line}", self.file.display()),
+            None => self.file.display().to_string(),
+        }
+    }
+    /// The line, counted from 1.
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+    /// Whether the file could not be read at all.
+    pub fn is_unreadable(&self) -> bool {
+        self.kind == Kind::Unreadable
+    }
+
+    pub(super) fn unreadable(file: &Path, source: &std::io::Error) -> Self {
+        let what = format!("the configuration cannot be read ({source})");
+        let help = "give the path of an existing file that this user may read".to_owned();
+        Self { what, file: file.to_owned(), line: None, help, kind: Kind::Unreadable }
+    }
+
+    pub(super) fn too_large(file: &Path, size: u64, limit: u64) -> Self {
+        let what = format!("the file has {size} bytes, more than the {limit} of a configuration");
+        Self::content(file, None, what, "give the path of a station.toml or centre.toml")
+    }
+
+    pub(super) fn both_kinds(file: &Path) -> Self {
+        let what = "the file has tables of a station and of a centre".to_owned();
+        let help = "keep [centre], [line], [spool], [[channel]] for a station, or [listen], [[peer]], [store], \
+                    [products] for a centre";
+        Self::content(file, None, what, help)
+    }
+
+    pub(super) fn neither_kind(file: &Path) -> Self {
+        let what = "the file is neither a station's nor a centre's configuration".to_owned();
+        let help =
+            "add [centre], [line] and [[channel]] for a station, or [listen] and [products] for a centre";
+        Self::content(file, None, what, help)
+    }
+
+    pub(super) fn channel_count(file: &Path, count: usize, most: usize) -> Self {
+        let what = format!("the station has {count} channels");
+        Self::content(file, None, what, &format!("write 1 to {most} [[channel]] tables"))
+    }
+
+    pub(super) fn peer_count(file: &Path, count: usize, most: usize) -> Self {
+        let what = format!("the centre has {count} peers");
+        Self::content(file, None, what, &format!("write at most {most} [[peer]] tables"))
+    }
+
+    pub(super) fn twice(text: &str, file: &Path, kind: &str, value: &str) -> Self {
+        let quoted = format!("\"{value}\"");
+        let mut lines = text.lines().enumerate().filter(|(_, line)| line.contains(&quoted));
+        let line = lines.nth(1).map(|(index, _)| index + 1);
+        let what = format!("{kind} `{value}` stands twice");
+        Self::content(file, line, what, &format!("give each {kind} once"))
+    }
+
+    pub(super) fn from_toml(error: &toml::de::Error, text: &str, file: &Path) -> Self {
+        let line = error.span().map(|span| line_of(text, span.start));
+        let message = error.message().trim().replace('\n', " ");
+        let (what, help) = split(&message);
+        Self::content(file, line, what, &help)
+    }
+
+    fn content(file: &Path, line: Option<usize>, what: String, help: &str) -> Self {
+        Self { what, file: file.to_owned(), line, help: help.to_owned(), kind: Kind::Content }
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// Divides a parser's sentence into what is wrong and what to do.
+fn split(message: &str) -> (String, String) {
+    if let Some((what, known)) = message.split_once(", expected ")
+        && let Some(name) = what.strip_prefix("unknown field ")
+    {
+        let known = known.trim_start_matches("one of ");
+        return (format!("unknown key {name}"), format!("the keys here are {known}"));
+    }
+    if let Some(name) = message.strip_prefix("missing field ") {
+        return (format!("the key {name} is missing"), format!("add {name}"));
+    }
+    if let Some((what, help)) = message.split_once("; ") {
+        return (what.to_owned(), help.to_owned());
+    }
+    (message.to_owned(), "`skyhaul config keys` lists every key with its form".to_owned())
+}

@@ -1,0 +1,110 @@
+//! What a node is told to do: `station.toml` and `centre.toml`.
+//!
+//! Reading is parsing: a configuration that was read can be used as it is. Unknown keys, wrong units and
+//! contradictions are refused with file, line and what to write instead. Each key is declared once, in the struct
+//! that holds it, with its default and meaning; [`reference()`] makes the documentation's tables from the same
+//! declaration. Whether files and addresses that are named here exist is found out by who uses them.
+//!
+//! ```
+//! use skyhaul_node::config::{Config, parse};
+//! let text = r#"
+//!     [node]
+//!     name = "centre-1"
+//!     key = "centre.key"
+//!     state = "state"
+//!     [listen]
+//!     bind = "0.0.0.0:4700"
+//!     [products]
+//!     dir = "products"
+//! "#;
+//! let Config::Centre(centre) = parse(text, "/etc/skyhaul/centre.toml".as_ref())? else { panic!() };
+//! assert_eq!(centre.node.key, std::path::Path::new("/etc/skyhaul/centre.key"));
+//! # Ok::<(), skyhaul_node::config::ConfigError>(())
+//! ```
+
+mod centre;
+mod channel;
+mod error;
+mod name;
+mod node;
+mod section;
+mod station;
+
+pub use centre::{CentreConfig, Listen, PeerEntry, Products, SessionLimits, Store};
+pub use channel::{Channel, Input, InputFormat, MissionRef};
+pub use error::ConfigError;
+pub use name::{HostPort, Mtu, Name, NameError};
+pub use node::Node;
+pub use section::{Key, Presence, Table};
+pub use station::{Centre, Controller, Line, Spool, StationConfig};
+
+use std::path::{Path, PathBuf};
+
+/// What one configuration file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Config {
+    /// The capturing end.
+    Station(Box<StationConfig>),
+    /// The receiving end.
+    Centre(Box<CentreConfig>),
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// The file cannot be read, is larger than [`MAX_FILE`], or does not say what a node needs to know.
+pub fn load(file: &Path) -> Result<Config, ConfigError> {
+    let size = std::fs::metadata(file).map_err(|source| ConfigError::unreadable(file, &source))?.len();
+    if size > MAX_FILE {
+        return Err(ConfigError::too_large(file, size, MAX_FILE));
+    }
+    let text = std::fs::read_to_string(file).map_err(|source| ConfigError::unreadable(file, &source))?;
+    parse(&text, file)
+}
+
+/// Reads a configuration from its text; `file` is where it came from: relative paths start at its folder.
+///
+/// # Errors
+/// The text is neither a station's nor a centre's configuration; file, line and help are in the error.
+pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
+    let refuse = |error: toml::de::Error| ConfigError::from_toml(&error, text, file);
+    let tables: toml::Table = toml::from_str(text).map_err(refuse)?;
+    let has = |names: &[&str]| names.iter().any(|name| tables.contains_key(*name));
+    let station = has(&["centre", "channel", "line", "spool"]);
+    let centre = has(&["listen", "peer", "store", "products"]);
+    let base = file.parent().unwrap_or(Path::new(""));
+    match (station, centre) {
+        (true, false) => {
+            let mut config: StationConfig = toml::from_str(text).map_err(refuse)?;
+            config.check(text, file)?;
+            config.resolve(base);
+            Ok(Config::Station(Box::new(config)))
+        }
+        (false, true) => {
+            let mut config: CentreConfig = toml::from_str(text).map_err(refuse)?;
+            config.check(text, file)?;
+            config.resolve(base);
+            Ok(Config::Centre(Box::new(config)))
+        }
+        (true, true) => Err(ConfigError::both_kinds(file)),
+        (false, false) => Err(ConfigError::neither_kind(file)),
+    }
+}
+
+/// Every table and key of both kinds of file, in the order of the documentation.
+pub fn reference() -> [(&'static str, &'static [Table]); 2] {
+    [("station.toml", station::TABLES), ("centre.toml", centre::TABLES)]
+}
+
+/// 1 MiB: a thousand channels with room for comments.
+pub const MAX_FILE: u64 = 1 << 20;
+
+/// The path as seen from the configuration's folder.
+fn from_base(base: &Path, path: &mut PathBuf) {
+    if path.is_relative() {
+        *path = base.join(&*path);
+    }
+}
+
+#[cfg(test)]
+mod tests;

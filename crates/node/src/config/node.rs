@@ -1,0 +1,34 @@
+//! The tables that both kinds of file have.
+
+use super::name::Name;
+use super::section::section;
+use std::path::{Path, PathBuf};
+
+section! {
+    /// Who this node is, and where it keeps what must survive a restart.
+    "[node]" Node {
+        /// The node's name in status output, logs and the other end's folders.
+        name: Name => required,
+        /// The file of its private key, made by `skyhaul keygen`.
+        key: PathBuf => required,
+        /// The folder of its durable state; made where it does not exist.
+        state: PathBuf => required,
+        /// The local socket that `skyhaul status` asks; left out: `status.sock` in the state folder.
+        status_socket: PathBuf => optional,
+    }
+}
+
+impl Node {
+    /// Where `skyhaul status` asks this node.
+    pub fn status_socket(&self) -> PathBuf {
+        self.status_socket.clone().unwrap_or_else(|| self.state.join("status.sock"))
+    }
+
+    pub(super) fn resolve(&mut self, base: &Path) {
+        super::from_base(base, &mut self.key);
+        super::from_base(base, &mut self.state);
+        if let Some(socket) = &mut self.status_socket {
+            super::from_base(base, socket);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! One declaration for each key: its type, default and meaning make the parser and the documentation.
+
+/// One key of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// The name in the file.
+    pub name: &'static str,
+    /// What happens where it is left out.
+    pub presence: Presence,
+    /// What it means, its unit and the reason of its default.
+    pub meaning: &'static str,
+}
+
+/// What happens where a key is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// The file is refused.
+    Required,
+    /// The meaning says what is done instead.
+    Optional,
+    /// This value is used.
+    Default(&'static str),
+}
+
+/// One table of a configuration file.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    /// As it is written: `[node]`, `[[channel]]`.
+    pub heading: &'static str,
+    /// What the table is for.
+    pub meaning: &'static str,
+    /// Its keys, in the order of the documentation.
+    pub keys: &'static [Key],
+}
+
+/// Declares a table's struct: `key: Type => required`, `=> optional` or `=> "default in text form"`.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])+
+        $heading:literal $name:ident $(checked by $check:path)? {
+            $( $(#[doc = $meaning:literal])+ $field:ident : $ty:ty => $kind:tt, )+
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name {
+            $( $(#[doc = $meaning])+ pub $field: $crate::config::section::section!(@type $ty, $kind), )+
+        }
+
+        impl $name {
+            pub(super) const TABLE: $crate::config::Table = $crate::config::Table {
+                heading: $heading,
+                meaning: concat!($($about),+),
+                keys: &[ $( $crate::config::Key {
+                    name: stringify!($field),
+                    presence: $crate::config::section::section!(@presence $kind),
+                    meaning: concat!($($meaning),+),
+                } ),+ ],
+            };
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[derive(serde::Deserialize)]
+                #[serde(deny_unknown_fields)]
+                struct Written {
+                    $( $field: Option<$ty>, )+
+                }
+                let written = Written::deserialize(deserializer)?;
+                let section = Self {
+                    $( $field: $crate::config::section::section!(@take written, $field, $ty, $kind), )+
+                };
+                $( $check(&section).map_err(serde::de::Error::custom)?; )?
+                Ok(section)
+            }
+        }
+    };
+    (@type $ty:ty, optional) => { Option<$ty> };
+    (@type $ty:ty, $kind:tt) => { $ty };
+    (@presence required) => { $crate::config::Presence::Required };
+    (@presence optional) => { $crate::config::Presence::Optional };
+    (@presence $default:literal) => { $crate::config::Presence::Default($default) };
+    (@take $from:ident, $field:ident, $ty:ty, required) => {
+        $from.$field.ok_or_else(|| serde::de::Error::missing_field(stringify!($field)))?
+    };
+    (@take $from:ident, $field:ident, $ty:ty, optional) => { $from.$field };
+    (@take $from:ident, $field:ident, $ty:ty, $default:literal) => {
+        match $from.$field {
+            Some(value) => value,
+            None => $default.parse::<$ty>().expect("a default is in its key's own text form"),
+        }
+    };
+}
+pub(crate) use section;
+
+/// A table that is left out: every key has a default.
+pub(super) fn left_out<T: serde::de::DeserializeOwned>() -> T {
+    toml::from_str("").expect("a table that may be left out has no required key")
+}

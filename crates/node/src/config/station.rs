@@ -1,0 +1,142 @@
+//! `station.toml`: the capturing end.
+
+use super::channel::Channel;
+use super::error::ConfigError;
+use super::name::{HostPort, Mtu, Name, from_text};
+use super::node::Node;
+use super::section::{Table, left_out, section};
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// What a station is told to do.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StationConfig {
+    /// Mission files, or folders of them, beside those that the program holds.
+    #[serde(default)]
+    pub missions: Vec<PathBuf>,
+    /// Who this station is.
+    pub node: Node,
+    /// Where the data goes.
+    pub centre: Centre,
+    /// What is known about the line to there.
+    pub line: Line,
+    /// The durable store that data waits in.
+    #[serde(default = "left_out")]
+    pub spool: Spool,
+    /// Where data comes in, at least one.
+    pub channel: Vec<Channel>,
+}
+
+section! {
+    /// The centre that the station sends to.
+    "[centre]" Centre {
+        /// The centre's name, as its own configuration says it.
+        name: Name => required,
+        /// Its host and port.
+        address: HostPort => required,
+        /// The fingerprint of its public key, printed by `skyhaul keygen` there.
+        fingerprint: String => required,
+    }
+}
+
+section! {
+    /// The line between station and centre.
+    "[line]" Line checked by Line::check {
+        /// The rate that the station may use, counted in IP packets with their headers.
+        rate: Rate => required,
+        /// The largest IP packet that the line carries whole.
+        mtu: Mtu => "1500 B",
+        /// How the rate is kept: `line` uses the declared rate whatever the loss, and gives way to a standing queue.
+        controller: Controller => "line",
+    }
+}
+
+section! {
+    /// The spool: data is kept here until the centre has it on disk.
+    "[spool]" Spool checked by Spool::check {
+        /// The most that it takes of the disk. When it is full, inputs are held back. 64 GB: a day of 6 Mbit/s.
+        max_size: Bytes => "64 GB",
+        /// The size of one file of it; space is given back in whole files.
+        segment_size: Bytes => "64 MiB",
+        /// The longest that a frame waits for the disk: one flush serves all that came in that time.
+        sync_interval: Duration => "100 ms",
+        /// How long data stays after the centre has it on disk.
+        retention: Duration => "0 s",
+    }
+}
+
+/// How the sending rate is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controller {
+    /// The declared rate, whatever the random loss; gives way to a standing queue.
+    Line,
+}
+
+pub(super) const TABLES: &[Table] = &[Node::TABLE, Centre::TABLE, Line::TABLE, Spool::TABLE, Channel::TABLE];
+
+impl StationConfig {
+    pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
+        if self.channel.is_empty() || self.channel.len() > MAX_CHANNELS {
+            return Err(ConfigError::channel_count(file, self.channel.len(), MAX_CHANNELS));
+        }
+        let mut seen = BTreeSet::new();
+        for channel in &self.channel {
+            if !seen.insert(&channel.name) {
+                return Err(ConfigError::twice(text, file, "channel", channel.name.as_str()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn resolve(&mut self, base: &Path) {
+        self.node.resolve(base);
+        self.missions.iter_mut().for_each(|path| super::from_base(base, path));
+        self.channel.iter_mut().for_each(|channel| channel.resolve(base));
+    }
+}
+
+impl Line {
+    fn check(&self) -> Result<(), String> {
+        if self.rate == Rate::ZERO {
+            return Err("a line of 0 bit/s carries nothing; write its rate like \"93 Mbit/s\"".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Spool {
+    fn check(&self) -> Result<(), String> {
+        if self.segment_size < MIN_SEGMENT || self.segment_size.as_u64() > self.max_size.as_u64() / 4 {
+            let largest = Bytes::new(self.max_size.as_u64() / 4);
+            return Err(format!(
+                "a segment of {} does not fit a spool of {}; write a segment_size from {MIN_SEGMENT} to {largest}",
+                self.segment_size, self.max_size
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Controller {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "line" => Ok(Self::Line),
+            _ => Err(format!("`{text}` is not a controller; write line")),
+        }
+    }
+}
+impl std::fmt::Display for Controller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("line")
+    }
+}
+from_text!(Controller);
+
+/// A station has a handful of receivers; the bound keeps memory and threads bounded.
+const MAX_CHANNELS: usize = 64;
+/// Smaller files cost more in flushes of the folder than they give back early.
+const MIN_SEGMENT: Bytes = Bytes::mib(1);

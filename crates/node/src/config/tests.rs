@@ -1,0 +1,204 @@
+//! Good files, and each kind of bad one.
+
+use super::*;
+use proptest::prelude::*;
+use skyhaul_units::{Bytes, Duration, Rate};
+
+const STATION: &str = r#"
+missions = ["missions"]
+
+[node]
+name = "station-1"
+key = "station.key"
+state = "state"
+
+[centre]
+name = "centre-1"
+address = "centre.example.org:4700"
+fingerprint = "SHA256:abc"
+
+[line]
+rate = "93 Mbit/s"
+
+[[channel]]
+name = "x-band"
+input = "tcp-listen:127.0.0.1:5000"
+
+[[channel]]
+name = "replay"
+input = "file:captures/npp.dat"
+rate = "15 Mbit/s"
+mission = "suomi-npp"
+keep_check_symbols = true
+"#;
+
+const CENTRE: &str = r#"
+[node]
+name = "centre-1"
+key = "centre.key"
+state = "/var/lib/skyhaul"
+
+[listen]
+bind = "0.0.0.0:4700"
+
+[[peer]]
+name = "station-1"
+fingerprint = "SHA256:abc"
+
+[products]
+dir = "products"
+"#;
+
+fn station(text: &str) -> StationConfig {
+    match parse(text, Path::new("/etc/skyhaul/station.toml")) {
+        Ok(Config::Station(config)) => *config,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(text: &str) -> ConfigError {
+    parse(text, Path::new("node.toml")).unwrap_err()
+}
+
+#[test]
+fn a_station_gets_defaults_and_paths_from_its_own_folder() {
+    let config = station(STATION);
+    assert_eq!(config.node.key, Path::new("/etc/skyhaul/station.key"));
+    assert_eq!(config.node.status_socket(), Path::new("/etc/skyhaul/state/status.sock"));
+    assert_eq!(config.missions, [Path::new("/etc/skyhaul/missions")]);
+    assert_eq!(config.centre.address.to_string(), "centre.example.org:4700");
+    assert_eq!(config.line.rate, Rate::from_mbps(93));
+    assert_eq!(config.line.mtu.size(), Bytes::new(1500));
+    assert_eq!(config.spool.sync_interval, Duration::from_millis(100));
+    let [live, replay] = &config.channel[..] else { panic!() };
+    assert_eq!(live.silence, Duration::from_secs(2));
+    assert_eq!(live.mission, None);
+    assert!(!live.keep_check_symbols && replay.keep_check_symbols);
+    assert_eq!(replay.input, Input::File("/etc/skyhaul/captures/npp.dat".into()));
+    assert_eq!(replay.rate, Some(Rate::from_mbps(15)));
+    assert_eq!(replay.mission, Some(MissionRef::Named("suomi-npp".to_owned())));
+}
+
+#[test]
+fn a_centre_is_told_from_a_station_by_its_tables() {
+    let Ok(Config::Centre(config)) = parse(CENTRE, Path::new("centre.toml")) else { panic!() };
+    assert_eq!(config.node.state, Path::new("/var/lib/skyhaul"));
+    assert_eq!(config.store.sync_interval, Duration::from_millis(10));
+    assert_eq!(config.session.receive_window, Bytes::mib(48));
+    assert_eq!(config.peer[0].name.as_str(), "station-1");
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_the_known_ones() {
+    let error = refused(&STATION.replace("rate = \"93", "rat = \"93"));
+    assert_eq!(error.what(), "unknown key `rat`");
+    assert_eq!(error.place(), "node.toml:15");
+    assert!(error.help().contains("`rate`, `mtu`, `controller`"), "{error}");
+    let table = refused(&format!("{STATION}\n[spol]\nmax_size = \"1 GB\"\n"));
+    assert_eq!(table.what(), "unknown key `spol`");
+}
+
+#[test]
+fn a_wrong_unit_is_refused_with_the_right_form() {
+    let error = refused(&STATION.replace("93 Mbit/s", "93 MB"));
+    assert_eq!(error.line(), Some(15), "{error}");
+    assert!(error.what().contains("`93 MB` is not a rate"), "{error}");
+    assert!(error.help().contains("93 Mbit/s"), "{error}");
+    let bare = refused(&STATION.replace("\"93 Mbit/s\"", "93"));
+    assert_eq!(bare.line(), Some(15), "{bare}");
+}
+
+#[test]
+fn a_missing_key_names_itself_and_its_table() {
+    let error = refused(&STATION.replace("rate = \"93 Mbit/s\"\n", ""));
+    assert!(error.what().contains("`rate` is missing"), "{error}");
+    assert_eq!(error.line(), Some(14), "{error}");
+    let table = refused(&CENTRE.replace("[products]\ndir = \"products\"\n", ""));
+    assert!(table.what().contains("`products` is missing"), "{table}");
+}
+
+#[test]
+fn contradictions_are_refused_where_they_stand() {
+    let rate = "input = \"tcp-listen:127.0.0.1:5000\"";
+    let live = refused(&STATION.replace(rate, &format!("{rate}\nrate = \"2 Mbit/s\"")));
+    assert!(live.what().contains("channel `x-band` has a rate"), "{live}");
+    assert_eq!(live.line(), Some(17), "{live}");
+    let twice = refused(&STATION.replace("\"replay\"", "\"x-band\""));
+    assert_eq!((twice.what(), twice.line()), ("channel `x-band` stands twice", Some(22)));
+    let still = refused(&STATION.replace("\"93 Mbit/s\"", "\"0 bit/s\""));
+    assert!(still.what().contains("carries nothing"), "{still}");
+    let spool = refused(&format!("{STATION}\n[spool]\nmax_size = \"64 MiB\"\n"));
+    assert!(spool.what().contains("does not fit"), "{spool}");
+    let window = refused(&format!("{CENTRE}\n[session]\nreceive_window = \"1 kB\"\n"));
+    assert!(window.help().contains("write one from"), "{window}");
+    let peer = "[[peer]]\nname = \"station-2\"\nfingerprint = \"SHA256:abc\"\n";
+    let key = refused(&format!("{CENTRE}\n{peer}"));
+    assert!(key.what().contains("stands twice"), "{key}");
+}
+
+#[test]
+fn a_file_of_both_kinds_or_of_neither_is_refused() {
+    assert!(refused("").what().contains("neither"));
+    assert!(
+        refused(&format!("{STATION}\n[listen]\nbind = \"0.0.0.0:1\"\n")).what().contains("and of a centre")
+    );
+    let syntax = refused("[node\nname = 1");
+    assert_eq!(syntax.line(), Some(1), "{syntax}");
+}
+
+#[test]
+fn inputs_addresses_and_names_are_parsed_or_refused() {
+    for text in ["tcp-listen:[::1]:5000", "tcp:receiver-2:5000", "udp:0.0.0.0:6000", "file:a b.dat", "stdin"]
+    {
+        assert_eq!(text.parse::<Input>().unwrap().to_string(), text);
+    }
+    for text in ["", "stdout", "tcp-listen:5000", "tcp:host", "tcp:host:0", "udp:host:1", "file:", "http:x:1"]
+    {
+        assert!(text.parse::<Input>().is_err(), "{text}");
+    }
+    assert_eq!("[2001:db8::1]:4700".parse::<HostPort>().unwrap().host(), "2001:db8::1");
+    for text in ["2001:db8::1:4700", ":4700", "host", "host:70000", "a b:1"] {
+        assert!(text.parse::<HostPort>().is_err(), "{text}");
+    }
+    for text in ["", "..", "../x", "a/b", "a b", "-a", &"a".repeat(65)] {
+        assert!(text.parse::<Name>().is_err(), "{text}");
+    }
+    for text in ["1500", "1279 B", "9217 B", "1 GB"] {
+        assert!(text.parse::<Mtu>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn an_absent_or_oversized_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = load(&folder.path().join("absent.toml")).unwrap_err();
+    assert!(absent.is_unreadable() && absent.to_string().contains("absent.toml"), "{absent}");
+    let large = folder.path().join("large.toml");
+    std::fs::write(&large, vec![b'#'; usize::try_from(MAX_FILE).unwrap() + 1]).unwrap();
+    assert!(load(&large).unwrap_err().what().contains("more than"));
+}
+
+#[test]
+fn every_default_is_in_the_reference() {
+    for (_, tables) in reference() {
+        for table in tables {
+            assert!(!table.keys.is_empty() && !table.meaning.is_empty());
+            assert!(table.keys.iter().all(|key| key.meaning.trim().ends_with('.')), "{}", table.heading);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        let _ = parse(&text, Path::new("any.toml"));
+    }
+
+    #[test]
+    fn a_damaged_configuration_is_read_or_refused(at in 0usize..400, with in any::<char>()) {
+        let mut text: Vec<char> = STATION.chars().collect();
+        let at = at % text.len();
+        text[at] = with;
+        let _ = parse(&text.into_iter().collect::<String>(), Path::new("damaged.toml"));
+    }
+}
