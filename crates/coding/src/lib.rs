@@ -1,0 +1,35 @@
+//! CCSDS channel coding: what stands between a received block of bytes and a transfer frame.
+//!
+//! - [`crc`]: the frame error control field, a CRC-16 that only detects.
+//! - [`ReedSolomon`]: (255,223) and (255,239) over GF(256), interleaved, with virtual fill, in the dual or the
+//!   conventional basis; corrects up to 16 or 8 symbols a codeword.
+//! - [`Randomiser`]: the two pseudo-random sequences that keep the modulator busy.
+//! - [`fhec`]: the (10,6) code over GF(16) on the AOS frame header.
+//!
+//! Convolutional, turbo and LDPC codes are left out: demodulators undo those.
+//!
+//! ```
+//! use skyhaul_coding::{Basis, Correction, Parameters, ReedSolomon};
+//! let parameters = Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
+//! let code = ReedSolomon::new(parameters)?;
+//! let mut block = vec![0x5A; code.block_len()];
+//! let (frame, check) = block.split_at_mut(code.data_len());
+//! code.encode(frame, check);
+//! block[100] ^= 0xFF;
+//! let decoded = code.decode(&mut block);
+//! assert_eq!(decoded.corrected_symbols(), 1);
+//! assert_eq!(block[100], 0x5A);
+//! # Ok::<(), skyhaul_coding::ParameterError>(())
+//! ```
+
+pub mod crc;
+pub mod fhec;
+mod field;
+mod interleave;
+mod key_equation;
+mod randomiser;
+
+pub use interleave::{
+    Basis, Codeword, Correction, Decoded, MAX_INTERLEAVE, ParameterError, Parameters, ReedSolomon,
+};
+pub use randomiser::{Randomiser, Sequence};
