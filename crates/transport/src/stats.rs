@@ -1,0 +1,50 @@
+//! The session's counters.
+
+/// What a session has done since it began. Counts only grow, but for the two gauges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Blocks taken from the application.
+    pub blocks_taken: u64,
+    /// Blocks that the far end reported whole.
+    pub blocks_reported: u64,
+    /// Bytes of blocks that the far end reported whole.
+    pub bytes_reported: u64,
+    /// Symbols sent, first time.
+    pub symbols_sent: u64,
+    /// Symbols sent again.
+    pub symbols_repeated: u64,
+    /// Symbols that the path called lost.
+    pub symbols_lost: u64,
+    /// Symbols sent again because no news of them came in time.
+    pub symbols_overdue: u64,
+    /// Symbols that the path called arrived, but the far end's report lacked.
+    pub symbols_denied: u64,
+    /// Blocks of which at least one symbol arrived.
+    pub blocks_seen: u64,
+    /// Blocks given to the application that needed no repetition.
+    pub blocks_delivered: u64,
+    /// Blocks given to the application after a repetition.
+    pub blocks_repaired: u64,
+    /// Bytes of blocks given to the application.
+    pub bytes_delivered: u64,
+    /// Blocks begun and not yet given out (gauge).
+    pub blocks_in_flight: u64,
+    /// Symbols that arrived.
+    pub symbols_received: u64,
+    /// Symbols that brought nothing new.
+    pub symbols_duplicate: u64,
+    /// Datagrams that were no message of this version, or contradicted what came before.
+    pub malformed: u64,
+    /// Symbols beyond the flow-control limit, ignored.
+    pub over_limit: u64,
+    /// Cost of blocks held for sending (gauge), in bytes.
+    pub send_buffer: u64,
+}
+
+impl Stats {
+    /// `received = delivered + repaired + expired + set aside + in flight`; blocks here are all reliable, so none
+    /// expires and none is set aside.
+    pub const fn balances(&self) -> bool {
+        self.blocks_seen == self.blocks_delivered + self.blocks_repaired + self.blocks_in_flight
+    }
+}

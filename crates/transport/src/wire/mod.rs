@@ -1,0 +1,35 @@
+//! The session's messages: symbols and reports in datagrams, the rest on the control stream.
+//!
+//! Integers are big-endian; "varint" is the variable-length integer of RFC 9000 section 16. Reading never panics:
+//! every parser returns [`WireError`] with the field it stopped at. `docs/wire.md` shows every field.
+
+mod control;
+mod datagram;
+mod varint;
+
+pub use control::{Control, ControlReader, Resume};
+pub use datagram::{Datagram, FlowReport, HEAD_INFO, MISSING_MAX, Report, Symbol, SymbolHeader};
+pub(crate) use varint::{Reader, put_varint};
+
+/// The version of these messages. A far end with another is refused by name in the QUIC handshake (ALPN
+/// `skyhaul/1`) and again by the first control message.
+pub const PROTOCOL_VERSION: u16 = 1;
+
+/// Why a message was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// It ends inside a field.
+    #[error("the message ends inside `{0}`")]
+    Truncated(&'static str),
+    /// A field has a value it cannot have.
+    #[error("`{0}` has a value it cannot have")]
+    Invalid(&'static str),
+    /// The type byte is not one of this version's.
+    #[error("message type {0:#04x} is not known in version 1")]
+    UnknownType(u8),
+    /// The greeting is of another version; nothing after the version number was read.
+    #[error(
+        "the far end speaks version {0} of the session protocol, this end version 1; upgrade the older one"
+    )]
+    OtherVersion(u16),
+}

@@ -1,0 +1,199 @@
+//! Two sessions, one virtual clock: what goes in comes out, whole, in order, once.
+
+mod support;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use skyhaul_transport::{
+    Block, CloseReason, Event, FlowId, PathEvent, Resume, SendError, Seq, Session, SessionConfig,
+};
+use skyhaul_units::{Bytes as Amount, Duration, Instant};
+use support::{Line, World};
+
+fn block(flow: u32, seq: u64, len: usize) -> Block {
+    let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + seq * 7 + u64::from(flow)) as u8).collect();
+    Block { flow: FlowId(flow), seq: Seq(seq), bytes: Bytes::from(bytes) }
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+#[test]
+fn a_lossy_line_carries_nearly_all_it_can() {
+    for loss in [0, 10, 100, 140] {
+        let line = Line { loss, ..Line::default() };
+        let mut world = World::opened(line, SessionConfig::default(), 7);
+        let begun = world.now;
+        let mut next = 0;
+        world.run_until(begun + secs(23), |world| {
+            while world.sessions[0].room() >= Amount::kib(300) {
+                world.sessions[0].send(block(1, next, 200_000)).unwrap();
+                next += 1;
+            }
+            false
+        });
+        let at = |time: Duration| {
+            let until =
+                world.received[1].iter().take_while(|received| received.timing.delivered <= begun + time);
+            until.map(|received| received.block.bytes.len() as f64).sum::<f64>()
+        };
+        let payload = line.payload as f64 / (line.payload + 62) as f64;
+        let limit = line.rate.as_bps() as f64 / 8.0 * (1.0 - loss as f64 / 1000.0) * payload * 20.0;
+        let ratio = (at(secs(23)) - at(secs(3))) / limit;
+        assert!((0.985..1.01).contains(&ratio), "loss {loss}: {ratio}");
+        for (place, received) in world.received[1].iter().enumerate() {
+            assert_eq!(received.block, block(1, place as u64, 200_000));
+        }
+    }
+}
+
+#[test]
+fn an_application_that_keeps_its_blocks_holds_the_sender_at_the_window() {
+    let config = SessionConfig { receive_window: Amount::mib(1), ..SessionConfig::default() };
+    let mut world = World::opened(Line::default(), config, 1);
+    world.releases[1] = false;
+    for seq in 0..40 {
+        world.sessions[0].send(block(0, seq, 100_000)).unwrap();
+    }
+    let later = world.now + secs(5);
+    world.run_until(later, |_| false);
+    assert_eq!(world.received[1].len(), 10, "1 MiB takes ten blocks of 100 kB");
+    assert!(world.sessions[0].is_held_back());
+    world.releases[1] = true;
+    for received in world.received[1].clone() {
+        world.sessions[1].release(received.block.bytes.len());
+    }
+    assert!(world.run_until(later + secs(20), |world| world.received[1].len() == 40));
+}
+
+#[test]
+fn the_send_buffer_is_bounded_and_says_so() {
+    let config = SessionConfig { send_buffer: Amount::new(500_000), ..SessionConfig::default() };
+    let mut world = World::opened(Line::default(), config, 1);
+    for seq in 0..4 {
+        world.sessions[0].send(block(0, seq, 100_000)).unwrap();
+    }
+    let refused = world.sessions[0].send(block(0, 4, 100_000)).unwrap_err();
+    assert!(matches!(refused, SendError::Full { .. }), "{refused}");
+    let out_of_order = world.sessions[0].send(block(0, 9, 100)).unwrap_err();
+    assert_eq!(out_of_order.to_string(), "block Seq(9) of FlowId(0) is out of order; the next is Seq(4)");
+    let empty = world.sessions[0].send(block(1, 0, 0)).unwrap_err();
+    assert!(matches!(empty, SendError::Length { len: 0, .. }));
+}
+
+#[test]
+fn receipts_reach_the_sender_and_a_new_session_goes_on_from_them() {
+    let mut world = World::opened(Line { loss: 50, ..Line::default() }, SessionConfig::default(), 3);
+    for seq in 0..5 {
+        world.sessions[0].send(block(4, seq, 3000)).unwrap();
+    }
+    let deadline = world.now + secs(10);
+    assert!(world.run_until(deadline, |world| world.received[1].len() == 5));
+    world.sessions[1].receipt(FlowId(4), Seq(3));
+    assert!(world.run_until(deadline, |world| {
+        world.events[0].contains(&Event::Custody { flow: FlowId(4), next: Seq(3) })
+    }));
+
+    let mut world = World::new(Line::default(), SessionConfig::default(), 4);
+    let resume = Resume { finished_below: FlowId(4), open: vec![(FlowId(4), Seq(3))] };
+    world.sessions[0].open("station", Resume::default());
+    world.sessions[1].open("centre", resume.clone());
+    world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
+    assert_eq!(world.events[0], [Event::Greeted { name: "centre".to_owned(), resume }]);
+    for seq in 3..6 {
+        world.sessions[0].send(block(4, seq, 3000)).unwrap();
+    }
+    assert!(world.run_until(Instant::ZERO + secs(4), |world| world.received[1].len() == 3));
+    assert_eq!(world.received[1][0].block.seq, Seq(3));
+}
+
+#[test]
+fn a_finished_flow_sent_again_is_reported_and_not_delivered() {
+    let mut world = World::new(Line::default(), SessionConfig::default(), 4);
+    world.sessions[0].open("station", Resume::default());
+    world.sessions[1].open("centre", Resume { finished_below: FlowId(4), open: Vec::new() });
+    world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
+    world.sessions[0].send(block(2, 0, 3000)).unwrap();
+    assert!(
+        world.run_until(Instant::ZERO + secs(4), |world| { world.sessions[0].stats().blocks_reported == 1 })
+    );
+    assert!(world.received[1].is_empty());
+}
+
+#[test]
+fn a_refusal_reaches_the_far_end_as_a_sentence() {
+    let mut world = World::opened(Line::default(), SessionConfig::default(), 3);
+    world.sessions[1].refuse("this centre takes no data from `station`");
+    let deadline = world.now + secs(2);
+    let closed = Event::Closed(CloseReason::Refused("this centre takes no data from `station`".to_owned()));
+    assert!(world.run_until(deadline, |world| world.events[0].contains(&closed)));
+    assert!(world.ends[1].closed.is_some());
+}
+
+#[test]
+fn another_protocol_version_is_named() {
+    let mut session = Session::new(SessionConfig::default());
+    session.open("centre", Resume::default());
+    session.handle(Instant::ZERO, PathEvent::Up { payload: 1438 });
+    let hello_of_version_2 = Bytes::from_static(&[0, 0, 0, 4, 1, 0, 2, 0]);
+    session.handle(Instant::ZERO, PathEvent::Control(hello_of_version_2));
+    let Some(Event::Closed(CloseReason::Peer(reason))) = session.poll() else { panic!("not closed") };
+    assert!(reason.contains("version 2") && reason.contains("upgrade"), "{reason}");
+}
+
+#[test]
+fn timing_tells_line_from_repair() {
+    let mut world = World::opened(Line { loss: 100, ..Line::default() }, SessionConfig::default(), 11);
+    let begun = world.now;
+    for seq in 0..50 {
+        world.sessions[0].send(block(0, seq, 20_000)).unwrap();
+    }
+    assert!(world.run_until(begun + secs(5), |world| world.received[1].len() == 50));
+    let repaired = world.received[1].iter().filter(|received| received.timing.repaired).count();
+    assert!((20..50).contains(&repaired), "14 symbols a block at 10 % loss: {repaired}");
+    for timing in world.received[1].iter().map(|received| received.timing) {
+        let sent = Instant::from_nanos(timing.sent.as_nanos() as u64);
+        assert!(timing.last_original.since(sent) >= Duration::from_millis(80));
+        assert!(timing.complete >= timing.last_original && timing.delivered >= timing.complete);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Any mix of flows, sizes, losses, false arrivals and silence: each flow comes out as it went in.
+    #[test]
+    fn every_block_arrives_once_in_order(
+        seed in any::<u64>(),
+        loss in 0u64..200,
+        lies in 0u64..30,
+        silence in 0u64..30,
+        payload in 1200usize..1438,
+        blocks in proptest::collection::vec((0usize..2, 0u32..70, 1usize..60_000), 1..60),
+    ) {
+        let line = Line { loss, lies, silence, payload, ..Line::default() };
+        let config = SessionConfig { receive_window: Amount::kib(256), ..SessionConfig::default() };
+        let mut world = World::opened(line, config, seed);
+        let mut sent: [std::collections::BTreeMap<u32, Vec<Block>>; 2] = Default::default();
+        for (side, flow, len) in &blocks {
+            let flow_blocks = sent[*side].entry(*flow).or_default();
+            let block = block(*flow, flow_blocks.len() as u64, *len);
+            flow_blocks.push(block.clone());
+            world.sessions[*side].send(block).unwrap();
+        }
+        let deadline = world.now + secs(120);
+        let arrived = world.run_until(deadline, |world| {
+            world.received.iter().map(Vec::len).sum::<usize>() == blocks.len()
+                && world.sessions.iter().all(|session| session.stats().send_buffer == 0)
+        });
+        prop_assert!(arrived, "{:?}", world.sessions.each_ref().map(Session::stats));
+        for side in 0..2 {
+            let mut got = std::collections::BTreeMap::<u32, Vec<Block>>::new();
+            for received in &world.received[1 - side] {
+                got.entry(received.block.flow.0).or_default().push(received.block.clone());
+            }
+            prop_assert_eq!(&got, &sent[side]);
+        }
+    }
+}
