@@ -1,0 +1,48 @@
+//! Endpoints over emulated links in virtual time.
+//!
+//! The lab runs the production core, never a copy of it: whatever implements [`Endpoint`] is joined by
+//! [links](skyhaul_link::Link) into a [`Network`] with one virtual clock. Minutes of line time take as long as
+//! the endpoints need to compute, and the same endpoints, links and seeds give the same run, event by event.
+//!
+//! What it leaves out: sockets and real time (that is the relay's part), routing over several hops, and address
+//! translation.
+//!
+//! ```
+//! use skyhaul_lab::{Datagram, Endpoint, Network};
+//! use skyhaul_link::LinkConfig;
+//! use skyhaul_units::{Duration, Instant};
+//!
+//! /// Returns what it gets to where it came from.
+//! #[derive(Default)]
+//! struct Echo(Vec<Datagram>, u32);
+//! impl Endpoint for Echo {
+//!     fn handle_datagram(&mut self, _now: Instant, datagram: Datagram) {
+//!         self.1 += 1;
+//!         self.0.push(Datagram { from: datagram.to, to: datagram.from, ..datagram });
+//!     }
+//!     fn poll_transmit(&mut self, _now: Instant) -> Option<Datagram> {
+//!         self.0.pop()
+//!     }
+//!     fn next_timeout(&mut self) -> Option<Instant> {
+//!         None
+//!     }
+//!     fn handle_timeout(&mut self, _now: Instant) {}
+//! }
+//!
+//! let (station, centre) = ("10.0.0.1:1".parse()?, "10.0.0.2:1".parse()?);
+//! let mut network = Network::new();
+//! let first = network.add_node(Echo::default(), &[station]);
+//! network.add_node(Echo::default(), &[centre]);
+//! let line = LinkConfig { one_way_delay: Duration::from_millis(80), ..LinkConfig::default() };
+//! network.join(station, centre, &line, 1);
+//! network.node_mut(first).0.push(Datagram::new(station, centre, "ping"));
+//! network.run_until(Instant::ZERO + Duration::from_secs(1))?;
+//! assert_eq!(network.node(first).1, 6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod endpoint;
+mod network;
+
+pub use endpoint::{Datagram, Ecn, Endpoint};
+pub use network::{Event, LinkId, Network, NetworkCounters, NodeId, Stop, Stuck};
