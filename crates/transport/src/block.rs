@@ -1,23 +1,7 @@
-//! Blocks, flows and their numbers.
+//! Blocks, and when what happened to them.
 
 use bytes::Bytes;
-use skyhaul_units::{Instant, Utc};
-
-/// A series of blocks from one source, in order. Each direction of a session numbers its own flows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct FlowId(pub u32);
-
-/// A block's place in its flow, counted from 0 without holes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Seq(pub u64);
-
-impl Seq {
-    /// The place after this one.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0 + 1)
-    }
-}
+use skyhaul_units::{FlowId, Instant, Seq, Utc};
 
 /// The smallest unit an application hands over; useless in part.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Transmissions whose fate is open, in the order they were sent, and the round-trip time they measure.
 
-use crate::block::{FlowId, Seq};
 use crate::path::Token;
-use skyhaul_units::{Duration, Instant};
+use skyhaul_units::{Duration, FlowId, Instant, Seq};
 use std::collections::VecDeque;
 
 /// What was sent.

@@ -27,9 +27,10 @@ mod session;
 mod stats;
 pub mod wire;
 
-pub use block::{Block, BlockTiming, FlowId, MAX_BLOCK, Received, Seq, cost};
+pub use block::{Block, BlockTiming, MAX_BLOCK, Received, cost};
 pub use drive::drive;
 pub use path::{DownReason, Estimate, Path, PathEvent, PathId, Token};
 pub use session::{CloseReason, Event, SendError, Session, SessionConfig};
+pub use skyhaul_units::{FlowId, Seq};
 pub use stats::Stats;
 pub use wire::{PROTOCOL_VERSION, Resume};

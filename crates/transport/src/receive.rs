@@ -1,11 +1,11 @@
 //! Blocks on their way in: symbols put together, blocks given out in the order of their flow.
 
-use crate::block::{Block, BlockTiming, FlowId, MAX_BLOCK, Received, Seq, cost};
+use crate::block::{Block, BlockTiming, MAX_BLOCK, Received, cost};
 use crate::ranges::RangeSet;
 use crate::stats::Stats;
 use crate::wire::{FlowReport, Report, Resume, Symbol};
 use bytes::Bytes;
-use skyhaul_units::{Instant, Utc};
+use skyhaul_units::{FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Blocks begun and not yet given out, in memory of at most `window` (counted by [`cost`]).

@@ -1,12 +1,12 @@
 //! Blocks on their way out: what is still to be sent, what must be sent again, what the far end has.
 
-use crate::block::{Block, FlowId, Seq, cost};
+use crate::block::{Block, cost};
 use crate::inflight::Slice;
 use crate::ranges::RangeSet;
 use crate::stats::Stats;
 use crate::wire::{FlowReport, SymbolHeader};
 use bytes::Bytes;
-use skyhaul_units::{Duration, Instant, Utc};
+use skyhaul_units::{Duration, FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Blocks taken from the application and not yet reported whole.

@@ -1,6 +1,6 @@
 //! One session: the blocks of both directions over the path between two nodes.
 
-use crate::block::{Block, FlowId, MAX_BLOCK, Received, Seq, cost};
+use crate::block::{Block, MAX_BLOCK, Received, cost};
 use crate::inflight::{Inflight, Sent};
 use crate::path::{DownReason, PathEvent, Token};
 use crate::receive::Inbox;
@@ -8,7 +8,7 @@ use crate::send::Outbox;
 use crate::stats::Stats;
 use crate::wire::{Control, ControlReader, Datagram, HEAD_INFO, Report, Resume};
 use bytes::Bytes;
-use skyhaul_units::{Bytes as Amount, Duration, Instant, Utc};
+use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a session is told once.

@@ -188,12 +188,12 @@ proptest! {
                 && world.sessions.iter().all(|session| session.stats().send_buffer == 0)
         });
         prop_assert!(arrived, "{:?}", world.sessions.each_ref().map(Session::stats));
-        for side in 0..2 {
+        for (side, sent) in sent.iter().enumerate() {
             let mut got = std::collections::BTreeMap::<u32, Vec<Block>>::new();
             for received in &world.received[1 - side] {
                 got.entry(received.block.flow.0).or_default().push(received.block.clone());
             }
-            prop_assert_eq!(&got, &sent[side]);
+            prop_assert_eq!(&got, sent);
         }
     }
 }

@@ -13,6 +13,7 @@
 //! ```
 
 mod bytes;
+mod id;
 mod parse;
 mod probability;
 mod rate;
@@ -20,6 +21,7 @@ mod time;
 mod utc;
 
 pub use bytes::Bytes;
+pub use id::{FlowId, Seq};
 pub use parse::ParseError;
 pub use probability::Probability;
 pub use rate::Rate;

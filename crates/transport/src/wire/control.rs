@@ -1,7 +1,7 @@
 //! What travels on the control stream: greeting, custody receipts, refusal. Each message is framed by its length.
 
 use super::{PROTOCOL_VERSION, Reader, WireError, put_varint};
-use crate::block::{FlowId, Seq};
+use skyhaul_units::{FlowId, Seq};
 
 /// A control message.
 #[derive(Debug, Clone, PartialEq, Eq)]

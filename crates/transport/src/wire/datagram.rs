@@ -1,9 +1,8 @@
 //! What travels in datagrams: symbols, which describe themselves, and reports, of which the newest counts.
 
 use super::{Reader, WireError, put_varint};
-use crate::block::FlowId;
 use bytes::Bytes;
-use skyhaul_units::Utc;
+use skyhaul_units::{FlowId, Utc};
 
 /// A datagram's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
