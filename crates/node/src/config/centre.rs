@@ -76,8 +76,8 @@ section! {
 section! {
     /// What one station may have under way.
     "[session]" SessionLimits checked by SessionLimits::check {
-        /// The most bytes that a station may send ahead of the store. 48 MiB: three round trips of 660 ms at
-        /// 93 Mbit/s, with loss repaired twice.
+        /// The most bytes that a station may send ahead of the store. 48 MiB: six round trips of 660 ms at
+        /// 93 Mbit/s, so that repairs of repairs do not stop the line.
         receive_window: Bytes => "48 MiB",
     }
 }

@@ -10,13 +10,6 @@ pub struct ConfigError {
     file: PathBuf,
     line: Option<usize>,
     help: String,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Content,
-    Unreadable,
 }
 
 impl ConfigError {
@@ -39,15 +32,10 @@ impl ConfigError {
     pub fn line(&self) -> Option<usize> {
         self.line
     }
-    /// Whether the file could not be read at all.
-    pub fn is_unreadable(&self) -> bool {
-        self.kind == Kind::Unreadable
-    }
 
     pub(super) fn unreadable(file: &Path, source: &std::io::Error) -> Self {
         let what = format!("the configuration cannot be read ({source})");
-        let help = "give the path of an existing file that this user may read".to_owned();
-        Self { what, file: file.to_owned(), line: None, help, kind: Kind::Unreadable }
+        Self::content(file, None, what, "give the path of an existing file that this user may read")
     }
 
     pub(super) fn too_large(file: &Path, size: u64, limit: u64) -> Self {
@@ -95,7 +83,7 @@ impl ConfigError {
     }
 
     fn content(file: &Path, line: Option<usize>, what: String, help: &str) -> Self {
-        Self { what, file: file.to_owned(), line, help: help.to_owned(), kind: Kind::Content }
+        Self { what, file: file.to_owned(), line, help: help.to_owned() }
     }
 }
 

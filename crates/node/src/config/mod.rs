@@ -99,6 +99,17 @@ pub fn reference() -> [(&'static str, &'static [Table]); 2] {
 /// 1 MiB: a thousand channels with room for comments.
 pub const MAX_FILE: u64 = 1 << 20;
 
+/// The keys that stand before the first table of both files.
+const FILE: Table = Table {
+    heading: "Before the first table",
+    meaning: "What belongs to no table. Relative paths, here and in all tables, start at the file's own folder.",
+    keys: &[Key {
+        name: "missions",
+        presence: Presence::Default("[]"),
+        meaning: "Mission files, or folders of them, beside those that the program holds.",
+    }],
+};
+
 /// The path as seen from the configuration's folder.
 fn from_base(base: &Path, path: &mut PathBuf) {
     if path.is_relative() {

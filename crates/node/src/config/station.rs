@@ -75,7 +75,8 @@ pub enum Controller {
     Line,
 }
 
-pub(super) const TABLES: &[Table] = &[Node::TABLE, Centre::TABLE, Line::TABLE, Spool::TABLE, Channel::TABLE];
+pub(super) const TABLES: &[Table] =
+    &[super::FILE, Node::TABLE, Centre::TABLE, Line::TABLE, Spool::TABLE, Channel::TABLE];
 
 impl StationConfig {
     pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {

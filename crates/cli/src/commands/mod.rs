@@ -1,0 +1,24 @@
+//! The subcommands, one a file.
+
+mod config;
+
+use crate::failure::Failure;
+use std::io::Write;
+
+/// What the program can do.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Checks and explains configuration files.
+    #[command(subcommand)]
+    Config(config::Config),
+}
+
+/// Carries out `command`; its result goes to `out`.
+///
+/// # Errors
+/// What could not be done, where, and what to do about it.
+pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Command::Config(command) => config::run(command, out),
+    }
+}

@@ -1,0 +1,79 @@
+//! How a command ends when it cannot do what it was asked: one sentence and an exit code.
+
+use skyhaul_node::config::ConfigError;
+
+/// Who must act, as an exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The configuration or the command line is wrong.
+    Usage = 2,
+    /// This machine refused: a file, folder, disk or port.
+    Environment = 3,
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("error: {what}, {place}; help: {help}")]
+pub struct Failure {
+    exit: Exit,
+    what: String,
+    place: String,
+    help: String,
+    source: Option<std::io::Error>,
+}
+
+impl Exit {
+    /// The exit codes as `--help` shows them.
+    pub const TABLE: &str = "Exit codes:
+  0    done, and the result is as asked
+  1    done, but the result is not as asked: data is missing or differs
+  2    the command line or a configuration is wrong
+  3    this machine refused: a file, folder, disk or port
+  4    the other end refused, or speaks another version
+  130  interrupted";
+}
+
+impl Failure {
+    /// This machine refused to read or write.
+    pub fn io(what: &str, place: &str, help: &str, source: std::io::Error) -> Self {
+        Self {
+            exit: Exit::Environment,
+            what: format!("{what} ({source})"),
+            place: place.to_owned(),
+            help: help.to_owned(),
+            source: Some(source),
+        }
+    }
+    /// The code that the program ends with.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+    /// Whether the reader of standard output went away.
+    pub fn is_closed_pipe(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self {
+            exit: Exit::Usage,
+            what: error.what().to_owned(),
+            place: error.place(),
+            help: error.help().to_owned(),
+            source: None,
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    /// Of writing the result; other reads and writes say what they were doing with [`Failure::io`].
+    fn from(source: std::io::Error) -> Self {
+        Self::io(
+            "the result cannot be written",
+            "standard output",
+            "send it to a file or pipe with room",
+            source,
+        )
+    }
+}

@@ -1,0 +1,301 @@
+//! The limits and directions that hold the source together. They may only be tightened.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn no_file_is_longer_than_one_can_read_top_to_bottom() {
+    let long = sources().into_iter().filter_map(|(path, text)| {
+        let lines = production(&text).lines().count();
+        (lines > MAX_PRODUCTION_LINES).then(|| format!("{} has {lines} lines", path.display()))
+    });
+    none(long, "split the file by concept");
+}
+
+#[test]
+fn nothing_is_unfinished_ignored_or_exempt_from_the_limits() {
+    let found = sources().into_iter().flat_map(|(path, text)| {
+        let of = move |banned: &&str| text.contains(*banned).then(|| format!("{}: {banned}", path.display()));
+        UNFINISHED.iter().filter_map(of).collect::<Vec<_>>()
+    });
+    none(found, "finish it, or shorten the function");
+}
+
+#[test]
+fn every_source_file_says_what_it_is_for() {
+    let headless =
+        sources().into_iter().filter(|(_, text)| !text.starts_with("//!") && !text.starts_with("#!["));
+    none(headless.map(|(path, _)| path.display().to_string()), "begin the file with a `//!` head");
+}
+
+#[test]
+fn no_module_has_a_name_that_says_nothing() {
+    let vague = sources().into_iter().filter(|(path, _)| {
+        path.iter()
+            .any(|part| VAGUE.contains(&Path::new(part).file_stem().and_then(|s| s.to_str()).unwrap_or("")))
+    });
+    none(vague.map(|(path, _)| path.display().to_string()), "name it by what it holds");
+}
+
+#[test]
+fn the_core_reads_no_clock_file_socket_thread_or_environment() {
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        let core = SANS_IO.iter().any(|name| path.starts_with(format!("crates/{name}/src")));
+        if !core || path.ends_with("tests.rs") {
+            continue;
+        }
+        for (index, line) in production(&text).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or("");
+            let banned = BANNED_IN_CORE.iter().filter(|banned| code.contains(**banned));
+            found.extend(banned.map(|banned| format!("{}:{}: {banned}", path.display(), index + 1)));
+        }
+    }
+    none(found.into_iter(), "take time and bytes as arguments");
+}
+
+#[test]
+fn crates_use_only_what_lies_inside_them() {
+    let mut found = Vec::new();
+    for (name, manifest) in manifests() {
+        let Some((_, allowed)) = USES.iter().find(|(known, _)| *known == name) else {
+            found.push(format!("{name} is not in the list of this test"));
+            continue;
+        };
+        for used in ours(&manifest, "dependencies") {
+            if !allowed.contains(&used.as_str()) {
+                found.push(format!("{name} uses {used}"));
+            }
+        }
+    }
+    none(found.into_iter(), "turn the dependency round, or pass the value as an argument");
+}
+
+#[test]
+fn frames_and_the_line_do_not_know_each_other_even_in_tests() {
+    let manifests = manifests();
+    let both = |name: &str| {
+        let manifest = manifests.get(name);
+        ["dependencies", "dev-dependencies"]
+            .map(|table| manifest.map_or(Vec::new(), |m| ours(m, table)))
+            .concat()
+    };
+    assert!(!both("ccsds").contains(&"transport".to_owned()));
+    assert!(!both("transport").contains(&"ccsds".to_owned()));
+}
+
+#[test]
+fn one_crate_names_the_quic_library() {
+    let naming = manifests().into_iter().filter(|(name, manifest)| {
+        name != "quic" && manifest.get("dependencies").is_some_and(|table| table.get("noq-proto").is_some())
+    });
+    none(naming.map(|(name, _)| name), "use skyhaul-quic");
+}
+
+#[test]
+fn every_manifest_takes_the_shared_lints_and_version() {
+    let loose = manifests().into_iter().filter(|(_, manifest)| {
+        let shared = |table: &str, key: &str| {
+            manifest.get(table).and_then(|t| t.get(key)).is_some_and(|value| {
+                value.as_bool() == Some(true)
+                    || value.get("workspace").and_then(toml::Value::as_bool) == Some(true)
+            })
+        };
+        !(shared("lints", "workspace") && shared("package", "version") && shared("package", "license"))
+    });
+    none(loose.map(|(name, _)| name), "follow crates/units/Cargo.toml");
+}
+
+#[test]
+fn the_architecture_names_every_crate() {
+    let page = read("ARCHITECTURE.md");
+    let missing = manifests().into_keys().filter(|name| !page.contains(&format!("`{name}`")));
+    none(missing, "add the crate to the map in ARCHITECTURE.md");
+}
+
+#[test]
+fn the_pages_that_a_user_and_a_contributor_look_for_exist() {
+    assert!(read("CHANGELOG.md").contains("## Unreleased"));
+    assert!(read("README.md").contains("make demo") && read("README.md").contains("make test"));
+    for page in ["CONTRIBUTING.md", "RELEASING.md", "LICENSE-APACHE", "LICENSE-MIT", "docs/requirements.md"] {
+        assert!(!read(page).is_empty(), "{page}");
+    }
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut dead = Vec::new();
+    for (path, text) in files("md") {
+        let folder = path.parent().expect("a file has a folder").to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let local = !link.is_empty() && !link.contains("://") && !link.contains(char::is_whitespace);
+            if local && !root().join(&folder).join(link).exists() {
+                dead.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    none(dead.into_iter(), "mend the link");
+}
+
+#[test]
+fn no_file_names_a_path_or_host_of_one_machine() {
+    let local = [
+        concat!("/wo", "rk/"),
+        concat!("/fa", "rm/"),
+        concat!("/ro", "ot/"),
+        concat!("bash_", "jobs"),
+        concat!(".lib", "rary"),
+        concat!("index.crates", ".io"),
+        concat!("py", "pi.org"),
+    ];
+    let mut found = Vec::new();
+    for extension in ["rs", "toml", "md", "py", "sh", "yml", "json", ""] {
+        for (path, text) in files(extension) {
+            let of = |name: &&&str| text.contains(**name);
+            found.extend(local.iter().filter(of).map(|name| format!("{}: {name}", path.display())));
+        }
+    }
+    none(found.into_iter(), "use a path relative to the checkout");
+}
+
+/// Passes when `found` is empty; otherwise shows all of it and what to do.
+fn none(found: impl Iterator<Item = String>, help: &str) {
+    let found: Vec<String> = found.collect();
+    assert!(found.is_empty(), "{help}:\n  {}", found.join("\n  "));
+}
+
+/// What stands before the file's own tests.
+fn production(text: &str) -> &str {
+    match text.find("\n#[cfg(test)]") {
+        Some(end) => &text[..=end],
+        None => text,
+    }
+}
+
+/// The Rust sources by their path from the checkout, this file left out: it has to say what it bans.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut sources = files("rs");
+    assert!(sources.len() > 10, "the checkout was not found");
+    sources.retain(|(path, _)| !path.ends_with("cli/tests/tidy.rs"));
+    sources
+}
+
+/// Text files with `extension`, sorted by path, without what is built or ignored.
+fn files(extension: &str) -> Vec<(PathBuf, String)> {
+    let mut folders = vec![root()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the checkout is readable") {
+            let path = entry.expect("the checkout is readable").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+            if path.is_dir() && !BUILT.contains(&name) {
+                folders.push(path);
+            } else if path.extension().and_then(|ext| ext.to_str()).unwrap_or("") == extension
+                && let Ok(text) = std::fs::read_to_string(&path)
+            {
+                let relative = path.strip_prefix(root()).expect("found below the root").to_owned();
+                found.push((relative, text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn manifests() -> BTreeMap<String, toml::Table> {
+    let crates = files("toml").into_iter().filter(|(path, _)| {
+        path.starts_with("crates") && path.ends_with("Cargo.toml") && path.iter().count() == 3
+    });
+    crates
+        .map(|(path, text)| {
+            let name =
+                path.iter().nth(1).and_then(|name| name.to_str()).expect("crate folders have plain names");
+            (name.to_owned(), toml::from_str(&text).expect("manifests are TOML"))
+        })
+        .collect()
+}
+
+/// The workspace's own crates in one table of a manifest.
+fn ours(manifest: &toml::Table, table: &str) -> Vec<String> {
+    let Some(table) = manifest.get(table).and_then(toml::Value::as_table) else { return Vec::new() };
+    table.keys().filter_map(|name| name.strip_prefix("skyhaul-").map(str::to_owned)).collect()
+}
+
+fn read(page: &str) -> String {
+    std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout exists")
+}
+
+const MAX_PRODUCTION_LINES: usize = 600;
+
+const SANS_IO: &[&str] = &["units", "coding", "ccsds", "level0", "congestion", "transport", "quic", "link"];
+
+const BANNED_IN_CORE: &[&str] = &[
+    "std::fs",
+    "std::thread",
+    "std::env",
+    "std::process",
+    "tokio",
+    "Instant::now",
+    "SystemTime",
+    "UdpSocket",
+    "TcpStream",
+    "TcpListener",
+    "async fn",
+    "println!",
+    "HashMap",
+    "HashSet",
+];
+
+const UNFINISHED: &[&str] = &[
+    "todo!(",
+    "unimplemented!(",
+    "TODO",
+    "FIXME",
+    "XXX",
+    "#[ignore",
+    "allow(clippy::too_many_lines",
+    "allow(clippy::too_many_arguments",
+];
+
+const VAGUE: &[&str] =
+    &["common", "core", "util", "utils", "helper", "helpers", "manager", "types", "shared"];
+
+/// Folders that hold nothing written by hand.
+const BUILT: &[&str] = &[".git", "target", "artifacts", "coverage", "demo-output", ".venv", "node_modules"];
+
+/// What each crate may use in its production code.
+const USES: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("coding", &["units"]),
+    ("ccsds", &["units", "coding"]),
+    ("level0", &["units", "coding", "ccsds"]),
+    ("congestion", &["units"]),
+    ("transport", &["units", "coding", "congestion"]),
+    ("quic", &["units", "coding", "congestion", "transport"]),
+    ("link", &["units"]),
+    ("net", &["units", "coding", "congestion", "transport", "quic", "link"]),
+    ("store", &["units"]),
+    ("lab", &["units", "coding", "congestion", "transport", "quic", "link"]),
+    ("node", &["units", "coding", "ccsds", "level0", "congestion", "transport", "quic", "net", "store"]),
+    (
+        "cli",
+        &[
+            "units",
+            "coding",
+            "ccsds",
+            "level0",
+            "congestion",
+            "transport",
+            "quic",
+            "link",
+            "net",
+            "store",
+            "lab",
+            "node",
+        ],
+    ),
+];
