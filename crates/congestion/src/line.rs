@@ -1,0 +1,415 @@
+//! A line whose rate its operator declares: use it to the full, give way to a standing queue.
+//!
+//! Random loss says nothing about such a line, so it is ignored. A queue that stands does: either the line is
+//! slower than declared, or someone shares it. The round-trip time of the empty line (the base) is the smallest
+//! seen; a queue stands when even the smallest round trip of an interval stays above the base by more than
+//! [`LineConfig::queue_target`] for [`LineConfig::queue_time`]. Then the rate falls until the queue has gone,
+//! and comes back by steps. If less and less sending does not shorten the round trip, the route
+//! has become longer (or the queue is not ours to empty): the base is learned anew.
+
+use crate::{Ack, Controller, Phase, Status};
+use serde::{Deserialize, Serialize};
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+
+/// What the operator says about the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineConfig {
+    /// The line's rate, counted in whole IP packets.
+    pub rate: Rate,
+    /// How much queueing is tolerated. Default 5 ms.
+    #[serde(default = "queue_target")]
+    pub queue_target: Duration,
+    /// How long a queue must stand before the rate falls. Default 200 ms: longer than bursts of others last.
+    #[serde(default = "queue_time")]
+    pub queue_time: Duration,
+}
+
+impl LineConfig {
+    /// A line of `rate`, everything else at its default.
+    pub const fn declared(rate: Rate) -> Self {
+        Self { rate, queue_target: queue_target(), queue_time: queue_time() }
+    }
+}
+
+const fn queue_target() -> Duration {
+    Duration::from_millis(5)
+}
+
+const fn queue_time() -> Duration {
+    Duration::from_millis(200)
+}
+
+/// The controller for a declared line.
+#[derive(Debug, Clone)]
+pub struct Line {
+    config: LineConfig,
+    /// What may be sent when no queue is being drained.
+    allowed: Rate,
+    base: Option<Duration>,
+    smoothed: Duration,
+    interval: Interval,
+    mode: Mode,
+    /// Queueing found in the last judged interval.
+    queue: Duration,
+    stepped: Instant,
+    drains: u64,
+    route_changes: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    /// Sending as allowed; `Some` while a queue is above the target, with the time since when.
+    Open(Option<Instant>),
+    Draining(Drain),
+}
+
+/// One attempt to empty the queue.
+#[derive(Debug, Clone, Copy)]
+struct Drain {
+    /// Sixteenths of the allowed rate that are held back.
+    depth: u64,
+    /// Queueing when this attempt began.
+    queue: Duration,
+    /// By when the queue must have shrunk, if it is ours.
+    until: Instant,
+}
+
+/// The smallest round-trip time in a stretch of time.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    start: Instant,
+    min: Duration,
+    samples: u32,
+}
+
+impl Interval {
+    const fn starting(start: Instant) -> Self {
+        Self { start, min: Duration::MAX, samples: 0 }
+    }
+}
+
+impl Line {
+    /// A controller that begins at the declared rate.
+    pub const fn new(config: LineConfig) -> Self {
+        Self {
+            config,
+            allowed: share_of(config.rate),
+            base: None,
+            smoothed: FIRST_RTT,
+            interval: Interval::starting(Instant::ZERO),
+            mode: Mode::Open(None),
+            queue: Duration::ZERO,
+            stepped: Instant::ZERO,
+            drains: 0,
+            route_changes: 0,
+        }
+    }
+
+    fn judge(&mut self, now: Instant, min: Duration) {
+        self.queue = min.saturating_sub(self.base.unwrap_or(min));
+        match self.mode {
+            Mode::Open(_) if self.queue <= self.config.queue_target => {
+                self.mode = Mode::Open(None);
+                self.step_up(now);
+            }
+            Mode::Open(since) => {
+                let since = since.unwrap_or(self.interval.start);
+                self.mode = Mode::Open(Some(since));
+                if now.since(since) >= self.config.queue_time {
+                    self.drains += 1;
+                    self.drain(now, first_depth(self.queue));
+                }
+            }
+            Mode::Draining(drain) => self.judge_drain(now, min, drain),
+        }
+    }
+
+    fn judge_drain(&mut self, now: Instant, min: Duration, drain: Drain) {
+        if self.queue <= self.config.queue_target / 2 {
+            // A shallow drain sufficed: the line is nearly as fast as declared. A deep one says it is not.
+            self.allowed = self.allowed.scaled(64 - drain.depth, 64);
+            self.mode = Mode::Open(None);
+            self.stepped = now;
+            return;
+        }
+        if now < drain.until {
+            return;
+        }
+        if self.queue + drain.queue / 4 < drain.queue {
+            self.drain(now, drain.depth);
+        } else if drain.depth < DEEPEST {
+            self.drain(now, (drain.depth + 6).min(DEEPEST));
+        } else {
+            self.base = Some(min);
+            self.route_changes += 1;
+            self.mode = Mode::Open(None);
+        }
+    }
+
+    fn drain(&mut self, now: Instant, depth: u64) {
+        // Emptying takes queue ÷ share held back; seeing it takes a round trip, and another for the margin.
+        let emptying = self.queue.scaled(24, depth);
+        let until = now + emptying + self.smoothed * 2 + self.config.queue_time;
+        self.mode = Mode::Draining(Drain { depth, queue: self.queue, until });
+    }
+
+    /// An eighth of what is missing, at most once a round trip: before that, the last step's effect is unknown.
+    fn step_up(&mut self, now: Instant) {
+        let full = share_of(self.config.rate);
+        if self.allowed >= full || now.since(self.stepped) < self.smoothed.max(self.config.queue_time) {
+            return;
+        }
+        let missing = full.as_bps() - self.allowed.as_bps();
+        let step = (missing / 8).max(full.as_bps() / 256);
+        self.allowed = Rate::from_bps(self.allowed.as_bps() + step).min(full);
+        self.stepped = now;
+    }
+}
+
+impl Controller for Line {
+    fn on_sent(&mut self, _now: Instant, _bytes: Bytes, _in_flight: Bytes) {}
+
+    fn on_ack(&mut self, now: Instant, ack: &Ack) {
+        self.smoothed = ack.smoothed;
+        self.base = Some(self.base.map_or(ack.rtt, |base| base.min(ack.rtt)));
+        if !ack.prompt {
+            return;
+        }
+        self.interval.min = self.interval.min.min(ack.rtt);
+        self.interval.samples += 1;
+        if self.interval.samples == 1 {
+            self.interval.start = now;
+        }
+        if now.since(self.interval.start) >= self.config.queue_time / 4 && self.interval.samples >= SAMPLES {
+            self.judge(now, self.interval.min);
+            self.interval = Interval::starting(now);
+        }
+    }
+
+    fn on_loss(&mut self, _now: Instant, _bytes: Bytes) {}
+
+    fn pacing_rate(&self) -> Rate {
+        match self.mode {
+            Mode::Open(_) => self.allowed,
+            Mode::Draining(drain) => self.allowed.scaled(16 - drain.depth, 16),
+        }
+    }
+
+    fn window(&self) -> Bytes {
+        let span = self.smoothed * 3 + Duration::from_millis(100);
+        (self.config.rate * span).clamp(WINDOW_MIN, WINDOW_MAX)
+    }
+
+    fn status(&self) -> Status {
+        let phase = match self.mode {
+            Mode::Draining(_) => Phase::Draining,
+            Mode::Open(_) if self.allowed < share_of(self.config.rate) => Phase::Recovering,
+            Mode::Open(_) => Phase::Steady,
+        };
+        Status {
+            phase,
+            rate: self.pacing_rate(),
+            base_rtt: self.base,
+            queue: self.queue,
+            drains: self.drains,
+            route_changes: self.route_changes,
+        }
+    }
+}
+
+/// The share of the declared rate that is used: 0.5 % less than all lets a queue that came from a burst empty
+/// by itself, and covers clocks that disagree.
+const fn share_of(declared: Rate) -> Rate {
+    declared.scaled(995, 1000)
+}
+
+/// How much to hold back first, in sixteenths: so much that the queue is gone within a second, from an
+/// eighth to a half of the rate.
+fn first_depth(queue: Duration) -> u64 {
+    (queue.as_millis() * 16 / 1_000).clamp(2, 8)
+}
+
+/// Three quarters held back: if the round trip stays long even so, sending less is of no use.
+const DEEPEST: u64 = 12;
+
+/// Acknowledgements an interval must hold before its smallest round trip is trusted.
+const SAMPLES: u32 = 4;
+
+/// Round-trip time assumed before one is measured (RFC 9002 6.2.2).
+const FIRST_RTT: Duration = Duration::from_millis(333);
+
+/// 64 KiB: a slow line may still send a burst of datagrams.
+const WINDOW_MIN: Bytes = Bytes::kib(64);
+
+/// 256 MiB: three round trips of 660 ms at 1 Gbit/s.
+const WINDOW_MAX: Bytes = Bytes::mib(256);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bottleneck seen from its sender: fluid in, a queue, round trips out, an acknowledgement each millisecond.
+    struct Bottleneck {
+        rate: Rate,
+        rtt: Duration,
+        queue: Bytes,
+        limit: Bytes,
+        now: Instant,
+        /// Round-trip times under way to the sender: when they arrive, and their value.
+        feedback: std::collections::VecDeque<(Instant, Duration)>,
+        delays: Vec<Duration>,
+        carried: Bytes,
+    }
+
+    impl Bottleneck {
+        fn new(rate: Rate, rtt: Duration) -> Self {
+            Self {
+                rate,
+                rtt,
+                queue: Bytes::ZERO,
+                limit: rate * Duration::from_millis(400),
+                now: Instant::ZERO,
+                feedback: std::collections::VecDeque::new(),
+                delays: Vec::new(),
+                carried: Bytes::ZERO,
+            }
+        }
+
+        fn run(&mut self, line: &mut Line, span: Duration) {
+            let step = Duration::from_millis(1);
+            let end = self.now + span;
+            while self.now < end {
+                let offered = self.queue + line.pacing_rate() * step;
+                let out = offered.min(self.rate * step);
+                self.carried += out;
+                self.queue = (offered - out).min(self.limit);
+                let rtt = self.rtt + self.rate.time_for(self.queue);
+                self.feedback.push_back((self.now + rtt, rtt));
+                self.delays.push(self.rate.time_for(self.queue));
+                self.now += step;
+                while let Some((due, rtt)) =
+                    self.feedback.front().copied().filter(|(due, _)| *due <= self.now)
+                {
+                    self.feedback.pop_front();
+                    line.on_ack(due, &Ack { bytes: Bytes::new(11_000), rtt, smoothed: rtt, prompt: true });
+                }
+            }
+        }
+
+        /// The middle queueing delay since the last call.
+        fn median_delay(&mut self) -> Duration {
+            self.delays.sort_unstable();
+            let median = self.delays[self.delays.len() / 2];
+            self.delays.clear();
+            median
+        }
+    }
+
+    const RATE: Rate = Rate::from_mbps(93);
+    const RTT: Duration = Duration::from_millis(160);
+
+    #[test]
+    fn a_line_as_fast_as_declared_is_used_to_the_full_without_queue() {
+        let mut line = Line::new(LineConfig::declared(RATE));
+        let mut bottleneck = Bottleneck::new(RATE, RTT);
+        bottleneck.run(&mut line, Duration::from_secs(20));
+        assert!(
+            bottleneck.carried
+                >= (RATE * Duration::from_secs(20)).min(RATE.scaled(994, 1000) * Duration::from_secs(20))
+        );
+        assert_eq!(bottleneck.median_delay(), Duration::ZERO);
+        assert_eq!(line.status().drains, 0);
+    }
+
+    #[test]
+    fn loss_changes_nothing() {
+        let mut line = Line::new(LineConfig::declared(RATE));
+        let before = (line.pacing_rate(), line.window());
+        for _ in 0..10_000 {
+            line.on_loss(Instant::ZERO, Bytes::new(1_500));
+        }
+        assert_eq!((line.pacing_rate(), line.window()), before);
+    }
+
+    #[test]
+    fn a_queue_left_by_others_is_drained_and_the_rate_comes_back() {
+        let mut line = Line::new(LineConfig::declared(RATE));
+        let mut bottleneck = Bottleneck::new(RATE, RTT);
+        bottleneck.run(&mut line, Duration::from_secs(2));
+        bottleneck.queue = RATE * Duration::from_millis(50);
+        bottleneck.run(&mut line, Duration::from_secs(1));
+        assert_eq!(line.status().drains, 1);
+        assert!(line.pacing_rate() < RATE.scaled(99, 100));
+        bottleneck.run(&mut line, Duration::from_secs(3));
+        assert!(line.status().queue <= Duration::from_millis(5), "{:?}", line.status());
+        bottleneck.run(&mut line, Duration::from_secs(5));
+        assert_eq!(line.status().phase, Phase::Steady);
+        assert_eq!(line.pacing_rate(), RATE.scaled(995, 1000));
+        assert_eq!(line.status().route_changes, 0);
+    }
+
+    #[test]
+    fn a_longer_route_is_learned_within_eight_seconds() {
+        for longer in [20, 100, 500] {
+            let mut line = Line::new(LineConfig::declared(RATE));
+            let mut bottleneck = Bottleneck::new(RATE, RTT);
+            bottleneck.run(&mut line, Duration::from_secs(2));
+            bottleneck.rtt = RTT + Duration::from_millis(longer);
+            bottleneck.run(&mut line, Duration::from_secs(8));
+            assert_eq!(line.status().route_changes, 1, "{longer} ms: {:?}", line.status());
+            assert_eq!(line.status().base_rtt, Some(bottleneck.rtt), "{longer} ms");
+            assert_eq!(line.pacing_rate(), RATE.scaled(995, 1000), "{longer} ms");
+        }
+    }
+
+    #[test]
+    fn a_shorter_route_is_learned_at_once() {
+        let mut line = Line::new(LineConfig::declared(RATE));
+        let mut bottleneck = Bottleneck::new(RATE, RTT);
+        bottleneck.run(&mut line, Duration::from_secs(2));
+        bottleneck.rtt = Duration::from_millis(90);
+        bottleneck.run(&mut line, Duration::from_secs(1));
+        assert_eq!(line.status().base_rtt, Some(Duration::from_millis(90)));
+        assert_eq!(line.status().drains, 0);
+    }
+
+    #[test]
+    fn a_line_slower_than_declared_is_filled_with_a_bounded_queue() {
+        for percent in [60, 80, 95] {
+            let mut line = Line::new(LineConfig::declared(RATE));
+            let mut bottleneck = Bottleneck::new(RATE.scaled(percent, 100), RTT);
+            // The base is known from the handshake, before the queue builds.
+            line.on_ack(Instant::ZERO, &Ack { bytes: Bytes::ZERO, rtt: RTT, smoothed: RTT, prompt: false });
+            bottleneck.run(&mut line, Duration::from_secs(20));
+            let _ = bottleneck.median_delay();
+            bottleneck.carried = Bytes::ZERO;
+            bottleneck.run(&mut line, Duration::from_secs(40));
+            let used = Rate::over(bottleneck.carried, Duration::from_secs(40));
+            assert!(used >= bottleneck.rate.scaled(85, 100), "{percent} %: {used} {:?}", line.status());
+            let median = bottleneck.median_delay();
+            assert!(median <= Duration::from_millis(60), "{percent} %: {median} {:?}", line.status());
+        }
+    }
+
+    #[test]
+    fn waits_for_an_acknowledgement_timer_are_no_queue() {
+        let mut line = Line::new(LineConfig::declared(RATE));
+        line.on_ack(Instant::ZERO, &Ack { bytes: Bytes::ZERO, rtt: RTT, smoothed: RTT, prompt: true });
+        for tick in 0..10_000u64 {
+            let rtt = RTT + Duration::from_millis(25);
+            let now = Instant::from_nanos(tick * 1_000_000);
+            line.on_ack(now, &Ack { bytes: Bytes::ZERO, rtt, smoothed: rtt, prompt: false });
+        }
+        assert_eq!(line.status().drains, 0);
+    }
+
+    #[test]
+    fn the_window_spans_three_round_trips_within_its_bounds() {
+        let mut line = Line::new(LineConfig::declared(RATE));
+        line.on_ack(Instant::ZERO, &Ack { bytes: Bytes::ZERO, rtt: RTT, smoothed: RTT, prompt: true });
+        assert_eq!(line.window(), RATE * Duration::from_millis(580));
+        assert_eq!(Line::new(LineConfig::declared(Rate::from_bps(9_600))).window(), WINDOW_MIN);
+        assert_eq!(Line::new(LineConfig::declared(Rate::from_mbps(100_000))).window(), WINDOW_MAX);
+    }
+}

@@ -1,0 +1,213 @@
+//! Spreads datagrams out in time: a token bucket served in ticks.
+//!
+//! A sender that waits is woken once a tick, not once a datagram, because at low rates wake-ups cost more than
+//! the datagrams. One that is woken late keeps what it missed, up to [`LATE`]; one that had
+//! nothing to send keeps a tick's worth, so that it doesn't start with a burst.
+
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+
+/// A token bucket that may go into debt. Levels are kept in billionths of a bit, so no rate is rounded.
+#[derive(Debug, Clone)]
+pub struct Pacer {
+    rate: Rate,
+    /// Largest datagram, as an IP packet.
+    datagram: Bytes,
+    /// Billionths of a bit; negative is debt.
+    level: i128,
+    served: Instant,
+    demand: Demand,
+}
+
+/// What is known about the sender's wish for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Demand {
+    /// It left something when last offered.
+    Idle,
+    /// It took all there was.
+    Waiting,
+    /// It waits no longer: something was offered, and nothing of it spent yet.
+    Offered,
+}
+
+impl Pacer {
+    /// A pacer at `rate` for IP packets of up to `datagram`, holding one tick's worth at `now`.
+    pub fn new(rate: Rate, datagram: Bytes, now: Instant) -> Self {
+        let mut pacer = Self { rate, datagram, level: 0, served: now, demand: Demand::Idle };
+        pacer.level = pacer.tick_level();
+        pacer
+    }
+
+    /// Changes the rate from `now` on.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        if rate != self.rate {
+            self.advance(now);
+            self.rate = rate;
+        }
+    }
+
+    /// How much may be sent at `now`. While the sender waits this is zero until a whole tick's worth is there.
+    pub fn available(&mut self, now: Instant) -> Bytes {
+        self.advance(now);
+        let short = match self.demand {
+            Demand::Waiting => self.level < self.tick_level(),
+            Demand::Idle | Demand::Offered => self.level < scaled(self.datagram),
+        };
+        if short {
+            return Bytes::ZERO;
+        }
+        self.demand = Demand::Offered;
+        Bytes::new(u64::try_from(self.level / SCALE).unwrap_or(0))
+    }
+
+    /// Takes `bytes`, which were sent at `now`, out of the bucket. May leave a debt: what must be sent
+    /// (acknowledgements, probes) is sent, and paid for later.
+    pub fn spend(&mut self, now: Instant, bytes: Bytes) {
+        self.advance(now);
+        self.level = (self.level - scaled(bytes)).max(-self.late_level());
+        self.demand = if self.level < scaled(self.datagram) { Demand::Waiting } else { Demand::Idle };
+    }
+
+    /// When a waiting sender should ask again; `None` when it needn't wait.
+    pub fn wake(&self) -> Option<Instant> {
+        let missing = self.tick_level() - self.level;
+        if self.demand != Demand::Waiting || missing <= 0 || self.rate == Rate::ZERO {
+            return (self.demand == Demand::Waiting && missing <= 0).then_some(self.served);
+        }
+        let nanos = (missing + i128::from(self.rate.as_bps()) - 1) / i128::from(self.rate.as_bps());
+        Some(self.served + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let span = now.since(self.served);
+        self.served = self.served.max(now);
+        let gained = i128::from(self.rate.as_bps()) * i128::from(span.as_nanos());
+        let level = self.level.saturating_add(gained);
+        self.level = match self.demand {
+            Demand::Waiting => level.min(self.late_level()),
+            // Between the offer and the sending of it nothing is cut.
+            Demand::Idle | Demand::Offered if span <= TICK => level.min(self.level.max(self.tick_level())),
+            Demand::Idle | Demand::Offered => level.min(self.tick_level()),
+        };
+    }
+
+    fn tick_level(&self) -> i128 {
+        scaled(self.rate * TICK).max(scaled(self.datagram))
+    }
+
+    fn late_level(&self) -> i128 {
+        scaled(self.rate * LATE).max(2 * scaled(self.datagram))
+    }
+}
+
+fn scaled(bytes: Bytes) -> i128 {
+    i128::from(bytes.as_u64()) * SCALE
+}
+
+/// Billionths of a bit in a byte.
+const SCALE: i128 = 8_000_000_000;
+
+/// How often a waiting sender is served: 16 datagrams at 93 Mbit/s, and 2 ms of queue at most.
+const TICK: Duration = Duration::from_millis(2);
+
+/// How late a waiting sender may be served without loss of rate: a busy machine's scheduler takes that long.
+const LATE: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PACKET: Bytes = Bytes::new(1_494);
+
+    /// Serves a sender that always has data at times `step` apart, and gives what it sent in `span`.
+    fn greedy(pacer: &mut Pacer, span: Duration, mut step: impl FnMut() -> Duration) -> Bytes {
+        let mut now = Instant::ZERO;
+        let mut sent = Bytes::ZERO;
+        while now.since(Instant::ZERO) < span {
+            let mut room = pacer.available(now);
+            while room >= PACKET {
+                pacer.spend(now, PACKET);
+                room = room - PACKET;
+                sent += PACKET;
+            }
+            now += step();
+        }
+        sent
+    }
+
+    #[test]
+    fn late_service_loses_no_rate() {
+        let rate = Rate::from_mbps(93);
+        let due = rate * Duration::from_secs(10);
+        for millis in [1, 3, 7, 19] {
+            let mut pacer = Pacer::new(rate, PACKET, Instant::ZERO);
+            let sent = greedy(&mut pacer, Duration::from_secs(10), || Duration::from_millis(millis));
+            assert!(sent.as_u64() * 1000 >= due.as_u64() * 997, "{millis} ms: {sent} of {due}");
+            assert!(sent <= due + rate * TICK, "{millis} ms: {sent} of {due}");
+        }
+    }
+
+    #[test]
+    fn service_later_than_the_bound_is_capped_to_it() {
+        let rate = Rate::from_mbps(93);
+        let mut pacer = Pacer::new(rate, PACKET, Instant::ZERO);
+        let _ = greedy(&mut pacer, Duration::from_millis(10), || Duration::from_millis(1));
+        assert_eq!(pacer.available(Instant::from_nanos(5_000_000_000)), rate * LATE);
+    }
+
+    #[test]
+    fn an_idle_sender_starts_with_one_tick() {
+        let rate = Rate::from_mbps(300);
+        let mut pacer = Pacer::new(rate, PACKET, Instant::ZERO);
+        let later = Instant::from_nanos(60_000_000_000);
+        assert_eq!(pacer.available(later), rate * TICK);
+        assert_eq!(pacer.available(later + Duration::from_secs(1)), rate * TICK);
+    }
+
+    #[test]
+    fn a_waiting_sender_is_woken_once_a_tick() {
+        let rate = Rate::from_mbps(93);
+        let mut pacer = Pacer::new(rate, PACKET, Instant::ZERO);
+        let mut now = Instant::ZERO;
+        let mut wakes = 0;
+        while now < Instant::from_nanos(1_000_000_000) {
+            let mut room = pacer.available(now);
+            assert!(room >= PACKET, "woken at {now} for nothing");
+            while room >= PACKET {
+                pacer.spend(now, PACKET);
+                room = room - PACKET;
+            }
+            now = pacer.wake().unwrap();
+            wakes += 1;
+        }
+        assert!((480..=560).contains(&wakes), "{wakes}");
+    }
+
+    #[test]
+    fn a_standstill_never_wakes() {
+        let mut pacer = Pacer::new(Rate::ZERO, PACKET, Instant::ZERO);
+        pacer.spend(Instant::ZERO, PACKET);
+        assert_eq!(pacer.wake(), None);
+        assert_eq!(pacer.available(Instant::from_nanos(u64::MAX)), Bytes::ZERO);
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_than_rate_and_one_bound_leaves_in_any_pattern(
+            mbps in 1u64..2_000,
+            gaps in proptest::collection::vec(0u64..40_000_000, 1..200),
+        ) {
+            let rate = Rate::from_mbps(mbps);
+            let mut pacer = Pacer::new(rate, PACKET, Instant::ZERO);
+            let span = Duration::from_nanos(gaps.iter().sum());
+            let mut gaps = gaps.into_iter();
+            let mut left = span + Duration::from_nanos(1);
+            let sent = greedy(&mut pacer, span, || {
+                let gap = Duration::from_nanos(gaps.next().unwrap_or(left.as_nanos()));
+                left = left.saturating_sub(gap);
+                gap
+            });
+            prop_assert!(sent <= rate * span + rate * TICK + PACKET + PACKET);
+        }
+    }
+}
