@@ -1,0 +1,32 @@
+//! The bodies of the fuzz targets: each takes any bytes, and panics only where the program is wrong.
+//!
+//! libFuzzer calls them (`make fuzz`), and so does a bounded, seeded driver on the stable toolchain
+//! (`tests/replay.rs`, part of `make test`).
+
+mod configuration;
+mod products;
+mod wire;
+
+pub use configuration::configuration;
+pub use products::{construction_record, product_name};
+pub use wire::{wire_control, wire_datagram};
+
+/// A fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name: the program's, the corpus folder's and the function's.
+    pub name: &'static str,
+    /// What is fuzzed.
+    pub body: fn(&[u8]),
+    /// Mutated inputs that `make test` runs: about a second's worth.
+    pub rounds: u32,
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target { name: "configuration", body: configuration, rounds: 20_000 },
+    Target { name: "construction_record", body: construction_record, rounds: 200_000 },
+    Target { name: "product_name", body: product_name, rounds: 200_000 },
+    Target { name: "wire_control", body: wire_control, rounds: 200_000 },
+    Target { name: "wire_datagram", body: wire_datagram, rounds: 200_000 },
+];
