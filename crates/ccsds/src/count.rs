@@ -1,0 +1,81 @@
+//! Counters that wrap, in one place: frame counts of a virtual channel, sequence counts of an application.
+
+/// How many values a counter has before it starts again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modulus(u32);
+
+impl Modulus {
+    /// TM virtual channel frame count: 8 bits (CCSDS 132.0-B-3 4.1.2.5).
+    pub const TM_FRAME: Self = Self(1 << 8);
+    /// AOS virtual channel frame count: 24 bits (CCSDS 732.0-B 4.1.2.4).
+    pub const AOS_FRAME: Self = Self(1 << 24);
+    /// AOS frame count with its cycle: 28 bits (CCSDS 732.0-B 4.1.2.5.4).
+    pub const AOS_FRAME_CYCLE: Self = Self(1 << 28);
+    /// Packet sequence count: 14 bits (CCSDS 133.0-B-2 4.1.3.4.3).
+    pub const PACKET: Self = Self(1 << 14);
+
+    /// How `next` follows `last`. A step of more than half the range back is taken for a repeat or a reset,
+    /// because a gap that long is less likely.
+    pub const fn step(self, last: u32, next: u32) -> Step {
+        let ahead = next.wrapping_sub(last).wrapping_sub(1) & (self.0 - 1);
+        if ahead == 0 {
+            Step::Next
+        } else if ahead == self.0 - 1 {
+            Step::Same
+        } else if ahead > self.0 / 2 {
+            Step::Back
+        } else {
+            Step::Gap { missing: ahead }
+        }
+    }
+    /// The value after `count`.
+    pub const fn after(self, count: u32) -> u32 {
+        count.wrapping_add(1) & (self.0 - 1)
+    }
+    /// `count` moved on by `steps`.
+    pub const fn advance(self, count: u32, steps: u32) -> u32 {
+        count.wrapping_add(steps) & (self.0 - 1)
+    }
+}
+
+/// How a count follows the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// In sequence.
+    Next,
+    /// The same count again.
+    Same,
+    /// Some counts were skipped.
+    Gap {
+        /// How many did not come.
+        missing: u32,
+    },
+    /// A count from before: a replay or a reset.
+    Back,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn counters_wrap() {
+        assert_eq!(Modulus::TM_FRAME.step(255, 0), Step::Next);
+        assert_eq!(Modulus::AOS_FRAME.step(0xFF_FFFF, 0), Step::Next);
+        assert_eq!(Modulus::AOS_FRAME.step(0xFF_FFFE, 0), Step::Gap { missing: 1 });
+        assert_eq!(Modulus::AOS_FRAME_CYCLE.step(0xFF_FFFF, 0x100_0000), Step::Next);
+        assert_eq!(Modulus::PACKET.step(7, 7), Step::Same);
+        assert_eq!(Modulus::PACKET.step(7, 6), Step::Back);
+        assert_eq!(Modulus::PACKET.step(0, 0x2001), Step::Gap { missing: 0x2000 });
+        assert_eq!(Modulus::PACKET.step(0, 0x2002), Step::Back);
+    }
+
+    proptest! {
+        #[test]
+        fn a_gap_says_how_far_the_count_went(start in 0u32..1 << 14, missing in 1u32..=1 << 13) {
+            let next = Modulus::PACKET.advance(start, missing + 1);
+            prop_assert_eq!(Modulus::PACKET.step(start, next), Step::Gap { missing });
+        }
+    }
+}

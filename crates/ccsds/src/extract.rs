@@ -1,0 +1,345 @@
+//! The packet extractor, for every kind of frame: packets are put together again from the packet zones of one
+//! virtual channel.
+//!
+//! A packet comes out only when all its frames came, in sequence: a missing frame drops the packet that it
+//! interrupts. Everything dropped is counted. What is left out: order across channels, duplicates and gaps of
+//! packets, which are Level-0's business.
+
+use crate::count::Step;
+use crate::frame::{Check, FirstHeader, Frame, FrameError, VcCount};
+use crate::id::Channel;
+use crate::mission::{Content, Mission};
+use crate::packet::{Header, HeaderError};
+use crate::quality::{CapturedFrame, Verdict};
+use bytes::Bytes;
+use skyhaul_units::Utc;
+use std::collections::BTreeMap;
+
+/// A packet and how it was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtractedPacket {
+    /// Spacecraft and virtual channel.
+    pub channel: Channel,
+    /// Reception of the frame that holds its first byte.
+    pub received: Utc,
+    /// A frame that holds some of it had symbols corrected.
+    pub from_corrected: bool,
+    /// A frame that holds some of it was not checked, or had no marker.
+    pub from_unchecked: bool,
+    /// Its header.
+    pub header: Header,
+    /// The whole packet.
+    pub bytes: Bytes,
+}
+
+/// What became of the frames and packets of one virtual channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChannelCounts {
+    /// Good frames.
+    pub frames: u64,
+    /// Breaks in the frame count.
+    pub gaps: u64,
+    /// Frames missing in those.
+    pub missing_frames: u64,
+    /// Frames with the count of the one before, passed over.
+    pub repeated_frames: u64,
+    /// Frames with an earlier count: a replay or a reset of the counter.
+    pub resets: u64,
+    /// Packets that came out, idle ones included.
+    pub packets: u64,
+    /// Idle packets among them.
+    pub idle_packets: u64,
+    /// Bytes of the packets that came out.
+    pub packet_bytes: u64,
+    /// Packets dropped because a frame of theirs is missing.
+    pub interrupted_packets: u64,
+    /// Frames whose first header pointer lies outside the frame or disagrees with the packet that runs into it.
+    pub bad_first_headers: u64,
+    /// Places where no packet header can be, or one with an impossible length: the rest of the frame is dropped.
+    pub bad_headers: u64,
+    /// Zone bytes dropped for these reasons.
+    pub dropped_bytes: u64,
+}
+
+/// What became of frames that belong to no channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExtractorCounts {
+    /// Frames whose header is not of the mission's kind.
+    pub unreadable_frames: u64,
+    /// Frames of more channels than are kept apart.
+    pub excess_channels: u64,
+}
+
+/// Puts packets together again, for all channels of a contact.
+#[derive(Debug)]
+pub struct Extractor {
+    mission: Mission,
+    channels: BTreeMap<Channel, ChannelState>,
+    counts: ExtractorCounts,
+}
+
+/// Most channels kept apart at a time, over all spacecraft. A downlink has some ten; headers damaged without
+/// notice invent more.
+pub const MAX_CHANNELS: usize = 256;
+
+impl Extractor {
+    /// For frames of a mission.
+    pub fn new(mission: Mission) -> Self {
+        Self { mission, channels: BTreeMap::new(), counts: ExtractorCounts::default() }
+    }
+
+    /// Takes a good frame and hands every packet that it completes to `sink`, in order.
+    /// Returns the frame's channel and count.
+    ///
+    /// # Errors
+    /// [`FrameError`] where the frame is not one of the mission; it is counted.
+    pub fn push(
+        &mut self,
+        captured: &CapturedFrame,
+        mut sink: impl FnMut(ExtractedPacket),
+    ) -> Result<(Channel, VcCount), FrameError> {
+        let format = self.mission.frame();
+        let frame = match Frame::parse(&captured.bytes, format) {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.counts.unreadable_frames += 1;
+                return Err(error);
+            }
+        };
+        let key = (frame.channel, frame.count);
+        if !self.channels.contains_key(&frame.channel) && self.channels.len() >= MAX_CHANNELS {
+            self.counts.excess_channels += 1;
+            return Ok(key);
+        }
+        let channel = self.channels.entry(frame.channel).or_default();
+        let is_repeat = channel.follow(frame.count);
+        let has_packets =
+            self.mission.content(frame.channel.vcid) == Content::Packets && !frame.is_idle(format.kind);
+        if is_repeat || !has_packets || !self.mission.covers(frame.channel.scid) {
+            return Ok(key);
+        }
+        let Some(packets) = frame.m_pdu(format.kind) else { return Ok(key) };
+        let source = Source {
+            channel: frame.channel,
+            received: captured.received,
+            corrected: captured.quality.verdict == Verdict::Corrected || frame.fhec == Check::Corrected,
+            unchecked: captured.quality.verdict == Verdict::NotChecked || captured.quality.flywheel,
+            longest: self.mission.longest_packet(),
+        };
+        match packets.first_header {
+            FirstHeader::Idle => {}
+            FirstHeader::Continuation => channel.continue_with(packets.zone, &source, &mut sink),
+            FirstHeader::At(offset) => channel.start_at(offset, packets.zone, &source, &mut sink),
+        }
+        Ok(key)
+    }
+
+    /// What became of each channel's frames and packets, by spacecraft and channel.
+    pub fn channels(&self) -> impl Iterator<Item = (Channel, ChannelCounts)> {
+        self.channels.iter().map(|(channel, state)| (*channel, state.counts))
+    }
+    /// What became of frames that belong to no channel.
+    pub const fn counts(&self) -> ExtractorCounts {
+        self.counts
+    }
+    /// The mission.
+    pub const fn mission(&self) -> &Mission {
+        &self.mission
+    }
+}
+
+/// Where a zone comes from.
+struct Source {
+    channel: Channel,
+    received: Utc,
+    corrected: bool,
+    unchecked: bool,
+    longest: usize,
+}
+
+#[derive(Debug, Default)]
+struct ChannelState {
+    last: Option<VcCount>,
+    /// The packet that runs on into the next frame.
+    open: Option<OpenPacket>,
+    counts: ChannelCounts,
+}
+
+/// A packet of which the beginning has come: at least one byte, at most the longest packet.
+#[derive(Debug)]
+struct OpenPacket {
+    received: Utc,
+    corrected: bool,
+    unchecked: bool,
+    /// Known once enough of the header has come.
+    header: Option<Header>,
+    bytes: Vec<u8>,
+}
+
+impl ChannelState {
+    /// Compares the count with the last one; true for a frame that came twice.
+    fn follow(&mut self, count: VcCount) -> bool {
+        self.counts.frames += 1;
+        let step = match self.last {
+            Some(last) => count.modulus.step(last.value, count.value),
+            None => Step::Next,
+        };
+        match step {
+            Step::Next => {}
+            Step::Same => {
+                self.counts.repeated_frames += 1;
+                return true;
+            }
+            Step::Gap { missing } => {
+                self.counts.gaps += 1;
+                self.counts.missing_frames += u64::from(missing);
+                self.interrupt();
+            }
+            Step::Back => {
+                self.counts.resets += 1;
+                self.interrupt();
+            }
+        }
+        self.last = Some(count);
+        false
+    }
+
+    fn interrupt(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.counts.interrupted_packets += 1;
+            self.counts.dropped_bytes += open.bytes.len() as u64;
+        }
+    }
+
+    /// A zone in which no packet starts.
+    fn continue_with(&mut self, zone: &[u8], source: &Source, sink: &mut impl FnMut(ExtractedPacket)) {
+        let rest = self.append(zone, source, sink);
+        if !rest.is_empty() {
+            self.counts.dropped_bytes += rest.len() as u64;
+            self.counts.bad_first_headers += 1;
+        }
+    }
+
+    /// A zone with a packet header at `offset`.
+    fn start_at(
+        &mut self,
+        offset: usize,
+        zone: &[u8],
+        source: &Source,
+        sink: &mut impl FnMut(ExtractedPacket),
+    ) {
+        let Some((tail, starts)) = zone.split_at_checked(offset).filter(|(_, starts)| !starts.is_empty())
+        else {
+            self.counts.bad_first_headers += 1;
+            self.counts.dropped_bytes += zone.len() as u64;
+            self.interrupt();
+            return;
+        };
+        let had_open = self.open.is_some();
+        let rest = self.append(tail, source, sink);
+        if self.open.is_some() || (had_open && !rest.is_empty()) {
+            self.counts.bad_first_headers += 1;
+        }
+        self.counts.dropped_bytes += rest.len() as u64;
+        self.interrupt();
+        self.packets_in(starts, source, sink);
+    }
+
+    /// Adds to the open packet what belongs to it; returns the rest. Without an open packet all is rest, except
+    /// that bytes before the first sighting of a header are expected and not an error.
+    fn append<'z>(
+        &mut self,
+        zone: &'z [u8],
+        source: &Source,
+        sink: &mut impl FnMut(ExtractedPacket),
+    ) -> &'z [u8] {
+        let Some(mut open) = self.open.take() else {
+            self.counts.dropped_bytes += zone.len() as u64;
+            return &[];
+        };
+        open.corrected |= source.corrected;
+        open.unchecked |= source.unchecked;
+        let mut rest = zone;
+        while open.header.is_none() {
+            let Some((byte, after)) = rest.split_first() else {
+                self.open = Some(open);
+                return rest;
+            };
+            open.bytes.push(*byte);
+            rest = after;
+            match Header::parse(&open.bytes) {
+                Ok(header) if header.total_len() <= source.longest => open.header = Some(header),
+                Err(HeaderError::Incomplete) => {}
+                _ => {
+                    self.counts.bad_headers += 1;
+                    self.counts.dropped_bytes += (open.bytes.len() + rest.len()) as u64;
+                    return &[];
+                }
+            }
+        }
+        let header = open.header.expect("the loop ends with a header");
+        let wanted = header.total_len().saturating_sub(open.bytes.len());
+        let (body, after) = rest.split_at(wanted.min(rest.len()));
+        open.bytes.extend_from_slice(body);
+        if open.bytes.len() < header.total_len() {
+            self.open = Some(open);
+        } else {
+            self.emit(open, header, source, sink);
+        }
+        after
+    }
+
+    /// Packets one after the other from the start of `zone` on.
+    fn packets_in(&mut self, zone: &[u8], source: &Source, sink: &mut impl FnMut(ExtractedPacket)) {
+        let mut rest = zone;
+        while !rest.is_empty() {
+            let header = match Header::parse(rest) {
+                Ok(header) if header.total_len() <= source.longest => Some(header),
+                Err(HeaderError::Incomplete) => None,
+                _ => {
+                    self.counts.bad_headers += 1;
+                    self.counts.dropped_bytes += rest.len() as u64;
+                    return;
+                }
+            };
+            let (packet, after) = match header.and_then(|header| rest.split_at_checked(header.total_len())) {
+                Some(parts) => parts,
+                None => (rest, &rest[rest.len()..]),
+            };
+            let open = OpenPacket {
+                received: source.received,
+                corrected: source.corrected,
+                unchecked: source.unchecked,
+                header,
+                bytes: packet.to_vec(),
+            };
+            rest = after;
+            match header {
+                Some(header) if open.bytes.len() == header.total_len() => {
+                    self.emit(open, header, source, sink)
+                }
+                _ => self.open = Some(open),
+            }
+        }
+    }
+
+    fn emit(
+        &mut self,
+        open: OpenPacket,
+        header: Header,
+        source: &Source,
+        sink: &mut impl FnMut(ExtractedPacket),
+    ) {
+        self.counts.packets += 1;
+        self.counts.idle_packets += u64::from(header.is_idle());
+        self.counts.packet_bytes += open.bytes.len() as u64;
+        sink(ExtractedPacket {
+            channel: source.channel,
+            received: open.received,
+            from_corrected: open.corrected,
+            from_unchecked: open.unchecked,
+            header,
+            bytes: Bytes::from(open.bytes),
+        });
+    }
+}

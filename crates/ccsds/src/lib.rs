@@ -1,0 +1,10 @@
+//! From a received bit stream to CCSDS frames, packets and their times.
+
+pub mod count;
+pub mod extract;
+pub mod frame;
+pub mod id;
+pub mod mission;
+pub mod packet;
+pub mod quality;
+pub mod time;

@@ -1,0 +1,285 @@
+//! Missions: what a spacecraft's downlink looks like, as data.
+//!
+//! A mission is read from TOML ([`Mission::from_toml`]) and cannot contradict itself once read: frame length,
+//! coding and fields fit each other. The missions of the repository's `missions` folder are built in
+//! ([`MissionSet::built_in`]).
+
+mod builtin;
+mod text;
+
+pub use builtin::GENERIC;
+pub use text::MissionError;
+
+use crate::id::{Apid, Scid, Vcid};
+use crate::time::TimeCode;
+use skyhaul_coding::{ParameterError, Parameters, Randomiser, ReedSolomon};
+use skyhaul_units::Utc;
+
+/// Which transfer frame a downlink carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameKind {
+    /// TM transfer frames (CCSDS 132.0-B).
+    Tm,
+    /// AOS transfer frames (CCSDS 732.0-B).
+    Aos,
+}
+
+impl FrameKind {
+    /// Length of the primary header in bytes.
+    pub const fn header_len(self) -> usize {
+        6
+    }
+}
+
+/// Fields of a transfer frame and their lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameFormat {
+    /// Kind of frame.
+    pub kind: FrameKind,
+    /// Length of the frame in bytes, without marker and check symbols.
+    pub length: usize,
+    /// The spacecraft id has 10 bits: always in TM frames, in AOS frames since issue 5 of CCSDS 732.0-B (4.1.2.2.2).
+    pub wide_scid: bool,
+    /// An AOS frame header error control field of 2 bytes follows the header.
+    pub fhec: bool,
+    /// Bytes of the insert zone.
+    pub insert_zone: usize,
+    /// An operational control field of 4 bytes ends every frame. (TM frames say so themselves.)
+    pub ocf: bool,
+    /// A frame error control field of 2 bytes ends the frame.
+    pub fecf: bool,
+}
+
+/// Which part of a block is randomised, and when that is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Derandomise {
+    /// The whole block, undone before Reed-Solomon decoding (CCSDS 131.0-B-5 10.2.2).
+    BeforeDecoding,
+    /// Only the frame from this byte on, undone after Reed-Solomon decoding: Terra's direct broadcast.
+    AfterDecoding {
+        /// Bytes at the frame's start that are not randomised.
+        skip: usize,
+    },
+}
+
+/// What lies between markers, and how it is coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coding {
+    /// Attached sync marker, 32 bits.
+    pub marker: u32,
+    /// Randomiser, if any, and its place.
+    pub randomiser: Option<(Randomiser, Derandomise)>,
+    /// Reed-Solomon code, if any.
+    pub reed_solomon: Option<Parameters>,
+}
+
+/// What a virtual channel carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Packets (M_PDU in AOS frames).
+    Packets,
+    /// Only idle data.
+    Idle,
+    /// Frames that are passed on without looking for packets.
+    Opaque,
+}
+
+/// What one virtual channel carries, where it differs from the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChannelRule {
+    /// The channel.
+    pub vcid: Vcid,
+    /// What it carries.
+    pub content: Content,
+}
+
+/// An inclusive range of application process ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApidRange {
+    /// First id of the range.
+    pub first: Apid,
+    /// Last id of the range.
+    pub last: Apid,
+}
+
+impl ApidRange {
+    /// Whether `apid` is in the range.
+    pub fn contains(&self, apid: Apid) -> bool {
+        (self.first..=self.last).contains(&apid)
+    }
+}
+
+/// How packets of some applications say their time. Only packets with a secondary header do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeRule {
+    /// The applications.
+    pub apids: Vec<ApidRange>,
+    /// The code; `None` for applications whose secondary header has no time.
+    pub code: Option<TimeCode>,
+    /// Bytes from the packet's start to the code.
+    pub offset: usize,
+}
+
+/// Packets that make one Level-0 product.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProductGroup {
+    /// Name: lower-case letters, digits and `-`.
+    pub name: String,
+    /// The 14 characters with ids or instrument and type that Level-0 file names carry, with the 4 digits of
+    /// the application id before them (18 characters), if the project defines them.
+    pub label: Option<String>,
+    /// Virtual channels; all where empty.
+    pub vcids: Vec<Vcid>,
+    /// Application process ids; all where empty.
+    pub apids: Vec<ApidRange>,
+    /// One product for each contact, rather than for each fixed window of time.
+    pub session_based: bool,
+}
+
+impl ProductGroup {
+    /// Whether packets of `apid` on `vcid` belong to the product.
+    pub fn contains(&self, vcid: Vcid, apid: Apid) -> bool {
+        (self.vcids.is_empty() || self.vcids.contains(&vcid))
+            && (self.apids.is_empty() || self.apids.iter().any(|range| range.contains(apid)))
+    }
+}
+
+/// A spacecraft's downlink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mission {
+    name: String,
+    title: String,
+    scids: Vec<Scid>,
+    frame: FrameFormat,
+    coding: Coding,
+    channels: Vec<ChannelRule>,
+    longest_packet: usize,
+    times: Vec<TimeRule>,
+    products: Vec<ProductGroup>,
+    text: String,
+}
+
+impl Mission {
+    /// Name by which commands and files call the mission: lower-case letters, digits and `-`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// Name for people.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+    /// Spacecraft ids as frame headers show them. Empty for the generic mission: any.
+    pub fn scids(&self) -> &[Scid] {
+        &self.scids
+    }
+    /// Whether frames of `scid` are this mission's.
+    pub fn covers(&self, scid: Scid) -> bool {
+        self.scids.is_empty() || self.scids.contains(&scid)
+    }
+    /// The transfer frame.
+    pub const fn frame(&self) -> &FrameFormat {
+        &self.frame
+    }
+    /// The coding.
+    pub const fn coding(&self) -> &Coding {
+        &self.coding
+    }
+    /// Bytes after the marker: frame and check symbols.
+    pub fn block_len(&self) -> usize {
+        self.frame.length
+            + self.coding.reed_solomon.map_or(0, |code| code.interleave * code.correction.check_len())
+    }
+    /// Bytes from one marker to the next.
+    pub fn cadu_len(&self) -> usize {
+        MARKER_LEN + self.block_len()
+    }
+    /// What a virtual channel carries.
+    pub fn content(&self, vcid: Vcid) -> Content {
+        self.channels.iter().find(|rule| rule.vcid == vcid).map_or(Content::Packets, |rule| rule.content)
+    }
+    /// Length of the longest packet in bytes; a longer one is taken for damage.
+    pub const fn longest_packet(&self) -> usize {
+        self.longest_packet
+    }
+    /// Products made of the mission's packets, in order of precedence.
+    pub fn products(&self) -> &[ProductGroup] {
+        &self.products
+    }
+    /// The product group that packets of `apid` on `vcid` belong to: the first that contains them.
+    pub fn product(&self, vcid: Vcid, apid: Apid) -> Option<&ProductGroup> {
+        self.products.iter().find(|group| group.contains(vcid, apid))
+    }
+    /// Where and how packets of `apid` say their time; `None` where they do not.
+    pub fn time_rule(&self, apid: Apid) -> Option<(TimeCode, usize)> {
+        let rule = self.times.iter().find(|rule| rule.apids.iter().any(|range| range.contains(apid)))?;
+        Some((rule.code?, rule.offset))
+    }
+    /// The time that a space packet says; `None` where it has no secondary header, no rule, or no valid time.
+    pub fn packet_time(&self, packet: &[u8]) -> Option<Utc> {
+        let header = crate::packet::SpaceHeader::parse(packet).ok()?;
+        if !header.has_secondary {
+            return None;
+        }
+        let (code, offset) = self.time_rule(header.apid)?;
+        code.parse(packet.get(offset..)?)
+    }
+    /// The TOML that the mission was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+    /// The mission's Reed-Solomon code, if it has one.
+    pub fn reed_solomon(&self) -> Option<ReedSolomon> {
+        let made: Result<_, ParameterError> = ReedSolomon::new(self.coding.reed_solomon?);
+        Some(made.expect("parameters are tried when the mission is read"))
+    }
+    /// The same mission for bare frames: no marker, no randomiser, no check symbols.
+    pub fn is_coded(&self) -> bool {
+        self.coding.reed_solomon.is_some()
+    }
+}
+
+/// Bytes of the attached sync marker.
+pub const MARKER_LEN: usize = 4;
+
+/// The missions that a downlink is identified among.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissionSet {
+    missions: Vec<Mission>,
+}
+
+impl MissionSet {
+    /// The built-in missions, without the generic one.
+    pub fn built_in() -> Self {
+        Self { missions: builtin::all() }
+    }
+    /// No missions: every downlink is generic.
+    pub const fn empty() -> Self {
+        Self { missions: Vec::new() }
+    }
+    /// Adds a mission; one of the same name is replaced, and is preferred over those that were there.
+    ///
+    /// # Errors
+    /// Returns the mission where the set holds [`MAX_MISSIONS`].
+    pub fn add(&mut self, mission: Mission) -> Result<(), Box<Mission>> {
+        self.missions.retain(|known| known.name != mission.name);
+        if self.missions.len() >= MAX_MISSIONS {
+            return Err(Box::new(mission));
+        }
+        self.missions.insert(0, mission);
+        Ok(())
+    }
+    /// The mission of a name.
+    pub fn by_name(&self, name: &str) -> Option<&Mission> {
+        self.missions.iter().find(|mission| mission.name == name)
+    }
+    /// All missions, preferred ones first.
+    pub fn iter(&self) -> impl Iterator<Item = &Mission> {
+        self.missions.iter()
+    }
+}
+
+/// Most missions of a set: each costs a comparison when a downlink is identified.
+pub const MAX_MISSIONS: usize = 256;
+
+#[cfg(test)]
+mod tests;

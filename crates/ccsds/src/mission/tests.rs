@@ -1,0 +1,129 @@
+use super::*;
+use proptest::prelude::*;
+use skyhaul_coding::{Basis, Correction};
+
+const TEXT: &str = r#"name = "test"
+title = "Test"
+scids = [157]
+
+[frame]
+kind = "aos"
+length = 892
+
+[coding]
+randomiser = "ccsds255"
+
+[coding.reed_solomon]
+corrects = 16
+interleave = 4
+basis = "dual"
+
+[[time]]
+apids = ["0-2046"]
+code = "cds8"
+
+[[product]]
+name = "viirs"
+label = "0826VIIRSSCIENCEAS"
+vcids = [16]
+apids = ["800-826"]
+"#;
+
+fn refused(from: &str, to: &str) -> MissionError {
+    assert!(TEXT.contains(from), "{from}");
+    Mission::from_toml(&TEXT.replace(from, to)).unwrap_err()
+}
+
+#[test]
+fn a_mission_is_read() {
+    let mission = Mission::from_toml(TEXT).unwrap();
+    assert_eq!((mission.name(), mission.block_len(), mission.cadu_len()), ("test", 1020, 1024));
+    let code = mission.coding().reed_solomon.unwrap();
+    assert_eq!((code.correction, code.basis), (Correction::E16, Basis::Dual));
+    assert_eq!(mission.coding().marker, 0x1ACF_FC1D);
+    let apid = |value| Apid::new(value).unwrap();
+    let vcid = |value| Vcid::new(value).unwrap();
+    assert_eq!(mission.product(vcid(16), apid(826)).unwrap().name, "viirs");
+    assert_eq!(mission.product(vcid(16), apid(827)), None);
+    assert_eq!(mission.product(vcid(6), apid(826)), None);
+    assert_eq!(mission.content(vcid(16)), Content::Packets);
+}
+
+#[test]
+fn contradictions_are_refused_with_line_and_reason() {
+    let cases = [
+        ("length = 892", "length = 893", 7, "carries 892"),
+        ("length = 892", "length = 9", 7, "carries 892"),
+        ("length = 892", "length = 892\ninsert_zone = 890", 7, "no room"),
+        ("length = 892", "length = 100000", 7, "longer than"),
+        ("kind = \"aos\"", "kind = \"tm\"\nfhec = true", 7, "no header error control"),
+        ("corrects = 16", "corrects = 12", 13, "`corrects` is 16"),
+        ("interleave = 4", "interleave = 7", 12, "interleave depth 7"),
+        ("scids = [157]", "scids = [1024]", 3, "10 bits"),
+        ("[157]", "[157]\nscid = 3", 4, "scid"),
+        ("name = \"test\"", "name = \"Test One\"", 1, "not a name"),
+        ("\"800-826\"", "\"826-800\"", 25, "not a range"),
+        ("vcids = [16]", "vcids = [64]", 24, "0 to 63"),
+        ("0826VIIRSSCIENCEAS", "VIIRS", 23, "label"),
+        ("randomiser = \"ccsds255\"", "randomiser = \"pn\"", 10, "pn"),
+        ("randomiser = \"ccsds255\"", "marker = \"1ACF\"\nrandomiser = \"none\"", 10, "8 hexadecimal"),
+    ];
+    for (from, to, line, reason) in cases {
+        let error = refused(from, to);
+        assert!(error.reason.contains(reason), "{to}: {error}");
+        assert_eq!(error.line, line, "{to}: {error}");
+    }
+}
+
+#[test]
+fn derandomising_after_a_decoding_that_is_not_there_is_refused() {
+    let start = TEXT.find("[coding.reed_solomon]").unwrap();
+    let text = TEXT[..start].replace("[coding]", "[coding]\nderandomise_after_decoding_from = 6");
+    let error = Mission::from_toml(&text).unwrap_err();
+    assert!(error.reason.contains("no decoding"), "{error}");
+    assert_eq!(error.line, 10);
+}
+
+#[test]
+fn built_in_missions_have_the_published_lengths() {
+    let set = MissionSet::built_in();
+    let expected = [
+        ("suomi-npp", 157, 892, 1024),
+        ("noaa-20", 159, 892, 1024),
+        ("noaa-21", 177, 1115, 1279),
+        ("aqua", 154, 892, 1024),
+        ("aura", 204, 892, 1024),
+        ("terra", 42, 892, 1024),
+        ("metop-b", 11, 892, 1024),
+        ("metop-c", 13, 892, 1024),
+        ("gcom-w1", 135, 1100, 1264),
+    ];
+    assert_eq!(set.iter().count(), expected.len());
+    for (name, scid, frame, cadu) in expected {
+        let mission = set.by_name(name).unwrap();
+        assert!(mission.covers(Scid::new(scid).unwrap()), "{name}");
+        assert_eq!((mission.frame().length, mission.cadu_len()), (frame, cadu), "{name}");
+    }
+    assert!(Mission::from_toml(GENERIC).unwrap().scids().is_empty());
+}
+
+#[test]
+fn a_set_is_bounded_and_prefers_what_was_added_last() {
+    let mut set = MissionSet::empty();
+    for number in 0..MAX_MISSIONS {
+        let text = TEXT.replace("\"test\"", &format!("\"test-{number}\""));
+        set.add(Mission::from_toml(&text).unwrap()).unwrap();
+    }
+    assert!(set.add(Mission::from_toml(TEXT).unwrap()).is_err());
+    assert_eq!(set.iter().next().unwrap().name(), "test-255");
+    set.add(Mission::from_toml(&TEXT.replace("\"test\"", "\"test-7\"")).unwrap()).unwrap();
+    assert_eq!(set.iter().next().unwrap().name(), "test-7");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in ".{0,200}", cut in 0usize..TEXT.len()) {
+        let _ = Mission::from_toml(&text);
+        let _ = Mission::from_toml(&TEXT[..cut]);
+    }
+}

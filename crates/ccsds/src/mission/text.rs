@@ -1,0 +1,449 @@
+//! The TOML form of a mission, and the checks that make one of it.
+
+use super::{
+    ApidRange, ChannelRule, Coding, Content, Derandomise, FrameFormat, FrameKind, MARKER_LEN, Mission,
+    ProductGroup, TimeRule,
+};
+use crate::id::{Apid, Scid, Vcid};
+use crate::packet::SpaceHeader;
+use crate::time::TimeCode;
+use serde::Deserialize;
+use skyhaul_coding::{Basis, Correction, Parameters, Randomiser, ReedSolomon};
+use toml::Spanned;
+
+/// Why a mission's text was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct MissionError {
+    /// Line of the text, from 1.
+    pub line: usize,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl Mission {
+    /// Reads a mission from TOML.
+    ///
+    /// # Errors
+    /// [`MissionError`] names the line and what is wrong there: a key that does not exist, a value out of range,
+    /// or fields that contradict each other.
+    pub fn from_toml(text: &str) -> Result<Self, MissionError> {
+        if text.len() > LONGEST_TEXT {
+            let reason = format!("the text has {} bytes; a mission has at most {LONGEST_TEXT}", text.len());
+            return Err(MissionError { line: 1, reason });
+        }
+        let form: Form = toml::from_str(text).map_err(|error| MissionError {
+            line: error.span().map_or(1, |span| line_of(text, span.start)),
+            reason: error.message().trim().replace('\n', " "),
+        })?;
+        Reader { text }.mission(form)
+    }
+}
+
+/// Longest mission text in bytes: contact records carry it.
+const LONGEST_TEXT: usize = 65_535;
+/// Longest frame in bytes that a synchroniser holds.
+const LONGEST_FRAME: usize = 16_384;
+/// Most entries of each list.
+const LONGEST_LIST: usize = 256;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    name: Spanned<String>,
+    title: String,
+    scids: Spanned<Vec<u16>>,
+    frame: FrameForm,
+    coding: Spanned<CodingForm>,
+    #[serde(default)]
+    channel: Vec<ChannelForm>,
+    #[serde(default)]
+    packets: PacketsForm,
+    #[serde(default)]
+    time: Vec<TimeForm>,
+    #[serde(default)]
+    product: Vec<ProductForm>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrameForm {
+    kind: KindForm,
+    length: Spanned<usize>,
+    #[serde(default)]
+    scid_bits: Option<Spanned<u8>>,
+    #[serde(default)]
+    fhec: Option<Spanned<bool>>,
+    #[serde(default)]
+    insert_zone: usize,
+    #[serde(default)]
+    ocf: bool,
+    #[serde(default)]
+    fecf: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum KindForm {
+    Tm,
+    Aos,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CodingForm {
+    #[serde(default)]
+    marker: Option<Spanned<String>>,
+    randomiser: RandomiserForm,
+    #[serde(default)]
+    derandomise_after_decoding_from: Option<Spanned<usize>>,
+    #[serde(default)]
+    reed_solomon: Option<Spanned<ReedSolomonForm>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RandomiserForm {
+    Ccsds255,
+    Ccsds131071,
+    None,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReedSolomonForm {
+    corrects: Spanned<usize>,
+    interleave: usize,
+    basis: BasisForm,
+    #[serde(default)]
+    virtual_fill: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum BasisForm {
+    Dual,
+    Conventional,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChannelForm {
+    vcids: Spanned<Vec<u8>>,
+    content: ContentForm,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ContentForm {
+    Packets,
+    Idle,
+    Opaque,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct PacketsForm {
+    #[serde(default)]
+    longest: Option<Spanned<usize>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TimeForm {
+    apids: Spanned<Vec<String>>,
+    code: TimeCodeForm,
+    #[serde(default)]
+    offset: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum TimeCodeForm {
+    Cds8,
+    Cds6,
+    EosCuc,
+    None,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProductForm {
+    name: Spanned<String>,
+    #[serde(default)]
+    label: Option<Spanned<String>>,
+    #[serde(default)]
+    vcids: Option<Spanned<Vec<u8>>>,
+    #[serde(default)]
+    apids: Option<Spanned<Vec<String>>>,
+    #[serde(default = "yes")]
+    session_based: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+struct Reader<'a> {
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn refuse<T>(&self, at: &Spanned<T>, reason: impl Into<String>) -> MissionError {
+        MissionError { line: line_of(self.text, at.span().start), reason: reason.into() }
+    }
+
+    fn mission(&self, form: Form) -> Result<Mission, MissionError> {
+        self.name(&form.name)?;
+        let scids = self.scids(&form.scids)?;
+        let frame = self.frame(&form.frame)?;
+        let coding = self.coding(&form.coding, &form.frame.length)?;
+        self.list(&form.scids, form.channel.len().max(form.time.len()).max(form.product.len()))?;
+        let mut channels = Vec::new();
+        for rule in &form.channel {
+            let content = match rule.content {
+                ContentForm::Packets => Content::Packets,
+                ContentForm::Idle => Content::Idle,
+                ContentForm::Opaque => Content::Opaque,
+            };
+            for vcid in self.vcids(&rule.vcids, frame.kind)? {
+                if channels.iter().any(|known: &ChannelRule| known.vcid == vcid) {
+                    return Err(self.refuse(&rule.vcids, format!("channel {vcid} has two rules; keep one")));
+                }
+                channels.push(ChannelRule { vcid, content });
+            }
+        }
+        Ok(Mission {
+            name: form.name.into_inner(),
+            title: form.title,
+            scids,
+            frame,
+            coding,
+            channels,
+            longest_packet: self.longest_packet(form.packets.longest.as_ref())?,
+            times: form.time.iter().map(|rule| self.time(rule)).collect::<Result<_, _>>()?,
+            products: self.products(form.product, frame.kind)?,
+            text: self.text.to_owned(),
+        })
+    }
+
+    fn name(&self, name: &Spanned<String>) -> Result<(), MissionError> {
+        let text = name.get_ref();
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if text.is_empty() || text.len() > 32 || !text.chars().all(fits) {
+            let reason = format!("`{text}` is not a name: use 1 to 32 lower-case letters, digits and `-`");
+            return Err(self.refuse(name, reason));
+        }
+        Ok(())
+    }
+
+    fn list<T>(&self, at: &Spanned<T>, len: usize) -> Result<(), MissionError> {
+        if len > LONGEST_LIST {
+            return Err(
+                self.refuse(at, format!("a list has {len} entries; at most {LONGEST_LIST} are taken"))
+            );
+        }
+        Ok(())
+    }
+
+    fn scids(&self, scids: &Spanned<Vec<u16>>) -> Result<Vec<Scid>, MissionError> {
+        self.list(scids, scids.get_ref().len())?;
+        let read = |value: &u16| {
+            let reason = || format!("spacecraft id {value} does not fit 10 bits (0 to {})", Scid::MAX);
+            Scid::new(*value).ok_or_else(|| self.refuse(scids, reason()))
+        };
+        scids.get_ref().iter().map(read).collect()
+    }
+
+    fn vcids(&self, vcids: &Spanned<Vec<u8>>, kind: FrameKind) -> Result<Vec<Vcid>, MissionError> {
+        self.list(vcids, vcids.get_ref().len())?;
+        let most = if kind == FrameKind::Tm { 7 } else { Vcid::MAX.value() };
+        let read = |value: &u8| {
+            let reason =
+                || format!("virtual channel {value} does not exist: this kind of frame has 0 to {most}");
+            Vcid::new(*value).filter(|v| v.value() <= most).ok_or_else(|| self.refuse(vcids, reason()))
+        };
+        vcids.get_ref().iter().map(read).collect()
+    }
+
+    fn apids(&self, apids: &Spanned<Vec<String>>) -> Result<Vec<ApidRange>, MissionError> {
+        self.list(apids, apids.get_ref().len())?;
+        let read = |text: &String| {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let apid = |text: &str| text.trim().parse().ok().and_then(Apid::new);
+            match (apid(first), apid(last)) {
+                (Some(first), Some(last)) if first <= last => Ok(ApidRange { first, last }),
+                _ => {
+                    let reason = format!(
+                        "`{text}` is not a range of application ids; write \"64\" or \"404-417\" within 0 to {}",
+                        Apid::MAX
+                    );
+                    Err(self.refuse(apids, reason))
+                }
+            }
+        };
+        apids.get_ref().iter().map(read).collect()
+    }
+
+    fn frame(&self, form: &FrameForm) -> Result<FrameFormat, MissionError> {
+        let kind = match form.kind {
+            KindForm::Tm => FrameKind::Tm,
+            KindForm::Aos => FrameKind::Aos,
+        };
+        let fhec = form.fhec.as_ref().is_some_and(|fhec| *fhec.get_ref());
+        if let (true, FrameKind::Tm, Some(at)) = (fhec, kind, &form.fhec) {
+            return Err(self.refuse(at, "TM frames have no header error control; leave `fhec` out"));
+        }
+        let wide_scid = match &form.scid_bits {
+            None => kind == FrameKind::Tm,
+            Some(bits) => match (bits.get_ref(), kind) {
+                (10, _) => true,
+                (8, FrameKind::Aos) => false,
+                _ => {
+                    return Err(self.refuse(bits, "`scid_bits` is 8 or 10 in AOS frames and 10 in TM frames"));
+                }
+            },
+        };
+        let length = *form.length.get_ref();
+        if length > LONGEST_FRAME {
+            let reason = format!("a frame of {length} bytes is longer than {LONGEST_FRAME}");
+            return Err(self.refuse(&form.length, reason));
+        }
+        let fields = (kind.header_len() + 3 + 2 * usize::from(fhec) + 4 * usize::from(form.ocf))
+            + 2 * usize::from(form.fecf);
+        if fields.saturating_add(form.insert_zone) > length {
+            let reason = format!("a frame of {length} bytes has no room for its header, zones and trailer");
+            return Err(self.refuse(&form.length, reason));
+        }
+        let FrameForm { insert_zone, ocf, fecf, .. } = *form;
+        Ok(FrameFormat { kind, length, wide_scid, fhec, insert_zone, ocf, fecf })
+    }
+
+    fn coding(&self, form: &Spanned<CodingForm>, length: &Spanned<usize>) -> Result<Coding, MissionError> {
+        let CodingForm { marker, randomiser, derandomise_after_decoding_from, reed_solomon } = form.get_ref();
+        let marker = match marker {
+            None => DEFAULT_MARKER,
+            Some(text) => Some(text.get_ref())
+                .filter(|hex| hex.len() == 2 * MARKER_LEN)
+                .and_then(|hex| u32::from_str_radix(hex, 16).ok())
+                .ok_or_else(|| self.refuse(text, "a marker is 8 hexadecimal digits, like \"1ACFFC1D\""))?,
+        };
+        let reed_solomon = reed_solomon.as_ref().map(|code| self.reed_solomon(code, length)).transpose()?;
+        let derandomise = match derandomise_after_decoding_from {
+            None => Derandomise::BeforeDecoding,
+            Some(at) if reed_solomon.is_none() => {
+                return Err(
+                    self.refuse(at, "there is no decoding to derandomise after: give [coding.reed_solomon]")
+                );
+            }
+            Some(skip) if skip.get_ref() >= length.get_ref() => {
+                return Err(
+                    self.refuse(skip, format!("this lies outside the frame of {} bytes", length.get_ref()))
+                );
+            }
+            Some(skip) => Derandomise::AfterDecoding { skip: *skip.get_ref() },
+        };
+        let randomiser = match randomiser {
+            RandomiserForm::Ccsds255 => Some(Randomiser::Ccsds255),
+            RandomiserForm::Ccsds131071 => Some(Randomiser::Ccsds131071),
+            RandomiserForm::None => None,
+        };
+        Ok(Coding { marker, randomiser: randomiser.map(|kind| (kind, derandomise)), reed_solomon })
+    }
+
+    fn reed_solomon(
+        &self,
+        form: &Spanned<ReedSolomonForm>,
+        length: &Spanned<usize>,
+    ) -> Result<Parameters, MissionError> {
+        let ReedSolomonForm { corrects, interleave, basis, virtual_fill } = form.get_ref();
+        let correction = match corrects.get_ref() {
+            8 => Correction::E8,
+            16 => Correction::E16,
+            other => {
+                let reason =
+                    format!("no code corrects {other} symbols; `corrects` is 16 (255,223) or 8 (255,239)");
+                return Err(self.refuse(corrects, reason));
+            }
+        };
+        let basis = match basis {
+            BasisForm::Dual => Basis::Dual,
+            BasisForm::Conventional => Basis::Conventional,
+        };
+        let parameters =
+            Parameters { correction, basis, interleave: *interleave, virtual_fill: *virtual_fill };
+        let code = ReedSolomon::new(parameters).map_err(|error| self.refuse(form, error.to_string()))?;
+        if code.data_len() != *length.get_ref() {
+            let reason = format!(
+                "the frame has {} bytes, but the code of [coding.reed_solomon] carries {}; make `length` that, or \
+                 change `interleave` or `virtual_fill`",
+                length.get_ref(),
+                code.data_len()
+            );
+            return Err(self.refuse(length, reason));
+        }
+        Ok(parameters)
+    }
+
+    fn longest_packet(&self, longest: Option<&Spanned<usize>>) -> Result<usize, MissionError> {
+        let Some(longest) = longest else { return Ok(SpaceHeader::LONGEST_PACKET) };
+        if (SpaceHeader::LEN + 1..=SpaceHeader::LONGEST_PACKET).contains(longest.get_ref()) {
+            return Ok(*longest.get_ref());
+        }
+        Err(self.refuse(longest, format!("the longest packet is 7 to {} bytes", SpaceHeader::LONGEST_PACKET)))
+    }
+
+    fn time(&self, form: &TimeForm) -> Result<TimeRule, MissionError> {
+        let code = match form.code {
+            TimeCodeForm::Cds8 => Some(TimeCode::Cds8),
+            TimeCodeForm::Cds6 => Some(TimeCode::Cds6),
+            TimeCodeForm::EosCuc => Some(TimeCode::EosCuc),
+            TimeCodeForm::None => None,
+        };
+        let offset = form.offset.unwrap_or(SpaceHeader::LEN);
+        if !(SpaceHeader::LEN..=64).contains(&offset) {
+            let reason =
+                format!("a time {offset} bytes into the packet is not in its secondary header (6 to 64)");
+            return Err(self.refuse(&form.apids, reason));
+        }
+        Ok(TimeRule { apids: self.apids(&form.apids)?, code, offset })
+    }
+
+    fn products(&self, forms: Vec<ProductForm>, kind: FrameKind) -> Result<Vec<ProductGroup>, MissionError> {
+        let mut products: Vec<ProductGroup> = Vec::new();
+        for form in forms {
+            self.name(&form.name)?;
+            if products.iter().any(|known| known.name == *form.name.get_ref()) {
+                return Err(
+                    self.refuse(&form.name, format!("two products are called `{}`", form.name.get_ref()))
+                );
+            }
+            if let Some(label) = &form.label {
+                let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+                if label.get_ref().len() != LABEL_LEN || !label.get_ref().chars().all(fits) {
+                    let reason = format!(
+                        "a label is {LABEL_LEN} capital letters and digits, like \"0826VIIRSSCIENCEAS\""
+                    );
+                    return Err(self.refuse(label, reason));
+                }
+            }
+            products.push(ProductGroup {
+                label: form.label.map(Spanned::into_inner),
+                vcids: form.vcids.map_or(Ok(Vec::new()), |vcids| self.vcids(&vcids, kind))?,
+                apids: form.apids.map_or(Ok(Vec::new()), |apids| self.apids(&apids))?,
+                session_based: form.session_based,
+                name: form.name.into_inner(),
+            });
+        }
+        Ok(products)
+    }
+}
+
+/// CCSDS 131.0-B-5 9.3.
+const DEFAULT_MARKER: u32 = 0x1ACF_FC1D;
+/// Application id (4) and product text (14) of a Level-0 file name.
+const LABEL_LEN: usize = 18;

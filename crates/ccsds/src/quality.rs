@@ -1,0 +1,152 @@
+//! A captured frame and what is known about how well it was received.
+
+use crate::frame::Check;
+use bytes::Bytes;
+use skyhaul_coding::MAX_INTERLEAVE;
+use skyhaul_units::Utc;
+
+/// A place in the input, counted in bits from its start (bytes most significant bit first).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BitPosition(u64);
+
+impl BitPosition {
+    /// The input's start.
+    pub const START: Self = Self(0);
+
+    /// From a count of bits.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+    /// Bits since the input's start.
+    pub const fn as_bits(self) -> u64 {
+        self.0
+    }
+    /// The byte that holds the bit: where to begin reading a file again.
+    pub const fn byte(self) -> u64 {
+        self.0 / 8
+    }
+    /// The place `bits` further on.
+    pub const fn plus_bits(self, bits: u64) -> Self {
+        Self(self.0.saturating_add(bits))
+    }
+}
+
+/// What error control said about a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// Checked, and no error.
+    Clean,
+    /// Errors, all corrected.
+    Corrected,
+    /// Errors that could not be corrected: the frame is set aside.
+    Uncorrectable,
+    /// Nothing to check by.
+    NotChecked,
+}
+
+/// Symbols corrected in each codeword of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CorrectedSymbols {
+    symbols: [u8; MAX_INTERLEAVE],
+    codewords: u8,
+}
+
+impl CorrectedSymbols {
+    /// From the counts by codeword; those past the eighth are left out.
+    pub fn new(by_codeword: &[u8]) -> Self {
+        let codewords = by_codeword.len().min(MAX_INTERLEAVE);
+        let mut symbols = [0; MAX_INTERLEAVE];
+        symbols[..codewords].copy_from_slice(&by_codeword[..codewords]);
+        Self { symbols, codewords: codewords as u8 }
+    }
+    /// The counts in the order of the codewords; empty where nothing was checked.
+    pub fn by_codeword(&self) -> &[u8] {
+        &self.symbols[..usize::from(self.codewords)]
+    }
+    /// Over all codewords.
+    pub fn total(&self) -> u32 {
+        self.by_codeword().iter().map(|symbols| u32::from(*symbols)).sum()
+    }
+}
+
+/// How well a frame was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quality {
+    /// Wrong bits in the marker before it.
+    pub marker_errors: u8,
+    /// The bits came inverted (and were turned back).
+    pub inverted: bool,
+    /// Bits by which the marker stood later (or, negative, earlier) than the one before it promised.
+    pub slip: i8,
+    /// No marker was found: the frame is where the one before it promised.
+    pub flywheel: bool,
+    /// What error control said.
+    pub verdict: Verdict,
+    /// Symbols corrected.
+    pub corrected: CorrectedSymbols,
+    /// Header error control (AOS).
+    pub fhec: Check,
+    /// Frame error control.
+    pub fecf: Check,
+}
+
+impl Quality {
+    /// A frame that came without anything to check it by.
+    pub const NOT_CHECKED: Self = Self {
+        marker_errors: 0,
+        inverted: false,
+        slip: 0,
+        flywheel: false,
+        verdict: Verdict::NotChecked,
+        corrected: CorrectedSymbols { symbols: [0; MAX_INTERLEAVE], codewords: 0 },
+        fhec: Check::None,
+        fecf: Check::None,
+    };
+}
+
+/// Why a frame is set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// More wrong symbols than Reed-Solomon corrects.
+    ReedSolomon,
+    /// The frame error control field disagrees.
+    FrameErrorControl,
+    /// The frame header is not one of the mission's kind.
+    Header,
+}
+
+impl Reason {
+    /// In words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::ReedSolomon => "more wrong symbols than Reed-Solomon corrects",
+            Self::FrameErrorControl => "the frame error control field disagrees",
+            Self::Header => "the frame header is not one of the mission's kind",
+        }
+    }
+}
+
+/// A frame as captured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapturedFrame {
+    /// When its last bit was received, to the microsecond.
+    pub received: Utc,
+    /// Where its marker (or, of a bare frame, its first bit) stands in the input.
+    pub position: BitPosition,
+    /// How well it was received.
+    pub quality: Quality,
+    /// Why it is set aside; `None` for a good frame.
+    pub set_aside: Option<Reason>,
+    /// A good frame: the transfer frame. One set aside: everything after the marker as received, still randomised
+    /// and with its check symbols, true polarity.
+    pub bytes: Bytes,
+    /// The block's check symbols after correction, where they are kept; otherwise empty.
+    pub check_symbols: Bytes,
+}
+
+impl CapturedFrame {
+    /// Whether the frame can be used.
+    pub const fn is_good(&self) -> bool {
+        self.set_aside.is_none()
+    }
+}
