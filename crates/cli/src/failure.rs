@@ -13,11 +13,10 @@ pub enum Exit {
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-#[error("error: {what}, {place}; help: {help}")]
+#[error("error: {what}; help: {help}")]
 pub struct Failure {
     exit: Exit,
     what: String,
-    place: String,
     help: String,
     source: Option<std::io::Error>,
 }
@@ -30,7 +29,7 @@ impl Exit {
   2    the command line or a configuration is wrong
   3    this machine refused: a file, folder, disk or port
   4    the other end refused, or speaks another version
-  130  interrupted";
+  130  interrupted before there was a result";
 }
 
 impl Failure {
@@ -38,11 +37,21 @@ impl Failure {
     pub fn io(what: &str, place: &str, help: &str, source: std::io::Error) -> Self {
         Self {
             exit: Exit::Environment,
-            what: format!("{what} ({source})"),
-            place: place.to_owned(),
+            what: format!("{what} ({source}), {place}"),
             help: help.to_owned(),
             source: Some(source),
         }
+    }
+    /// From an error whose text says what and where, then `; ` (or in short ones `: `) and what to do.
+    pub fn from_sentence(exit: Exit, sentence: &str) -> Self {
+        let parts = sentence.split_once("; ").or_else(|| sentence.rsplit_once(": "));
+        let (what, help) = parts.unwrap_or((sentence, "see the command's --help"));
+        Self { exit, what: what.to_owned(), help: help.to_owned(), source: None }
+    }
+    /// The same failure, saying where.
+    pub fn at(mut self, place: &str) -> Self {
+        self.what = format!("{}, {place}", self.what);
+        self
     }
     /// The code that the program ends with.
     pub fn exit(&self) -> Exit {
@@ -58,8 +67,7 @@ impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Self {
             exit: Exit::Usage,
-            what: error.what().to_owned(),
-            place: error.place(),
+            what: format!("{}, {}", error.what(), error.place()),
             help: error.help().to_owned(),
             source: None,
         }

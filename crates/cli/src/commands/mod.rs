@@ -1,6 +1,7 @@
 //! The subcommands, one a file.
 
 mod config;
+mod relay;
 
 use crate::failure::Failure;
 use std::io::Write;
@@ -11,6 +12,8 @@ pub enum Command {
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
+    /// Relays UDP over an emulated line: rate, delay, loss, queue. Needs no root.
+    Relay(relay::Relay),
 }
 
 /// Carries out `command`; its result goes to `out`.
@@ -20,5 +23,6 @@ pub enum Command {
 pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Config(command) => config::run(command, out),
+        Command::Relay(command) => relay::run(&command, out),
     }
 }
