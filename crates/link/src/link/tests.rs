@@ -244,6 +244,33 @@ fn items_without_size_are_bounded_in_number() {
     assert_eq!(link.counters().overflow_dropped, 6);
 }
 
+#[test]
+fn the_ends_of_the_range_do_not_overflow() {
+    let huge = Duration::MAX;
+    let outages =
+        vec![Outage { start: huge, length: huge }, Outage { start: Duration::from_secs(1), length: huge }];
+    let changes = vec![Change { at: huge, rate: Some(Rate::from_bps(u64::MAX)), ..Change::default() }];
+    let reordering = Some(Reordering { probability: Probability::ONE, extra_delay: huge });
+    for rate in [None, Some(Rate::from_bps(1)), Some(Rate::from_bps(u64::MAX))] {
+        let config = LinkConfig {
+            rate,
+            queue: Bytes::new(u64::MAX),
+            one_way_delay: huge,
+            jitter: huge,
+            reordering,
+            loss: Loss::None,
+            outages: outages.clone(),
+            changes: changes.clone(),
+        };
+        let mut link = Link::new(config.clone(), u64::MAX);
+        link.send(Instant::ZERO, Bytes::new(u64::MAX), 0);
+        link.send(Instant::ZERO, Bytes::ZERO, 1);
+        link.reconfigure(Instant::from_nanos(5), config);
+        let arrived = drain(&mut link).len() as u64;
+        assert_eq!(arrived + link.counters().outage_dropped, 2, "{rate:?}");
+    }
+}
+
 prop_compose! {
     fn any_loss()(kind in 0u8..3, p in 0u32..400_000_000, burst in 1u32..20) -> Loss {
         let p = Probability::from_ppb(p);
