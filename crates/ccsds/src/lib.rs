@@ -7,4 +7,5 @@ pub mod id;
 pub mod mission;
 pub mod packet;
 pub mod quality;
+pub mod record;
 pub mod time;

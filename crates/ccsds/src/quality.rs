@@ -52,6 +52,9 @@ pub struct CorrectedSymbols {
 }
 
 impl CorrectedSymbols {
+    /// Stands for a codeword that could not be corrected.
+    pub const UNCORRECTABLE: u8 = u8::MAX;
+
     /// From the counts by codeword; those past the eighth are left out.
     pub fn new(by_codeword: &[u8]) -> Self {
         let codewords = by_codeword.len().min(MAX_INTERLEAVE);
@@ -59,13 +62,14 @@ impl CorrectedSymbols {
         symbols[..codewords].copy_from_slice(&by_codeword[..codewords]);
         Self { symbols, codewords: codewords as u8 }
     }
-    /// The counts in the order of the codewords; empty where nothing was checked.
+    /// The counts in the order of the codewords; empty where nothing was corrected.
     pub fn by_codeword(&self) -> &[u8] {
         &self.symbols[..usize::from(self.codewords)]
     }
-    /// Over all codewords.
+    /// Over all codewords that could be corrected.
     pub fn total(&self) -> u32 {
-        self.by_codeword().iter().map(|symbols| u32::from(*symbols)).sum()
+        let corrected = self.by_codeword().iter().filter(|symbols| **symbols != Self::UNCORRECTABLE);
+        corrected.map(|symbols| u32::from(*symbols)).sum()
     }
 }
 

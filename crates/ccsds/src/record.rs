@@ -1,0 +1,354 @@
+//! Contact records: what a station puts into blocks and a centre reads back from the contact's log.
+//!
+//! A record is a head byte (version 1 in the high four bits, kind in the low four), the body's length as a
+//! varint, and the body. Varints are LEB128: seven bits a byte, lowest first, the top bit set on all but the
+//! last, at most ten bytes; signed ones are zigzag coded. Fixed fields are big-endian. Texts are a varint length
+//! and UTF-8.
+//!
+//! | kind | record | body |
+//! |---|---|---|
+//! | 1 | [`Record::Open`] | opened i64 us since 1970; flags u8 (bit 0 check symbols kept, bit 1 spacecraft id present); spacecraft id u16 if present; channel text; mission text (TOML) |
+//! | 2 | [`Record::Frame`], good | annotations, then the transfer frame, then its check symbols if kept |
+//! | 3 | [`Record::Frame`], set aside | reason u8 (1 Reed-Solomon, 2 frame error control, 3 header), annotations, then the block as received |
+//! | 4 | [`Record::Progress`] | ten varints in the order of [`SyncCounts`] |
+//! | 5 | [`Record::Resumed`] | input position in bits, varint |
+//! | 6 | [`Record::Close`] | closed i64 us; last bit i64 us; set aside varint; corrected symbols varint; channel count varint, then for each: spacecraft id u16, channel id u8, frames varint |
+//!
+//! Annotations of a frame:
+//!
+//! | field | size | present |
+//! |---|---|---|
+//! | flags | u8 | always: bits 0-1 verdict (0 clean, 1 corrected, 2 uncorrectable, 3 not checked), bit 2 sync detail, bit 3 corrected symbols, bit 4 check symbols, bit 5 check fields, bit 6 base |
+//! | received | i64 us, or signed varint us since the frame before | base, or not |
+//! | position | u64 bits, or signed varint: step from the frame before less the step before that one | base, or not |
+//! | marker errors u8, slip i8, bit 0 inverted and bit 1 flywheel u8 | 3 | bit 2 |
+//! | codewords u8, then corrected symbols of each u8 (255: uncorrectable) | 1 to 9 | bit 3 |
+//! | length of the check symbols | varint | bit 4 |
+//! | header and frame error control, 2 bits each (0 none, 1 good, 2 corrected, 3 bad), header high | u8 | bit 5 |
+//!
+//! A clean frame's annotations take 4 bytes at 2 Mbit/s, so its record takes 7 bytes more than the frame. The
+//! differences run on from record to record; [`RecordWriter::restart`] makes the next frame a base, so that what
+//! follows can be read without what came before: call it at the start of each block.
+
+mod wire;
+
+use crate::id::{Channel, Scid};
+use crate::quality::{BitPosition, CapturedFrame};
+use skyhaul_units::Utc;
+use wire::{Input, put_annotations, put_i64, put_text, put_varint, take_annotations};
+
+/// One record of a contact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// The contact begins.
+    Open(Open),
+    /// A frame, good or set aside.
+    Frame(CapturedFrame),
+    /// How synchronisation went up to here.
+    Progress(SyncCounts),
+    /// The station started again and goes on from this place of its input.
+    Resumed(BitPosition),
+    /// The contact ends.
+    Close(Close),
+}
+
+/// What begins a contact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// The station's name for the input.
+    pub channel: String,
+    /// The mission as TOML: the frame format, coding and products that the contact is read by.
+    pub mission: String,
+    /// The spacecraft seen when the downlink was identified.
+    pub scid: Option<Scid>,
+    /// When the contact began, to the microsecond.
+    pub opened: Utc,
+    /// Frames come with their check symbols.
+    pub keeps_check_symbols: bool,
+}
+
+/// What the synchroniser counted since the contact began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SyncCounts {
+    /// Bits received.
+    pub bits: u64,
+    /// Frames found, good or not.
+    pub frames: u64,
+    /// Times that lock was reached.
+    pub locks: u64,
+    /// Times that lock was lost.
+    pub losses: u64,
+    /// Frames of inverted polarity.
+    pub inverted: u64,
+    /// Frames after a bit slip.
+    pub slips: u64,
+    /// Frames without a marker.
+    pub flywheel: u64,
+    /// Wrong bits in markers.
+    pub marker_errors: u64,
+    /// Bits that belong to no frame.
+    pub skipped_bits: u64,
+    /// Bits dropped because the buffer for identifying an unknown downlink was full.
+    pub dropped_bits: u64,
+}
+
+/// What ends a contact, for checking against what arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Close {
+    /// When the contact was closed, to the microsecond.
+    pub closed: Utc,
+    /// When the last bit was received, to the microsecond.
+    pub last_bit: Utc,
+    /// Frames set aside.
+    pub set_aside: u64,
+    /// Symbols corrected in good frames.
+    pub corrected_symbols: u64,
+    /// Good frames of each channel; at most [`MAX_CLOSE_CHANNELS`].
+    pub frames: Vec<(Channel, u64)>,
+}
+
+/// Most channels that a closing record lists.
+pub const MAX_CLOSE_CHANNELS: usize = crate::extract::MAX_CHANNELS;
+/// Longest record body in bytes: a mission's text, or a frame of 16 KiB with its check symbols, with room.
+pub const LONGEST_BODY: usize = 80 * 1024;
+/// The version written, and the only one read.
+pub const VERSION: u8 = 1;
+
+/// Why bytes are no record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// Written by another version of the program.
+    #[error("contact record of version {0}, this program reads version 1; use one version at both ends")]
+    Version(u8),
+    /// A kind that this version does not have.
+    #[error("contact record of unknown kind {0}; the contact's log is damaged")]
+    Kind(u8),
+    /// A body longer than any record.
+    #[error("contact record of {0} bytes, longer than any; the contact's log is damaged")]
+    TooLong(u64),
+    /// A frame that goes on from one that was not read.
+    #[error("a frame record goes on from one that was not read; begin at the start of a block")]
+    NoBase,
+    /// The body is not what its kind has.
+    #[error("the {record} record is damaged at its {field}")]
+    Body {
+        /// Which record.
+        record: &'static str,
+        /// Which field.
+        field: &'static str,
+    },
+}
+
+/// Where the differences between frames start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Base {
+    received_us: i64,
+    position: u64,
+    step: u64,
+}
+
+/// Encodes the records of one contact.
+#[derive(Debug, Default)]
+pub struct RecordWriter {
+    base: Option<Base>,
+}
+
+impl RecordWriter {
+    /// At a contact's or block's start.
+    pub const fn new() -> Self {
+        Self { base: None }
+    }
+
+    /// Makes what follows readable without what came before: call it at the start of each block.
+    pub fn restart(&mut self) {
+        self.base = None;
+    }
+
+    /// Appends `record` to `out`. Times are kept to the microsecond.
+    pub fn write(&mut self, record: &Record, out: &mut Vec<u8>) {
+        let mut body = Vec::new();
+        let kind = match record {
+            Record::Open(open) => {
+                put_open(open, &mut body);
+                KIND_OPEN
+            }
+            Record::Frame(frame) => return self.write_frame(frame, out),
+            Record::Progress(counts) => {
+                for count in counts_in_order(counts) {
+                    put_varint(count, &mut body);
+                }
+                KIND_PROGRESS
+            }
+            Record::Resumed(position) => {
+                put_varint(position.as_bits(), &mut body);
+                KIND_RESUMED
+            }
+            Record::Close(close) => {
+                put_close(close, &mut body);
+                KIND_CLOSE
+            }
+        };
+        out.push(VERSION << 4 | kind);
+        put_varint(body.len() as u64, out);
+        out.extend_from_slice(&body);
+    }
+
+    /// Appends the record of a frame: the same as [`Self::write`] with [`Record::Frame`], without taking it.
+    pub fn write_frame(&mut self, frame: &CapturedFrame, out: &mut Vec<u8>) {
+        let mut head = Vec::with_capacity(48);
+        if let Some(reason) = frame.set_aside {
+            head.push(wire::reason_code(reason));
+        }
+        self.base = Some(put_annotations(frame, self.base, &mut head));
+        let kind = if frame.is_good() { KIND_FRAME } else { KIND_SET_ASIDE };
+        out.push(VERSION << 4 | kind);
+        put_varint((head.len() + frame.bytes.len() + frame.check_symbols.len()) as u64, out);
+        out.extend_from_slice(&head);
+        out.extend_from_slice(&frame.bytes);
+        out.extend_from_slice(&frame.check_symbols);
+    }
+}
+
+/// Decodes the records of one contact.
+#[derive(Debug, Default)]
+pub struct RecordReader {
+    base: Option<Base>,
+}
+
+impl RecordReader {
+    /// At a contact's or block's start.
+    pub const fn new() -> Self {
+        Self { base: None }
+    }
+
+    /// Takes the next record off the front of `bytes`; `None` (and nothing taken) where it is not whole.
+    ///
+    /// # Errors
+    /// [`RecordError`]; `bytes` is left where it was.
+    pub fn read(&mut self, bytes: &mut &[u8]) -> Result<Option<Record>, RecordError> {
+        let Some(head) = bytes.first() else { return Ok(None) };
+        if head >> 4 != VERSION {
+            return Err(RecordError::Version(head >> 4));
+        }
+        let mut input = Input::new(&bytes[1..]);
+        let length = match input.length() {
+            wire::Length::Incomplete => return Ok(None),
+            wire::Length::Invalid => return Err(RecordError::TooLong(u64::MAX)),
+            wire::Length::Of(length) => length,
+        };
+        if length > LONGEST_BODY as u64 {
+            return Err(RecordError::TooLong(length));
+        }
+        let Some(body) = input.take(length as usize) else { return Ok(None) };
+        let after = input.rest();
+        let record = self.body(head & 0x0F, body)?;
+        *bytes = after;
+        Ok(Some(record))
+    }
+
+    fn body(&mut self, kind: u8, body: &[u8]) -> Result<Record, RecordError> {
+        let mut input = Input::new(body);
+        let record = match kind {
+            KIND_OPEN => take_open(&mut input).map(Record::Open).ok_or(damaged("opening", "texts")),
+            KIND_FRAME | KIND_SET_ASIDE => {
+                let (frame, base) = take_annotations(&mut input, kind == KIND_SET_ASIDE, self.base)?;
+                self.base = Some(base);
+                return Ok(Record::Frame(frame));
+            }
+            KIND_PROGRESS => {
+                take_counts(&mut input).map(Record::Progress).ok_or(damaged("progress", "counts"))
+            }
+            KIND_RESUMED => input
+                .varint()
+                .map(|bits| Record::Resumed(BitPosition::from_bits(bits)))
+                .ok_or(damaged("resuming", "position")),
+            KIND_CLOSE => take_close(&mut input).map(Record::Close).ok_or(damaged("closing", "counts")),
+            other => Err(RecordError::Kind(other)),
+        }?;
+        if input.rest().is_empty() { Ok(record) } else { Err(damaged("whole", "length")) }
+    }
+}
+
+const KIND_OPEN: u8 = 1;
+const KIND_FRAME: u8 = 2;
+const KIND_SET_ASIDE: u8 = 3;
+const KIND_PROGRESS: u8 = 4;
+const KIND_RESUMED: u8 = 5;
+const KIND_CLOSE: u8 = 6;
+
+const fn damaged(record: &'static str, field: &'static str) -> RecordError {
+    RecordError::Body { record, field }
+}
+
+fn put_open(open: &Open, out: &mut Vec<u8>) {
+    put_i64(open.opened.as_micros(), out);
+    out.push(u8::from(open.keeps_check_symbols) | u8::from(open.scid.is_some()) << 1);
+    if let Some(scid) = open.scid {
+        out.extend(scid.value().to_be_bytes());
+    }
+    put_text(&open.channel, out);
+    put_text(&open.mission, out);
+}
+
+fn take_open(input: &mut Input<'_>) -> Option<Open> {
+    let opened = Utc::from_micros(input.i64()?);
+    let flags = input.u8()?;
+    if flags > 3 {
+        return None;
+    }
+    let scid = if flags & 2 == 0 { None } else { Some(Scid::new(input.u16()?)?) };
+    let (channel, mission) = (input.text()?, input.text()?);
+    Some(Open { channel, mission, scid, opened, keeps_check_symbols: flags & 1 != 0 })
+}
+
+fn put_close(close: &Close, out: &mut Vec<u8>) {
+    put_i64(close.closed.as_micros(), out);
+    put_i64(close.last_bit.as_micros(), out);
+    put_varint(close.set_aside, out);
+    put_varint(close.corrected_symbols, out);
+    let frames = &close.frames[..close.frames.len().min(MAX_CLOSE_CHANNELS)];
+    put_varint(frames.len() as u64, out);
+    for (channel, count) in frames {
+        out.extend(channel.scid.value().to_be_bytes());
+        out.push(channel.vcid.value());
+        put_varint(*count, out);
+    }
+}
+
+fn take_close(input: &mut Input<'_>) -> Option<Close> {
+    let closed = Utc::from_micros(input.i64()?);
+    let last_bit = Utc::from_micros(input.i64()?);
+    let (set_aside, corrected_symbols) = (input.varint()?, input.varint()?);
+    let channels = usize::try_from(input.varint()?).ok().filter(|count| *count <= MAX_CLOSE_CHANNELS)?;
+    let mut frames = Vec::with_capacity(channels);
+    for _ in 0..channels {
+        let scid = Scid::new(input.u16()?)?;
+        let vcid = crate::id::Vcid::new(input.u8()?)?;
+        frames.push((Channel { scid, vcid }, input.varint()?));
+    }
+    Some(Close { closed, last_bit, set_aside, corrected_symbols, frames })
+}
+
+const fn counts_in_order(counts: &SyncCounts) -> [u64; 10] {
+    let SyncCounts { bits, frames, locks, losses, inverted, slips, flywheel, .. } = *counts;
+    let SyncCounts { marker_errors, skipped_bits, dropped_bits, .. } = *counts;
+    [bits, frames, locks, losses, inverted, slips, flywheel, marker_errors, skipped_bits, dropped_bits]
+}
+
+fn take_counts(input: &mut Input<'_>) -> Option<SyncCounts> {
+    Some(SyncCounts {
+        bits: input.varint()?,
+        frames: input.varint()?,
+        locks: input.varint()?,
+        losses: input.varint()?,
+        inverted: input.varint()?,
+        slips: input.varint()?,
+        flywheel: input.varint()?,
+        marker_errors: input.varint()?,
+        skipped_bits: input.varint()?,
+        dropped_bits: input.varint()?,
+    })
+}
+
+#[cfg(test)]
+mod tests;
