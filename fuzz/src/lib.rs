@@ -3,10 +3,12 @@
 //! libFuzzer calls them (`make fuzz`), and so does a bounded, seeded driver on the stable toolchain
 //! (`tests/replay.rs`, part of `make test`).
 
+mod capture;
 mod configuration;
 mod products;
 mod wire;
 
+pub use capture::{contact_records, frames, mission, packets};
 pub use configuration::configuration;
 pub use products::{construction_record, product_name};
 pub use wire::{wire_control, wire_datagram};
@@ -25,7 +27,11 @@ pub struct Target {
 /// Every target.
 pub const TARGETS: &[Target] = &[
     Target { name: "configuration", body: configuration, rounds: 20_000 },
+    Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
+    Target { name: "frames", body: frames, rounds: 5_000 },
+    Target { name: "mission", body: mission, rounds: 5_000 },
+    Target { name: "packets", body: packets, rounds: 200_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
     Target { name: "wire_control", body: wire_control, rounds: 200_000 },
     Target { name: "wire_datagram", body: wire_datagram, rounds: 200_000 },

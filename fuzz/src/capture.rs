@@ -1,0 +1,100 @@
+//! What comes out of the demodulator, and what a station says about it.
+
+use bytes::Bytes;
+use skyhaul_ccsds::extract::Extractor;
+use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_ccsds::packet::Packets;
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
+use skyhaul_ccsds::record::{Record, RecordReader, RecordWriter};
+use skyhaul_units::Utc;
+
+/// A packet file is divided into packets and a rest, and nothing is lost between them.
+pub fn packets(input: &[u8]) {
+    let mut packets = Packets::new(input);
+    let mut taken = 0;
+    for (header, packet) in &mut packets {
+        assert_eq!(header.total_len(), packet.len());
+        assert_eq!(packet, &input[taken..taken + packet.len()]);
+        taken += packet.len();
+    }
+    assert_eq!(packets.rest(), &input[taken..]);
+}
+
+/// Frames of each mission, one after the other: packets come out with the bytes that the counts say.
+pub fn frames(input: &[u8]) {
+    for mission in MissionSet::built_in().iter() {
+        let mut extractor = Extractor::new(mission.clone());
+        let (mut packets, mut size) = (0, 0);
+        for frame in input.chunks(mission.frame().length) {
+            // A frame that is not one of the mission's is counted by the extractor.
+            let _ = extractor.push(&captured(frame), |packet| {
+                assert_eq!(packet.header.total_len(), packet.bytes.len());
+                packets += 1;
+                size += packet.bytes.len() as u64;
+            });
+        }
+        let counted = extractor.channels().fold((0, 0), |(packets, size), (_, counts)| {
+            (packets + counts.packets, size + counts.packet_bytes)
+        });
+        assert_eq!(counted, (packets, size), "{}", mission.name());
+    }
+}
+
+/// A mission file: read or refused, with a sentence.
+pub fn mission(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    match Mission::from_toml(text) {
+        Ok(mission) => assert!(mission.frame().length > 0 && mission.cadu_len() >= mission.block_len()),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Contact records that read are written to bytes that read and write to themselves. (The input itself may differ: it
+/// may have wide integers, or a time past the year 2262, which is held to it.)
+pub fn contact_records(input: &[u8]) {
+    let records = read(input);
+    let written = write(&records);
+    let again = read(&written);
+    assert_eq!(again.len(), records.len());
+    assert_eq!(write(&again), written);
+}
+
+fn write(records: &[Record]) -> Vec<u8> {
+    let mut writer = RecordWriter::new();
+    let mut written = Vec::new();
+    for record in records {
+        writer.write(record, &mut written);
+    }
+    written
+}
+
+/// The records up to the first that is not whole or not one; nothing is taken of that.
+fn read(input: &[u8]) -> Vec<Record> {
+    let mut reader = RecordReader::new();
+    let mut rest = input;
+    let mut records = Vec::new();
+    loop {
+        let before = rest;
+        match reader.read(&mut rest) {
+            Ok(Some(record)) => {
+                assert!(rest.len() < before.len());
+                records.push(record);
+            }
+            Ok(None) | Err(_) => {
+                assert_eq!(rest, before);
+                return records;
+            }
+        }
+    }
+}
+
+fn captured(frame: &[u8]) -> CapturedFrame {
+    CapturedFrame {
+        received: Utc::from_micros(0),
+        position: BitPosition::from_bits(0),
+        quality: Quality::NOT_CHECKED,
+        set_aside: None,
+        bytes: Bytes::copy_from_slice(frame),
+        check_symbols: Bytes::new(),
+    }
+}
