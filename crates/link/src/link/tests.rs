@@ -327,6 +327,10 @@ fn play(config: &LinkConfig, seed: u64, sends: &[(u64, u64)], prompt: bool) -> (
         while prompt && link.next_event().is_some_and(|at| at <= next) {
             let at = link.next_event().unwrap();
             assert!(at >= now, "events do not go back");
+            let before = Instant::from_nanos(at.as_nanos().saturating_sub(1));
+            if before > now {
+                assert_eq!(link.poll(before), None, "nothing arrives before the next event");
+            }
             while let Some(item) = link.poll(at) {
                 arrived.push(item);
             }

@@ -155,6 +155,17 @@ fn clients_are_kept_apart() {
 }
 
 #[test]
+fn empty_datagrams_pass() {
+    let relay = Running::new(LinkConfig::default());
+    let client = relay.client();
+    client.send(&[]).unwrap();
+    let (length, from) = relay.destination.recv_from(&mut [0; 8]).unwrap();
+    assert_eq!(length, 0);
+    relay.destination.send_to(&[], from).unwrap();
+    assert_eq!(client.recv(&mut [0; 8]).unwrap(), 0);
+}
+
+#[test]
 fn an_outage_can_be_started_and_ended() {
     let relay = Running::new(LinkConfig::default());
     let client = relay.client();
