@@ -203,6 +203,30 @@ fn scheduled_changes_take_effect_at_their_instant() {
 }
 
 #[test]
+fn a_coming_shorter_delay_is_foreseen() {
+    let changes = vec![Change {
+        at: Duration::from_micros(500),
+        one_way_delay: Some(Duration::from_millis(1)),
+        ..Change::default()
+    }];
+    let mut link =
+        Link::new(LinkConfig { one_way_delay: Duration::from_millis(100), changes, ..twelve_megabit() }, 1);
+    offer(&mut link, 1);
+    assert_eq!(drain(&mut link), [(at_ms(2), 0)]);
+}
+
+#[test]
+fn what_falls_behind_falls_behind_its_own_place() {
+    let mut link = Link::new(LinkConfig { one_way_delay: Duration::from_millis(100), ..twelve_megabit() }, 1);
+    offer(&mut link, 1);
+    let reordering =
+        Some(Reordering { probability: Probability::ONE, extra_delay: Duration::from_millis(5) });
+    link.reconfigure(at_ms(1), LinkConfig { reordering, ..twelve_megabit() });
+    link.send(at_ms(1), packet(), 1);
+    assert_eq!(drain(&mut link), [(at_ms(101), 0), (at_ms(106), 1)]);
+}
+
+#[test]
 fn a_line_that_stands_still_waits_for_its_change() {
     let stopped = LinkConfig { rate: Some(Rate::ZERO), ..LinkConfig::default() };
     let mut dead = Link::new(stopped.clone(), 1);
