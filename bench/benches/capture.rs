@@ -1,0 +1,87 @@
+//! What each byte of a downlink costs: derandomising, Reed-Solomon, packets, contact records.
+
+use bytes::Bytes;
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use skyhaul_ccsds::extract::Extractor;
+use skyhaul_ccsds::mission::MissionSet;
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
+use skyhaul_ccsds::record::RecordWriter;
+use skyhaul_coding::{Basis, Correction, Parameters, Randomiser, ReedSolomon};
+use skyhaul_units::Utc;
+use std::hint::black_box;
+
+fn coding(c: &mut Criterion) {
+    let parameters =
+        Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
+    let code = ReedSolomon::new(parameters).expect("the usual code of near-Earth downlinks");
+    let mut clean: Vec<u8> = (0..code.block_len()).map(|index| index as u8).collect();
+    let (data, check) = clean.split_at_mut(code.data_len());
+    code.encode(data, check);
+    let mut damaged = clean.clone();
+    for index in 0..16 * 4 {
+        damaged[index * 15] ^= 0x55;
+    }
+
+    let mut group = c.benchmark_group("block of 1020 bytes");
+    group.throughput(Throughput::Bytes(clean.len() as u64));
+    let sequence = Randomiser::Ccsds255.sequence(clean.len());
+    group.bench_function("derandomise", |b| b.iter(|| sequence.apply(0, black_box(&mut clean[..]))));
+    sequence.apply(0, &mut clean);
+    let (data, check) = clean.split_at_mut(code.data_len());
+    code.encode(data, check);
+    group.bench_function("check a clean one", |b| b.iter(|| code.is_clean(black_box(&clean))));
+    group.bench_function("correct 16 symbols of each codeword", |b| {
+        b.iter_batched_ref(|| damaged.clone(), |block| code.decode(block), BatchSize::SmallInput);
+    });
+    group.bench_function("encode", |b| {
+        let (data, check) = clean.split_at_mut(code.data_len());
+        b.iter(|| code.encode(black_box(data), check));
+    });
+    group.finish();
+}
+
+fn frames(c: &mut Criterion) {
+    let missions = MissionSet::built_in();
+    let mission = missions.by_name("suomi-npp").expect("the program holds it");
+    let frames: Vec<CapturedFrame> = FRAMES.chunks_exact(mission.frame().length).map(captured).collect();
+    let mut group = c.benchmark_group("three frames of 892 bytes");
+    group.throughput(Throughput::Bytes(FRAMES.len() as u64));
+    group.bench_function("take the packets out", |b| {
+        b.iter_batched_ref(
+            || Extractor::new(mission.clone()),
+            |extractor| {
+                for frame in &frames {
+                    extractor.push(frame, |packet| drop(black_box(packet))).expect("frames of the mission");
+                }
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    group.bench_function("write contact records", |b| {
+        let mut out = Vec::with_capacity(FRAMES.len() * 2);
+        b.iter(|| {
+            out.clear();
+            let mut writer = RecordWriter::new();
+            frames.iter().for_each(|frame| writer.write_frame(frame, &mut out));
+            black_box(out.len())
+        });
+    });
+    group.finish();
+}
+
+fn captured(frame: &[u8]) -> CapturedFrame {
+    CapturedFrame {
+        received: Utc::from_micros(0),
+        position: BitPosition::from_bits(0),
+        quality: Quality::NOT_CHECKED,
+        set_aside: None,
+        bytes: Bytes::copy_from_slice(frame),
+        check_symbols: Bytes::new(),
+    }
+}
+
+/// Three frames of a real pass, after decoding.
+const FRAMES: &[u8] = include_bytes!("../../fuzz/corpus/frames/suomi-npp");
+
+criterion_group!(benches, coding, frames);
+criterion_main!(benches);
