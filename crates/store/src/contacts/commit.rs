@@ -1,0 +1,82 @@
+//! Group commit over all contacts, and the receipts that it allows.
+
+use super::{ContactStore, FlowId, Key, Seq, StationName};
+use crate::log::{LogError, SyncHandle, Synced};
+
+/// The syncs that are due, of all contacts. They may run on any thread.
+#[derive(Debug)]
+pub struct ContactSync(Vec<(Key, Seq, Option<SyncHandle>)>);
+
+/// Syncs that have run. Hand them to [`ContactStore::synced`].
+#[derive(Debug)]
+pub struct ContactSynced(Vec<(Key, Seq, Option<Synced>)>);
+
+/// The station's records of the flow below `next` are on this disk: the station need not keep them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// The station.
+    pub station: StationName,
+    /// The flow.
+    pub flow: FlowId,
+    /// The first place that is not durable.
+    pub next: Seq,
+}
+
+/// What a group commit brought.
+#[derive(Debug, Default)]
+pub struct Commit {
+    /// One for each contact that was synced well.
+    pub receipts: Vec<Receipt>,
+    /// Contacts whose sync failed: they take nothing more until the store is opened again.
+    pub failed: Vec<(StationName, FlowId, LogError)>,
+}
+
+impl ContactSync {
+    /// Waits until the disk has everything.
+    pub fn sync(self) -> ContactSynced {
+        let run =
+            |(key, next, handle): (Key, Seq, Option<SyncHandle>)| (key, next, handle.map(SyncHandle::sync));
+        ContactSynced(self.0.into_iter().map(run).collect())
+    }
+}
+
+impl ContactStore {
+    /// The syncs that make everything appended so far durable; `None` where it is.
+    pub fn sync_handle(&self) -> Option<ContactSync> {
+        let mut handles = Vec::new();
+        for (name, station) in &self.stations {
+            for (flow, contact) in &station.open {
+                // The end of a segment syncs by itself, so that a receipt may be due without a sync.
+                if contact.durable < contact.next {
+                    handles.push(((name.clone(), *flow), contact.next, contact.log.sync_handle()));
+                }
+            }
+        }
+        (!handles.is_empty()).then_some(ContactSync(handles))
+    }
+
+    /// Takes the outcome of the syncs: readers see what they made durable, and receipts are due.
+    pub fn synced(&mut self, synced: ContactSynced) -> Commit {
+        let mut commit = Commit::default();
+        for ((name, flow), next, outcome) in synced.0 {
+            // Finished meanwhile: its receipt was given then.
+            let open = self.stations.get_mut(&name).and_then(|station| station.open.get_mut(&flow));
+            let Some(contact) = open else {
+                continue;
+            };
+            match outcome.map_or(Ok(()), |outcome| contact.log.synced(outcome)) {
+                Ok(()) => {
+                    contact.durable = contact.durable.max(next);
+                    commit.receipts.push(Receipt { station: name, flow, next: contact.durable });
+                }
+                Err(error) => commit.failed.push((name, flow, error)),
+            }
+        }
+        commit
+    }
+
+    /// Makes everything appended so far durable, and waits for it.
+    pub fn sync(&mut self) -> Commit {
+        self.sync_handle().map_or_else(Commit::default, |handle| self.synced(handle.sync()))
+    }
+}

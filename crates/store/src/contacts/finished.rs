@@ -1,0 +1,128 @@
+//! Which flows of a station are finished: ranges, because flow numbers ascend and contacts end nearly in order.
+
+use crate::FlowId;
+
+/// Finished flows, as ascending ranges that neither touch nor overlap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Finished {
+    ranges: Vec<(u32, u32)>,
+}
+
+/// Holes between finished flows: contacts that never ended. One station would need as many open contacts at once.
+pub(super) const MAX_RANGES: usize = 4_096;
+
+impl Finished {
+    pub fn contains(&self, flow: FlowId) -> bool {
+        let at = self.ranges.partition_point(|(_, last)| *last < flow.0);
+        self.ranges.get(at).is_some_and(|(first, _)| *first <= flow.0)
+    }
+
+    /// Adds a flow; `false` where that needs a range more than there may be.
+    #[must_use]
+    pub fn insert(&mut self, flow: FlowId) -> bool {
+        if self.contains(flow) {
+            return true;
+        }
+        let at = self.ranges.partition_point(|(_, last)| *last < flow.0);
+        let touches_before = at > 0 && self.ranges[at - 1].1.checked_add(1) == Some(flow.0);
+        let touches_after =
+            self.ranges.get(at).is_some_and(|(first, _)| flow.0.checked_add(1) == Some(*first));
+        match (touches_before, touches_after) {
+            (true, true) => {
+                self.ranges[at - 1].1 = self.ranges[at].1;
+                self.ranges.remove(at);
+            }
+            (true, false) => self.ranges[at - 1].1 = flow.0,
+            (false, true) => self.ranges[at].0 = flow.0,
+            (false, false) if self.ranges.len() >= MAX_RANGES => return false,
+            (false, false) => self.ranges.insert(at, (flow.0, flow.0)),
+        }
+        true
+    }
+
+    /// Every flow below this one is finished.
+    pub fn prefix_end(&self) -> FlowId {
+        match self.ranges.first() {
+            Some((0 | 1, last)) => FlowId(last.saturating_add(1)),
+            _ => FlowId(0),
+        }
+    }
+
+    /// The newest finished flows above the prefix, newest first.
+    pub fn newest(&self) -> impl Iterator<Item = FlowId> {
+        let prefix = self.prefix_end();
+        let flows = self.ranges.iter().rev().flat_map(|(first, last)| (*first..=*last).rev().map(FlowId));
+        flows.take_while(move |flow| *flow >= prefix)
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        self.ranges
+            .iter()
+            .flat_map(|(first, last)| [first.to_be_bytes(), last.to_be_bytes()].concat())
+            .collect()
+    }
+
+    /// Reads what `encode` wrote; `None` where it is something else.
+    pub fn decode(body: &[u8]) -> Option<Self> {
+        let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_be_bytes);
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for entry in body.chunks(8) {
+            let (first, last) = (number(entry.get(..4)?)?, number(entry.get(4..8)?)?);
+            let apart = ranges
+                .last()
+                .is_none_or(|(_, before)| before.checked_add(1).is_some_and(|next| next < first));
+            if first > last || !apart {
+                return None;
+            }
+            ranges.push((first, last));
+        }
+        (ranges.len() <= MAX_RANGES).then_some(Self { ranges })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn ranges_hold_what_a_set_holds(flows in prop::collection::vec(0u32..40, 0..60)) {
+            let mut finished = Finished::default();
+            for flow in &flows {
+                prop_assert!(finished.insert(FlowId(*flow)));
+            }
+            let set: BTreeSet<u32> = flows.into_iter().collect();
+            for flow in 0..42 {
+                prop_assert_eq!(finished.contains(FlowId(flow)), set.contains(&flow));
+                let below = flow < finished.prefix_end().0;
+                prop_assert!(!below || flow == 0 || set.contains(&flow));
+            }
+            prop_assert_eq!(Finished::decode(&finished.encode()), Some(finished.clone()));
+            let mut listed: Vec<u32> = finished.newest().map(|flow| flow.0).collect();
+            listed.reverse();
+            let above: Vec<u32> = set.into_iter().filter(|flow| *flow >= finished.prefix_end().0).collect();
+            prop_assert_eq!(listed, above);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..64)) {
+            if let Some(finished) = Finished::decode(&body) {
+                prop_assert_eq!(finished.encode(), body);
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_of_ranges_is_bounded() {
+        let mut finished = Finished::default();
+        let bound = u32::try_from(MAX_RANGES).unwrap();
+        for flow in 0..bound {
+            assert!(finished.insert(FlowId(flow * 2 + 5)));
+        }
+        assert!(!finished.insert(FlowId(u32::MAX)));
+        assert!(!finished.contains(FlowId(u32::MAX)));
+        assert!(finished.insert(FlowId(6)), "a flow that joins two ranges needs none");
+    }
+}

@@ -1,0 +1,93 @@
+//! Opening the contact store: finished contacts by name only, open ones with their log.
+
+use super::{
+    Contact, ContactConfig, ContactStats, ContactStore, FINISHED_NAME, Finished, Kept, MAX_OPEN_CONTACTS,
+    ROOT, Station, StationName, StoreError, contact_dir, station_dir,
+};
+use crate::disk::{Disk, EntryKind};
+use crate::log::{Log, LogConfig};
+use crate::publish::load_state;
+use crate::{FlowId, Seq};
+use skyhaul_units::{Bytes, Utc};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+impl ContactStore {
+    /// Opens the store on this disk, made where absent. Everything found valid is durable when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError::State`], [`StoreError::Log`], [`StoreError::TooManyContacts`].
+    pub fn open(disk: Arc<dyn Disk>, config: ContactConfig) -> Result<Self, StoreError> {
+        let mut store = Self {
+            disk,
+            config,
+            stations: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            kept_size: Bytes::ZERO,
+            stats: ContactStats::default(),
+        };
+        let refused = |source| StoreError::State { path: ROOT.to_owned(), source };
+        store.disk.make_dir(ROOT).map_err(refused)?;
+        for entry in store.disk.list(ROOT).map_err(refused)? {
+            // Only directories that this store made have such names.
+            if let (EntryKind::Directory, Ok(name)) = (entry.kind, StationName::new(&entry.name)) {
+                store.load_station(name)?;
+            }
+        }
+        Ok(store)
+    }
+
+    fn load_station(&mut self, name: StationName) -> Result<(), StoreError> {
+        let dir = station_dir(&name);
+        let refused = |source| StoreError::State { path: format!("{dir}/{FINISHED_NAME}"), source };
+        let finished = match load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).map_err(refused)? {
+            Some(body) => Finished::decode(&body).ok_or_else(|| {
+                refused(io::Error::new(io::ErrorKind::InvalidData, "not a list of finished contacts"))
+            })?,
+            None => Finished::default(),
+        };
+        let mut station = Station { finished, open: BTreeMap::new() };
+        for entry in self.disk.list(&dir).map_err(refused)? {
+            let Some(flow) = parse_contact_dir(&entry.name).filter(|_| entry.kind == EntryKind::Directory)
+            else {
+                continue;
+            };
+            if station.finished.contains(flow) {
+                let kept = self.load_kept(&name, flow).map_err(refused)?;
+                self.keep((name.clone(), flow), kept);
+            } else {
+                let open: usize = self.stations.values().map(|station| station.open.len()).sum();
+                if open + station.open.len() >= MAX_OPEN_CONTACTS {
+                    return Err(StoreError::TooManyContacts);
+                }
+                station.open.insert(flow, self.load_contact(&name, flow)?);
+            }
+        }
+        self.stations.insert(name, station);
+        Ok(())
+    }
+
+    fn load_contact(&mut self, name: &StationName, flow: FlowId) -> Result<Contact, StoreError> {
+        let config = LogConfig { segment_size: self.config.segment_size };
+        let log = Log::open(self.disk.clone(), &contact_dir(name, flow), config)?;
+        let last = log.segments().filter_map(|(_, summary)| summary.span(flow)).map(|span| span.last).max();
+        let next = last.map_or(Seq::FIRST, Seq::next);
+        self.stats.torn += log.stats().torn;
+        Ok(Contact { log, next, durable: next })
+    }
+
+    fn load_kept(&self, name: &StationName, flow: FlowId) -> io::Result<Kept> {
+        let dir = contact_dir(name, flow);
+        let size = self.disk.list(&dir)?.iter().map(|entry| entry.size).sum();
+        // Without a readable mark its retention counts as over: the contact is processed.
+        let mark = load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).ok().flatten();
+        let micros = mark.and_then(|body| body.try_into().ok()).map_or(0, i64::from_be_bytes);
+        Ok(Kept { size, finished: Utc::from_micros(micros) })
+    }
+}
+
+fn parse_contact_dir(name: &str) -> Option<FlowId> {
+    let flow = u32::from_str_radix(name, 16).ok().map(FlowId)?;
+    (format!("{:08x}", flow.0) == name).then_some(flow)
+}

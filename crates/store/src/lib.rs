@@ -1,0 +1,49 @@
+//! Durable storage at both ends: a checksummed log, the station's spool, the centre's contact store.
+//!
+//! A [`Spool`] keeps what was captured until the centre has it in custody; a [`ContactStore`] keeps what arrived, one
+//! [`Log`] a contact, and says what may be receipted. Nothing counts as kept before an `fdatasync` that began after it was
+//! written. Any moment may be the last one: whatever a power cut, a kill or a full disk leaves behind, opening again finds a
+//! valid log with everything that was durable in it, once.
+//!
+//! ```
+//! use skyhaul_store::{Spool, SpoolConfig, SpoolItem, sim::SimDisk};
+//! use skyhaul_units::{Bytes, Utc};
+//! use std::sync::Arc;
+//!
+//! let now = Utc::from_micros(1_730_419_200_000_000);
+//! let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
+//! let config = SpoolConfig { max_size: Bytes::mib(32), segment_size: Bytes::mib(8), ..SpoolConfig::default() };
+//! let mut spool = Spool::open(disk, config, now)?;
+//! let flow = spool.open_flow(now)?;
+//! spool.append(flow, b"frames", now)?;
+//! let mut reader = spool.reader_from_custody();
+//! assert!(spool.read(&mut reader)?.is_none(), "not durable yet");
+//! spool.sync()?;
+//! let Some(SpoolItem::Block(block)) = spool.read(&mut reader)? else { panic!("durable now") };
+//! assert_eq!(block.payload, b"frames");
+//! spool.custody(flow, block.seq.next());
+//! # Ok::<(), skyhaul_store::SpoolError>(())
+//! ```
+//!
+//! What it leaves out: what payloads mean, when to sync (the caller groups), and clocks (time is an argument). Only
+//! [`RealDisk`] touches files.
+
+mod contacts;
+mod disk;
+mod ids;
+mod log;
+mod publish;
+mod spool;
+
+pub use contacts::{
+    Appended, Arrival, Commit, ContactConfig, ContactReader, ContactStats, ContactStore, ContactSync,
+    ContactSynced, FlowStatus, Receipt, Resume, StationName, StationNameError, StoreError,
+};
+pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
+pub use ids::{FlowId, Seq};
+pub use log::{
+    Cursor, Damage, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD, NewRecord, Position,
+    Record, SegmentNo, Summary, SyncHandle, Synced, scan_bytes,
+};
+pub use publish::{Pending, PublishError, Publisher};
+pub use spool::{Depth, OpenFlow, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader, SpoolStats};

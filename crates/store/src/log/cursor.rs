@@ -1,0 +1,150 @@
+//! Reading a log in order, behind what is durable.
+
+use super::record::{Header, Kind};
+use super::scan::Walker;
+use super::{Damage, Log, LogError, Position, Record, SegmentNo};
+use crate::disk::DiskFile;
+use crate::{FlowId, Seq};
+use skyhaul_units::Bytes;
+use std::sync::Arc;
+
+/// A reader's place in a log. It holds one open file and no record.
+#[derive(Debug, Clone)]
+pub struct Cursor {
+    at: Position,
+    file: Option<(SegmentNo, Arc<dyn DiskFile>)>,
+}
+
+/// What a reader meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A record.
+    Block(Record),
+    /// Durable data that the disk gave back damaged; reading goes on behind it.
+    Damaged(Damage),
+    /// The sealed segment of this number is read to its end.
+    SegmentEnd(SegmentNo),
+}
+
+impl Cursor {
+    /// At the start of a segment; where it does not exist, at the next one that does.
+    pub fn at_segment(segment: SegmentNo) -> Self {
+        Self::at(Position { segment, offset: Bytes::ZERO })
+    }
+
+    /// At a record's beginning.
+    pub fn at(at: Position) -> Self {
+        Self { at, file: None }
+    }
+
+    /// Where it is.
+    pub fn position(&self) -> Position {
+        self.at
+    }
+}
+
+impl Log {
+    /// At the oldest record.
+    pub fn start(&self) -> Cursor {
+        let first = self.segments().next().map_or(self.next_segment, |(number, _)| number);
+        Cursor::at_segment(first)
+    }
+
+    /// Behind everything that is durable.
+    pub fn end(&self) -> Cursor {
+        Cursor::at(self.durable)
+    }
+
+    /// The next thing to be met, in the order of the log; `None` where everything durable was read. Read again after a sync.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] where a file cannot be opened. Unreadable sectors are [`Item::Damaged`].
+    pub fn read(&mut self, cursor: &mut Cursor) -> Result<Option<Item>, LogError> {
+        self.read_where(cursor, |_, _| true)
+    }
+
+    /// As [`Log::read`], but records that `wanted` refuses are passed over without their payload being read.
+    ///
+    /// # Errors
+    /// As [`Log::read`].
+    pub fn read_where(
+        &mut self,
+        cursor: &mut Cursor,
+        wanted: impl Fn(FlowId, Seq) -> bool,
+    ) -> Result<Option<Item>, LogError> {
+        loop {
+            let Some(limit) = self.limit(cursor) else {
+                return Ok(None);
+            };
+            if cursor.at.offset >= limit {
+                let Some(sealed) = self.sealed.get(&cursor.at.segment).map(|_| cursor.at.segment) else {
+                    return Ok(None);
+                };
+                cursor.at = Position { segment: SegmentNo(sealed.0 + 1), offset: Bytes::ZERO };
+                return Ok(Some(Item::SegmentEnd(sealed)));
+            }
+            let file = self.file(cursor)?;
+            let walker = Walker { file: &*file, segment: cursor.at.segment, limit };
+            let at = cursor.at.offset;
+            match walker.header(at) {
+                None => {
+                    cursor.at.offset = walker.next_header(at + Bytes::new(1));
+                    return Ok(Some(self.damaged(cursor, at)));
+                }
+                Some(header) => {
+                    cursor.at.offset = at + header.total();
+                    if header.kind != Kind::Block || !wanted(header.flow, header.seq) {
+                        continue;
+                    }
+                    let mut payload = Vec::new();
+                    if !walker.payload(at, &header, &mut payload) {
+                        return Ok(Some(self.damaged(cursor, at)));
+                    }
+                    return Ok(Some(Item::Block(record(&header, payload))));
+                }
+            }
+        }
+    }
+
+    /// Up to where the cursor's segment may be read; moves the cursor on where the segment was removed.
+    fn limit(&self, cursor: &mut Cursor) -> Option<Bytes> {
+        let number = cursor.at.segment;
+        if let Some(sealed) = self.sealed.get(&number) {
+            return Some(sealed.summary.size);
+        }
+        let active = self.active.as_ref().map(|active| active.number);
+        let next = self.sealed.range(number..).next().map(|(next, _)| *next).or(active)?;
+        if next < number {
+            return None;
+        }
+        if next > number {
+            cursor.at = Position { segment: next, offset: Bytes::ZERO };
+            return self.limit(cursor);
+        }
+        let durable = self.durable;
+        Some(if durable.segment == number { durable.offset } else { Bytes::ZERO })
+    }
+
+    fn file(&self, cursor: &mut Cursor) -> Result<Arc<dyn DiskFile>, LogError> {
+        if let Some((number, file)) = &cursor.file
+            && *number == cursor.at.segment
+        {
+            return Ok(file.clone());
+        }
+        let path = self.path(cursor.at.segment);
+        let file = self.disk.open(&path).map_err(|error| LogError::io("open the file", &path, error))?;
+        cursor.file = Some((cursor.at.segment, file.clone()));
+        Ok(file)
+    }
+
+    fn damaged(&mut self, cursor: &Cursor, offset: Bytes) -> Item {
+        let length = cursor.at.offset - offset;
+        let damage = Damage { file: self.path(cursor.at.segment), offset, length };
+        self.note_damage(damage.clone());
+        Item::Damaged(damage)
+    }
+}
+
+fn record(header: &Header, payload: Vec<u8>) -> Record {
+    Record { flow: header.flow, seq: header.seq, written: header.written, payload }
+}

@@ -1,0 +1,116 @@
+//! Opening a log: what a power cut, a kill or a full disk left behind becomes a valid log again.
+
+use super::scan::{Scan, Trust, read_seal, scan};
+use super::summary::parse_file_name;
+use super::{Active, Damage, Log, LogConfig, LogError, LogStats, Position, Sealed, SegmentNo, Summary};
+use crate::disk::{Disk, DiskFile, EntryKind, sim::SimDisk};
+use skyhaul_units::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+impl Log {
+    /// Opens the log in `dir`, made where absent. Everything found valid is durable when this returns.
+    ///
+    /// A torn end is cut off and counted in [`LogStats::torn`]; damage before it is stepped over, counted and listed.
+    ///
+    /// # Errors
+    /// [`LogError::OtherVersion`], or [`LogError::Io`] where the disk refuses.
+    pub fn open(disk: Arc<dyn Disk>, dir: &str, config: LogConfig) -> Result<Self, LogError> {
+        let refused = |action| move |error| LogError::io(action, dir, error);
+        disk.make_dir(dir).map_err(refused("make the directory"))?;
+        let entries = disk.list(dir).map_err(refused("list the directory"))?;
+        // The last session may have ended between creating a file and syncing its name.
+        disk.sync_dir(dir).map_err(refused("sync the directory"))?;
+        let mut log = Self {
+            disk,
+            dir: dir.to_owned(),
+            config,
+            sealed: BTreeMap::new(),
+            sealed_size: Bytes::ZERO,
+            active: None,
+            durable: Position { segment: SegmentNo(0), offset: Bytes::ZERO },
+            next_segment: SegmentNo(1),
+            failed: None,
+            stats: LogStats::default(),
+            damages: VecDeque::new(),
+        };
+        let mut numbers: Vec<SegmentNo> = entries
+            .iter()
+            .filter(|entry| entry.kind == EntryKind::File)
+            .filter_map(|entry| parse_file_name(&entry.name))
+            .collect();
+        let last = numbers.pop();
+        for number in numbers {
+            log.open_sealed(number)?;
+        }
+        if let Some(number) = last {
+            log.open_last(number)?;
+        }
+        Ok(log)
+    }
+
+    fn open_sealed(&mut self, number: SegmentNo) -> Result<(), LogError> {
+        let path = self.path(number);
+        let refused = |error| LogError::io("read the file", &path, error);
+        let file = self.disk.open(&path).map_err(refused)?;
+        let size = file.size().map_err(refused)?;
+        // A seal that cannot be read is damage of durable data: the records tell what the segment holds.
+        let summary = match read_seal(&*file, number).ok().flatten() {
+            Some(summary) => summary,
+            None => self.scan(number, &*file, Trust::Durable)?.summary,
+        };
+        self.sealed_size += size;
+        self.sealed.insert(number, Sealed { summary, file: size });
+        Ok(())
+    }
+
+    fn open_last(&mut self, number: SegmentNo) -> Result<(), LogError> {
+        let path = self.path(number);
+        let refused = |action| {
+            let path = path.clone();
+            move |error| LogError::io(action, &path, error)
+        };
+        let file = self.disk.open(&path).map_err(refused("open the file"))?;
+        let found = self.scan(number, &*file, Trust::TailMayBeTorn)?;
+        if found.end < found.file {
+            file.truncate(found.end).map_err(refused("cut the torn end of the file"))?;
+            self.stats.torn += found.file - found.end;
+        }
+        // After a kill the records are in the page cache, whole, and on no disk.
+        file.sync().map_err(refused("sync the file"))?;
+        self.next_segment = SegmentNo(number.0 + 1);
+        self.durable = Position { segment: number, offset: found.summary.size };
+        if found.sealed {
+            self.sealed_size += found.end;
+            self.sealed.insert(number, Sealed { summary: found.summary, file: found.end });
+            return Ok(());
+        }
+        let mut active = Active::new(number, file);
+        active.summary = found.summary;
+        active.last_block_end = found.last_block_end;
+        self.active = Some(active);
+        Ok(())
+    }
+
+    fn scan(&mut self, number: SegmentNo, file: &dyn DiskFile, trust: Trust) -> Result<Scan, LogError> {
+        let path = self.path(number);
+        let found = scan(file, number, trust).map_err(|error| LogError::io("read the file", &path, error))?;
+        if let Some(version) = found.other_version {
+            return Err(LogError::OtherVersion { path, version });
+        }
+        for (offset, length) in &found.damaged {
+            self.note_damage(Damage { file: path.clone(), offset: *offset, length: *length });
+        }
+        Ok(found)
+    }
+}
+
+/// Reads any bytes as the last segment file of a log, numbered 1: what is found, and the number of bytes that would be
+/// kept. For fuzzing; it cannot fail.
+pub fn scan_bytes(bytes: &[u8]) -> (Summary, Bytes) {
+    let disk = SimDisk::new(Bytes::of(bytes.len()));
+    let file = disk.create("0").expect("an empty disk takes a file");
+    file.append(bytes).expect("the disk is as large as the file");
+    let found = scan(&*file, SegmentNo(1), Trust::TailMayBeTorn).expect("memory can be read");
+    (found.summary, found.end)
+}

@@ -1,0 +1,122 @@
+//! Group commit: one sync makes everything durable that was appended before it began.
+//!
+//! A sync may take long, so it can run on another thread: [`Log::sync_handle`] there, [`SyncHandle::sync`] anywhere,
+//! [`Log::synced`] back here, with appends going on meanwhile.
+
+use super::record::{Header, Kind, crc};
+use super::{Log, LogError, Position};
+use crate::disk::DiskFile;
+use crate::{FlowId, Seq};
+use skyhaul_units::{Bytes, Utc};
+use std::sync::{Arc, Mutex};
+
+/// A sync that is due. It may run on any thread.
+#[derive(Debug)]
+pub struct SyncHandle {
+    tail: Arc<Tail>,
+    upto: Position,
+}
+
+/// A sync that has run, well or not. Hand it to [`Log::synced`].
+#[derive(Debug)]
+pub struct Synced {
+    upto: Position,
+    outcome: Result<(), String>,
+}
+
+/// The file that grows. The operating system reports a failed write-back once only, so the first sync that fails
+/// spoils the file for all.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) file: Arc<dyn DiskFile>,
+    spoiled: Mutex<Option<String>>,
+}
+
+impl Tail {
+    pub(super) fn new(file: Arc<dyn DiskFile>) -> Self {
+        Self { file, spoiled: Mutex::new(None) }
+    }
+
+    pub(super) fn sync(&self) -> Result<(), String> {
+        let mut spoiled = self.spoiled.lock().expect("no holder of the lock panics");
+        if spoiled.is_none() {
+            *spoiled = self.file.sync().err().map(|error| error.to_string());
+        }
+        spoiled.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl SyncHandle {
+    /// Waits until the disk has it (`fdatasync`).
+    pub fn sync(self) -> Synced {
+        Synced { upto: self.upto, outcome: self.tail.sync() }
+    }
+}
+
+impl Log {
+    /// Whether a record was appended that is not durable.
+    pub fn needs_sync(&self) -> bool {
+        self.active.as_ref().is_some_and(|active| {
+            Position { segment: active.number, offset: active.last_block_end } > self.durable
+                && active.last_block_end > Bytes::ZERO
+        })
+    }
+
+    /// The sync that makes everything appended so far durable; `None` where it is.
+    pub fn sync_handle(&self) -> Option<SyncHandle> {
+        let active = self.active.as_ref().filter(|_| self.needs_sync())?;
+        let upto = Position { segment: active.number, offset: active.summary.size };
+        Some(SyncHandle { tail: active.tail.clone(), upto })
+    }
+
+    /// Takes the outcome of a sync: readers see what it made durable.
+    ///
+    /// # Errors
+    /// [`LogError::SyncFailed`] where it failed, now and for every later append.
+    pub fn synced(&mut self, synced: Synced) -> Result<(), LogError> {
+        if let Err(reason) = synced.outcome {
+            return Err(self.fail(reason));
+        }
+        self.check_failed()?;
+        self.durable = self.durable.max(synced.upto);
+        let all = self.active.as_ref().is_some_and(|active| {
+            synced.upto == Position { segment: active.number, offset: active.summary.size }
+        });
+        if all {
+            self.mark();
+        }
+        Ok(())
+    }
+
+    /// Makes everything appended so far durable, and waits for it.
+    ///
+    /// # Errors
+    /// [`LogError::SyncFailed`], as [`Log::synced`].
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        self.check_failed()?;
+        match self.sync_handle() {
+            Some(handle) => self.synced(handle.sync()),
+            None => Ok(()),
+        }
+    }
+
+    /// Behind everything that is durable.
+    pub fn durable(&self) -> Position {
+        self.durable
+    }
+
+    /// Leaves a note for whoever opens the log after damage: what lies before it was durable. It is a help, not
+    /// a promise, so that a failure (a full device) changes nothing.
+    fn mark(&mut self) {
+        let header = Header {
+            kind: Kind::Mark,
+            flow: FlowId(0),
+            seq: Seq(0),
+            length: Bytes::ZERO,
+            written: Utc::default(),
+            durable: Bytes::ZERO,
+            payload_crc: crc(&[]),
+        };
+        let _ = self.write(header, &[]);
+    }
+}

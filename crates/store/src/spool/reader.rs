@@ -1,0 +1,92 @@
+//! Reading the spool in the order of writing, from the first record without custody.
+
+use super::{Flows, Spool, SpoolError};
+use crate::log::{Cursor, Item, Record};
+use crate::{FlowId, Seq};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A place in the spool. Holds one open file, a place for each live flow and at most one record.
+#[derive(Debug)]
+pub struct SpoolReader {
+    cursor: Cursor,
+    expected: BTreeMap<FlowId, Seq>,
+    /// At most one entry a flow of a segment, and a record.
+    pending: VecDeque<SpoolItem>,
+}
+
+/// What a reader of the spool meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpoolItem {
+    /// A record that is not in custody.
+    Block(Record),
+    /// Records that the disk did not give back: `first` to `last`, both included. The far end waits for these
+    /// places, so that something has to be sent for them.
+    Missing {
+        /// The flow.
+        flow: FlowId,
+        /// The first place that is missing.
+        first: Seq,
+        /// The last place that is missing.
+        last: Seq,
+    },
+}
+
+impl SpoolReader {
+    pub(super) fn new(cursor: Cursor) -> Self {
+        Self { cursor, expected: BTreeMap::new(), pending: VecDeque::new() }
+    }
+
+    /// Whether `seq` comes next or later in its flow; what is missing before it is noted.
+    fn reach(&mut self, flows: &Flows, flow: FlowId, seq: Seq) -> bool {
+        let Some(waiting) = flows.first_waiting(flow) else {
+            return false;
+        };
+        let expected = self.expected.entry(flow).or_insert(waiting);
+        let first = (*expected).max(waiting);
+        if seq < first {
+            return false;
+        }
+        *expected = seq;
+        if first < seq {
+            self.pending.push_back(SpoolItem::Missing { flow, first, last: Seq(seq.0 - 1) });
+        }
+        true
+    }
+}
+
+impl Spool {
+    /// The next durable record that is not in custody; `None` where there is none: read again after a sync.
+    ///
+    /// # Errors
+    /// [`SpoolError::Log`] where a file cannot be opened.
+    pub fn read(&mut self, reader: &mut SpoolReader) -> Result<Option<SpoolItem>, SpoolError> {
+        loop {
+            if let Some(item) = reader.pending.pop_front() {
+                if let SpoolItem::Missing { first, last, .. } = &item {
+                    self.stats.missing += last.next().count_from(*first);
+                }
+                return Ok(Some(item));
+            }
+            let flows = &self.flows;
+            let read = self.log.read_where(&mut reader.cursor, |flow, seq| flows.wants(flow, seq))?;
+            match read {
+                None => return Ok(None),
+                // Shows as missing places before the flow's next record, or at the segment's end.
+                Some(Item::Damaged(_)) => {}
+                Some(Item::Block(record)) => {
+                    if reader.reach(&self.flows, record.flow, record.seq) {
+                        reader.expected.insert(record.flow, record.seq.next());
+                        reader.pending.push_back(SpoolItem::Block(record));
+                    }
+                }
+                Some(Item::SegmentEnd(number)) => {
+                    let spans = self.log.sealed_summary(number).map_or(&[][..], |summary| &summary.flows);
+                    for span in spans {
+                        reader.reach(&self.flows, span.flow, span.last.next());
+                    }
+                    reader.expected.retain(|flow, _| self.flows.first_waiting(*flow).is_some());
+                }
+            }
+        }
+    }
+}
