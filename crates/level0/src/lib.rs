@@ -1,3 +1,41 @@
-//! Level-0 products of a contact.
+//! Level-0 products of a contact: packets in order, without duplicates, every gap accounted for.
+//!
+//! [`ContactProcessor`] takes a contact's frames and makes one session-based product for each group of the
+//! mission: a packet file, a construction record ([`construction`]) and an account in JSON ([`report`]). Packets
+//! of no group make products of their own, packets that cannot be placed are set aside with their bytes: nothing
+//! that was received is lost, and everything is counted once. The same frames and creation time give the same
+//! bytes.
+//!
+//! Files are reached through the caller's [`Files`]; this crate opens none.
+//!
+//! ```
+//! use skyhaul_level0::construction::RecordTime;
+//! use skyhaul_level0::naming::ProductName;
+//! let name = ProductName::parse("P1570826VIIRSSCIENCEAS15286023813501.PDS")?;
+//! assert_eq!(name.created().to_string(), "2015-10-13T02:38:13.000000Z");
+//! assert_eq!(RecordTime::cds(name.created()).utc(), Some(name.created()));
+//! # Ok::<(), skyhaul_level0::naming::NameError>(())
+//! ```
+
+mod aside;
+mod clock;
 pub mod construction;
+mod contact;
+mod entry;
+mod files;
+mod gaps;
+mod late;
+mod merge;
 pub mod naming;
+mod order;
+mod packet_file;
+mod product;
+mod publish;
+pub mod report;
+
+pub use aside::{AsideEntry, Reason};
+pub use clock::{ClockCheck, ClockReference};
+pub use contact::{Close, ContactInfo, ContactProcessor, Limits};
+pub use files::{Error, Files};
+pub use gaps::{Gap, Stamp};
+pub use product::SortedBy;

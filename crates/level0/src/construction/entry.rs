@@ -181,7 +181,7 @@ impl RecordTime {
             Err(_) if days < 0 => (0, 0),
             Err(_) => (u16::MAX, MICROS_PER_DAY - 1),
         };
-        let bits = u64::from(day) << 48 | (micros / 1_000) << 16 | micros % 1_000;
+        let bits = u64::from(day) << 48 | (micros / 1_000) << 16 | (micros % 1_000);
         Self(bits.to_be_bytes())
     }
 

@@ -1,0 +1,141 @@
+//! Which time a packet is placed by, and whether to believe it.
+//!
+//! One wrong time would put a packet at the wrong end of the product, or stretch the product over years. A
+//! packet's time is therefore compared with a reference. By default that is the contact's own time, the median of
+//! its first packet times: a contact lasts minutes, and an archived pass that is played again is as good as a live
+//! one. For live passes reception is the stricter reference.
+
+use crate::aside::Reason;
+use skyhaul_ccsds::extract::ExtractedPacket;
+use skyhaul_ccsds::id::{Apid, Vcid};
+use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
+use skyhaul_units::{Duration, Utc};
+use std::collections::BTreeMap;
+
+/// Which packet times are believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockCheck {
+    /// What packet times are compared with.
+    pub reference: ClockReference,
+    /// The greatest difference. Default 24 h: wide enough for a spacecraft that plays back its last day, and less
+    /// than any clock fault worth the name (a reset to the epoch, a wrong bit in the day).
+    pub bound: Duration,
+}
+
+/// What packet times are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClockReference {
+    /// The median of the contact's first packet times: right for live and for archived passes.
+    #[default]
+    Contact,
+    /// The time at which the packet was received: for live passes only.
+    Reception,
+}
+
+impl Default for ClockCheck {
+    fn default() -> Self {
+        Self { reference: ClockReference::Contact, bound: Duration::from_secs(86_400) }
+    }
+}
+
+/// Where a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// In order, by this time.
+    At(Utc),
+    /// Its application has no time code: behind what came before it.
+    AsReceived,
+    /// Nowhere; with the time that it claims, if it can be one.
+    Aside(Reason, Option<Utc>),
+}
+
+/// Places the packets of a contact in time.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    check: ClockCheck,
+    reference: Option<Utc>,
+    samples: Vec<Utc>,
+    /// What became of the last packet with a time, which packets without one follow. Bounded by the widths of
+    /// its key: 2^17 entries of 40 bytes if every id occurred.
+    leaders: BTreeMap<(Vcid, Apid), Leader>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Leader {
+    At(Utc),
+    Aside,
+}
+
+impl Timeline {
+    pub const fn new(check: ClockCheck) -> Self {
+        Self { check, reference: None, samples: Vec::new(), leaders: BTreeMap::new() }
+    }
+
+    /// Whether packets can be placed yet; until then they are to be shown to `sample`.
+    pub const fn is_set(&self) -> bool {
+        self.reference.is_some() || matches!(self.check.reference, ClockReference::Reception)
+    }
+
+    /// Looks at a packet to find the contact's time. Returns whether enough have been seen.
+    pub fn sample(&mut self, mission: &Mission, packet: &ExtractedPacket) -> bool {
+        self.samples.extend(mission.packet_time(&packet.bytes));
+        self.samples.len() >= SAMPLES
+    }
+
+    /// Takes the median of what was seen for the contact's time.
+    pub fn set(&mut self) {
+        self.samples.sort_unstable();
+        self.reference = Some(self.samples.get(self.samples.len() / 2).copied().unwrap_or_default());
+        self.samples = Vec::new();
+    }
+
+    /// Where a space packet goes. Packets of one application on one channel are to be shown in the order of the
+    /// channel, which frame counts keep.
+    pub fn place(&mut self, mission: &Mission, packet: &ExtractedPacket, header: &SpaceHeader) -> Placement {
+        let key = (packet.channel.vcid, header.apid);
+        if mission.time_rule(header.apid).is_none() {
+            return Placement::AsReceived;
+        }
+        let time = mission.packet_time(&packet.bytes);
+        let placement = match time {
+            Some(time) if self.is_credible(time, packet.received) => Placement::At(time),
+            Some(_) => Placement::Aside(Reason::ClockJump, time),
+            None => return self.follow(key, header),
+        };
+        let leader = match placement {
+            Placement::At(time) => Leader::At(time),
+            _ => Leader::Aside,
+        };
+        self.leaders.insert(key, leader);
+        placement
+    }
+
+    /// A packet without a time goes where the last one with a time went.
+    fn follow(&mut self, key: (Vcid, Apid), header: &SpaceHeader) -> Placement {
+        let begins = matches!(header.grouping, Grouping::First | Grouping::Standalone);
+        if begins {
+            // What continues this group must not be taken for a part of the one before.
+            self.leaders.insert(key, Leader::Aside);
+            let reason = if header.has_secondary { Reason::ImpossibleTime } else { Reason::NoTime };
+            return Placement::Aside(reason, None);
+        }
+        match self.leaders.get(&key) {
+            Some(Leader::At(time)) => Placement::At(*time),
+            Some(Leader::Aside) => Placement::Aside(Reason::GroupSetAside, None),
+            None => Placement::Aside(Reason::NoTime, None),
+        }
+    }
+
+    fn is_credible(&self, time: Utc, received: Utc) -> bool {
+        let reference = match self.check.reference {
+            ClockReference::Contact => self.reference.unwrap_or_default(),
+            ClockReference::Reception => received,
+        };
+        time.since(reference).max(reference.since(time)) <= self.check.bound
+    }
+}
+
+/// Packet times that settle the contact's time: odd, so that the median is one of them, and more than a burst of
+/// wrong ones.
+const SAMPLES: usize = 65;

@@ -1,0 +1,127 @@
+//! The packet file of a product: packets back to back, with an account of what was written.
+
+use crate::entry;
+use crate::files::{Error, Files};
+use crate::gaps::{ApidAccount, Stamp};
+use crate::order::{Held, Slot};
+use sha2::{Digest, Sha256};
+use skyhaul_ccsds::id::Apid;
+use skyhaul_units::{Bytes, Utc};
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+
+/// A packet file being written.
+pub(crate) struct PacketFile<W: Write> {
+    working: String,
+    out: BufWriter<W>,
+    index: Option<Index<W>>,
+    hash: Sha256,
+    pub(crate) account: Account,
+}
+
+struct Index<W: Write> {
+    working: String,
+    out: BufWriter<W>,
+}
+
+/// What a packet file holds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Account {
+    pub packets: u64,
+    pub size: Bytes,
+    pub corrected_packets: u64,
+    pub first: Option<Stamp>,
+    pub last: Option<Stamp>,
+    pub apids: BTreeMap<Apid, ApidAccount>,
+    listed_gaps: usize,
+}
+
+/// A packet file that is complete but not published.
+pub(crate) struct Written<W> {
+    pub file: W,
+    pub working: String,
+    pub sha256: String,
+    pub account: Account,
+}
+
+impl<W: Write> PacketFile<W> {
+    /// Begins a packet file, with an index beside it where it may have to be read back for merging.
+    pub fn create<F: Files<Writer = W>>(
+        files: &mut F,
+        working: String,
+        index: Option<String>,
+    ) -> Result<Self, Error> {
+        let out = files.create(&working).map_err(Error::on("create", &working))?;
+        let index = match index {
+            None => None,
+            Some(working) => {
+                let out = files.create(&working).map_err(Error::on("create", &working))?;
+                Some(Index { working, out: BufWriter::with_capacity(WRITE_BUFFER, out) })
+            }
+        };
+        Ok(Self {
+            working,
+            out: BufWriter::with_capacity(WRITE_BUFFER, out),
+            index,
+            hash: Sha256::new(),
+            account: Account::default(),
+        })
+    }
+
+    /// Appends a packet. `time` is what the product says of its time: none where the APID has no time code.
+    pub fn put(&mut self, slot: Slot, held: &Held, time: Option<Utc>) -> Result<(), Error> {
+        self.out.write_all(&held.bytes).map_err(Error::on("write", &self.working))?;
+        if let Some(index) = &mut self.index {
+            index.out.write_all(&entry::head(slot, held)).map_err(Error::on("write", &index.working))?;
+        }
+        self.hash.update(&held.bytes);
+        self.account.add(held, time);
+        Ok(())
+    }
+
+    /// Flushes and closes both files, so that they can be read back. Returns the index's working name.
+    pub fn close(self) -> Result<(Written<W>, Option<String>), Error> {
+        let file = flushed(self.out, &self.working)?;
+        let index = match self.index {
+            None => None,
+            Some(index) => {
+                flushed(index.out, &index.working)?;
+                Some(index.working)
+            }
+        };
+        let sha256 = hex(&self.hash.finalize());
+        Ok((Written { file, working: self.working, sha256, account: self.account }, index))
+    }
+}
+
+impl Account {
+    fn add(&mut self, held: &Held, time: Option<Utc>) {
+        let stamp = Stamp { time, received: held.received };
+        self.first.get_or_insert(stamp);
+        self.last = Some(stamp);
+        let (offset, listed) = (self.size, self.listed_gaps);
+        self.apids
+            .entry(held.apid)
+            .and_modify(|apid| self.listed_gaps += usize::from(apid.next(held, time, offset, listed)))
+            .or_insert_with(|| ApidAccount::new(held, time, offset));
+        self.packets += 1;
+        self.size += Bytes::of(held.bytes.len());
+        self.corrected_packets += u64::from(held.quality.is_corrected());
+    }
+}
+
+/// What is behind a buffer, with everything written through.
+pub(crate) fn flushed<W: Write>(buffer: BufWriter<W>, name: &str) -> Result<W, Error> {
+    let mut inner =
+        buffer.into_inner().map_err(|error| error.into_error()).map_err(Error::on("write", name))?;
+    inner.flush().map_err(Error::on("write", name))?;
+    Ok(inner)
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// 64 KiB: 30 ms of a 15 Mbit/s downlink.
+pub(crate) const WRITE_BUFFER: usize = 64 << 10;

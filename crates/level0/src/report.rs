@@ -1,0 +1,289 @@
+//! The account of a product that is written beside it as JSON, and what `finish` returns.
+//!
+//! Times are ISO 8601 in UTC, sizes and offsets bytes. Every packet that was offered to a product is counted
+//! once: `received = delivered + duplicates + rejected + outside_window + set_aside`.
+
+use crate::aside::{AsideEntry, Reason};
+use crate::gaps::{ApidAccount, Gap, Stamp};
+use crate::naming::ProductName;
+use crate::product::SortedBy;
+use serde::Serialize;
+use skyhaul_ccsds::extract::{ChannelCounts, Extractor};
+use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
+use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_units::Utc;
+use std::collections::BTreeMap;
+
+/// A product as published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Product {
+    /// The construction record's name.
+    pub name: ProductName,
+    /// All files under their final names, the construction record last, because it was published last.
+    pub files: Vec<ProductFile>,
+    /// What the JSON file says.
+    pub sidecar: Sidecar,
+}
+
+/// A published file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProductFile {
+    /// Name, without a path.
+    pub name: String,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// SHA-256, lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// The full account of a product.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sidecar {
+    /// Name and version of this format.
+    pub format: &'static str,
+    /// The mission's name.
+    pub mission: String,
+    /// Spacecraft id.
+    pub scid: Scid,
+    /// The station that received the contact.
+    pub station: String,
+    /// The contact's name.
+    pub contact: String,
+    /// Start of the contact.
+    pub opened: Utc,
+    /// End of the contact.
+    pub closed: Utc,
+    /// The mission's name for the product.
+    pub product: String,
+    /// What the packets are in the order of.
+    pub sorted_by: SortedBy,
+    /// When the product was made.
+    pub created: Utc,
+    /// Name of the construction record.
+    pub construction_record: String,
+    /// The packets: raw space packets back to back.
+    pub packet_file: ProductFile,
+    /// What became of the packets offered to this product.
+    pub accounting: Accounting,
+    /// Times of the first and the last packet of the product.
+    pub first: Option<Stamp>,
+    /// The last packet.
+    pub last: Option<Stamp>,
+    /// What there is of each application, by its id.
+    pub apids: Vec<ApidReport>,
+    /// Applications for which the construction record, which has room for 255, has no entry.
+    pub apids_not_in_construction_record: u64,
+    /// Packets set aside.
+    pub set_aside: AsideReport,
+    /// The frames of the whole contact.
+    pub frames: FrameReport,
+}
+
+/// What became of the packets offered to a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Accounting {
+    /// Packets offered.
+    pub received: u64,
+    /// Packets in the packet file.
+    pub delivered: u64,
+    /// Packets that were there already.
+    pub duplicates: u64,
+    /// Packets dropped, because the file of packets set aside was full.
+    pub rejected: u64,
+    /// Packets whose time lies outside the window asked for.
+    pub outside_window: u64,
+    /// Packets set aside, with their bytes.
+    pub set_aside: u64,
+    /// Packets that came after their place was written, and were merged in. They are counted above too.
+    pub late: u64,
+    /// Whether each packet is in one count.
+    pub balanced: bool,
+    /// Packets missing by their sequence counts: the sum of all gaps.
+    pub missing: u64,
+    /// Breaks in sequence counts.
+    pub gaps: u64,
+    /// Packets with at least one byte from a frame that needed correction.
+    pub corrected_packets: u64,
+}
+
+/// What there is of one application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApidReport {
+    /// Application.
+    pub apid: Apid,
+    /// Virtual channels that carried it.
+    pub vcids: Vec<Vcid>,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Packets with at least one byte from a frame that needed correction.
+    pub corrected_packets: u64,
+    /// Offset of its first packet in the packet file, in bytes.
+    pub first_offset: u64,
+    /// Its first packet.
+    pub first: Stamp,
+    /// Its last packet.
+    pub last: Stamp,
+    /// Packets missing: the sum of all gaps.
+    pub missing: u64,
+    /// Counts that repeated or went back: resets of the counter or replays, not gaps.
+    pub resets: u64,
+    /// Breaks in its sequence count.
+    pub gaps: u64,
+    /// The breaks one by one, up to 16384 in a product.
+    pub gap_list: Vec<Gap>,
+}
+
+/// Packets set aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AsideReport {
+    /// The file with their bytes, back to back; none if there were none.
+    pub file: Option<ProductFile>,
+    /// How many for each reason.
+    pub reasons: BTreeMap<Reason, u64>,
+    /// The first thousand one by one.
+    pub packets: Vec<AsideEntry>,
+}
+
+/// The frames of a contact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FrameReport {
+    /// Frames offered.
+    pub received: u64,
+    /// Frames that could be used.
+    pub good: u64,
+    /// Good frames in which symbols were corrected.
+    pub corrected: u64,
+    /// Symbols corrected.
+    pub corrected_symbols: u64,
+    /// Frames set aside as damaged; their bytes are in the contact's record.
+    pub set_aside: u64,
+    /// Good frames with a header that is not the mission's; their bytes are in the contact's record.
+    pub unreadable: u64,
+    /// Frames missing by their counts, without those of the idle channel.
+    pub missing: u64,
+    /// Idle packets, which no product holds.
+    pub idle_packets: u64,
+    /// What became of each channel's frames.
+    pub channels: Vec<ChannelReport>,
+    /// The first thousand frames set aside or unreadable, one by one.
+    pub set_aside_list: Vec<FrameAside>,
+}
+
+/// What became of one channel's frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ChannelReport {
+    /// Spacecraft.
+    pub scid: Scid,
+    /// Virtual channel.
+    pub vcid: Vcid,
+    /// Good frames.
+    pub frames: u64,
+    /// Breaks in the frame count.
+    pub gaps: u64,
+    /// Frames missing.
+    pub missing_frames: u64,
+    /// Frames that came twice in a row.
+    pub repeated_frames: u64,
+    /// Frames whose count went back.
+    pub resets: u64,
+    /// Packets, idle ones included.
+    pub packets: u64,
+    /// Idle packets.
+    pub idle_packets: u64,
+    /// Packets lost because a frame of theirs is missing.
+    pub interrupted_packets: u64,
+    /// Bytes of packet zones that made no packet.
+    pub dropped_bytes: u64,
+}
+
+/// A frame set aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FrameAside {
+    /// Place of its marker in the contact's input, in bits.
+    pub position: u64,
+    /// Ground reception.
+    pub received: Utc,
+    /// Why.
+    pub reason: String,
+}
+
+/// Counts of frames as they come.
+#[derive(Debug, Default)]
+pub(crate) struct FrameCounts {
+    pub received: u64,
+    pub good: u64,
+    pub corrected: u64,
+    pub corrected_symbols: u64,
+    pub set_aside: u64,
+    pub unreadable: u64,
+    pub idle_packets: u64,
+    list: Vec<FrameAside>,
+}
+
+impl FrameCounts {
+    pub fn list(&mut self, position: BitPosition, received: Utc, reason: String) {
+        if self.list.len() < LISTED_FRAMES {
+            self.list.push(FrameAside { position: position.as_bits(), received, reason });
+        }
+    }
+
+    pub fn report(self, extractor: &Extractor) -> FrameReport {
+        let channels: Vec<_> = extractor.channels().map(|(key, counts)| channel(key, &counts)).collect();
+        // Idle frames keep a count of their own that says nothing about data.
+        let missing = channels.iter().filter(|channel| channel.vcid != Vcid::MAX);
+        FrameReport {
+            received: self.received,
+            good: self.good,
+            corrected: self.corrected,
+            corrected_symbols: self.corrected_symbols,
+            set_aside: self.set_aside,
+            unreadable: self.unreadable,
+            missing: missing.map(|channel| channel.missing_frames).sum(),
+            idle_packets: self.idle_packets,
+            channels,
+            set_aside_list: self.list,
+        }
+    }
+}
+
+fn channel(key: Channel, counts: &ChannelCounts) -> ChannelReport {
+    ChannelReport {
+        scid: key.scid,
+        vcid: key.vcid,
+        frames: counts.frames,
+        gaps: counts.gaps,
+        missing_frames: counts.missing_frames,
+        repeated_frames: counts.repeated_frames,
+        resets: counts.resets,
+        packets: counts.packets,
+        idle_packets: counts.idle_packets,
+        interrupted_packets: counts.interrupted_packets,
+        dropped_bytes: counts.dropped_bytes,
+    }
+}
+
+impl ApidReport {
+    pub(crate) fn new(apid: Apid, account: &ApidAccount) -> Self {
+        Self {
+            apid,
+            vcids: account.vcids.iter().copied().collect(),
+            packets: account.packets,
+            bytes: account.bytes.as_u64(),
+            corrected_packets: account.corrected_packets,
+            first_offset: account.first_offset.as_u64(),
+            first: account.first,
+            last: account.last,
+            missing: account.missing,
+            resets: account.resets,
+            gaps: account.gap_count,
+            gap_list: account.gaps.clone(),
+        }
+    }
+}
+
+/// Frames set aside that are listed one by one; further ones are counted.
+const LISTED_FRAMES: usize = 1_000;
+/// Name and version of the sidecar's format.
+pub(crate) const FORMAT: &str = "skyhaul-level0/1";
