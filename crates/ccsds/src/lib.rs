@@ -1,6 +1,8 @@
 //! From a received bit stream to CCSDS frames, packets and their times.
 
+pub mod account;
 pub mod count;
+pub mod decode;
 pub mod extract;
 pub mod frame;
 pub mod id;
@@ -8,4 +10,5 @@ pub mod mission;
 pub mod packet;
 pub mod quality;
 pub mod record;
+pub mod sync;
 pub mod time;

@@ -1,0 +1,229 @@
+//! The full account of a capture: frames and packets by spacecraft, channel and application, with digests.
+
+use crate::extract::{ChannelCounts, ExtractedPacket, Extractor};
+use crate::frame;
+use crate::id::{Channel, Scid};
+use crate::mission::{Mission, MissionSet};
+use crate::packet::Header;
+use crate::quality::{CapturedFrame, Verdict};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// What one capture file held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileReport {
+    /// The file, as the caller names it.
+    pub file: String,
+    /// Name of the mission that it was read by.
+    pub mission: String,
+    /// Spacecraft that most good frames are of; `None` without good frames.
+    pub scid: Option<Scid>,
+    /// Frames found, good or not.
+    pub cadus: u64,
+    /// Good frames without error, or without anything to check them by.
+    pub clean_frames: u64,
+    /// Good frames with symbols corrected.
+    pub corrected_frames: u64,
+    /// Frames set aside.
+    pub uncorrectable_frames: u64,
+    /// Symbols corrected in good frames.
+    pub corrected_symbols: u64,
+    /// Good frames.
+    pub good_frames: u64,
+    /// Digest of all good frames, one after the other, fill frames included.
+    pub good_frames_sha256: String,
+    /// The spacecraft's virtual channels.
+    pub vcids: BTreeMap<u8, ChannelReport>,
+    /// Other spacecraft in the same stream, each with its own channels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_spacecraft: Vec<SpacecraftReport>,
+}
+
+/// What one more spacecraft of a capture sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SpacecraftReport {
+    /// Spacecraft id.
+    pub scid: Scid,
+    /// Name of its mission, where known.
+    pub mission: Option<String>,
+    /// Its good frames.
+    pub good_frames: u64,
+    /// Its virtual channels.
+    pub vcids: BTreeMap<u8, ChannelReport>,
+}
+
+/// What one virtual channel held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+pub struct ChannelReport {
+    /// Good frames.
+    pub good_frames: u64,
+    /// Frames that the frame count shows to be missing.
+    pub missing_frames: u64,
+    /// Packets all of whose frames came, idle packets included.
+    pub packets: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Digest of those, one after the other in the order of their completion.
+    pub packets_sha256: String,
+    /// Packets by application process id.
+    pub apids: BTreeMap<u16, u64>,
+}
+
+/// Keeps the account of one capture.
+#[derive(Debug)]
+pub struct Account {
+    mission: Mission,
+    /// The mission's extractor, then those of other spacecraft in the stream.
+    extractors: Vec<Extractor>,
+    known: MissionSet,
+    spacecraft: BTreeMap<Scid, u64>,
+    packets: BTreeMap<Channel, PacketCounts>,
+    verdicts: VerdictCounts,
+    frames: Sha256,
+}
+
+#[derive(Debug, Default)]
+struct VerdictCounts {
+    clean: u64,
+    corrected: u64,
+    set_aside: u64,
+    corrected_symbols: u64,
+}
+
+#[derive(Debug, Default)]
+struct PacketCounts {
+    digest: Sha256,
+    apids: BTreeMap<u16, u64>,
+}
+
+/// Most spacecraft kept apart; frames of further ones count in the totals only.
+const MAX_SPACECRAFT: usize = 64;
+/// A spacecraft with fewer frames is not reported by itself: headers damaged without notice invent such.
+const FEWEST_FRAMES: u64 = 2;
+
+impl Account {
+    /// For a capture that is read by `mission`; `known` are the missions that other spacecraft in the stream may be.
+    pub fn new(mission: &Mission, known: &MissionSet) -> Self {
+        Self {
+            mission: mission.clone(),
+            extractors: vec![Extractor::new(mission.clone())],
+            known: known.clone(),
+            spacecraft: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            verdicts: VerdictCounts::default(),
+            frames: Sha256::new(),
+        }
+    }
+
+    /// Takes the next frame of the capture.
+    pub fn feed(&mut self, captured: &CapturedFrame) {
+        self.feed_with(captured, |_| {});
+    }
+
+    /// Takes the next frame and shows every packet that it completes to `sink`.
+    pub fn feed_with(&mut self, captured: &CapturedFrame, mut sink: impl FnMut(&ExtractedPacket)) {
+        if !captured.is_good() {
+            self.verdicts.set_aside += 1;
+            return;
+        }
+        match captured.quality.verdict {
+            Verdict::Corrected => self.verdicts.corrected += 1,
+            Verdict::Clean | Verdict::NotChecked | Verdict::Uncorrectable => self.verdicts.clean += 1,
+        }
+        self.verdicts.corrected_symbols += u64::from(captured.quality.corrected.total());
+        self.frames.update(&captured.bytes);
+        let index = self.extractor_for(&captured.bytes);
+        let packets = &mut self.packets;
+        let pushed = self.extractors[index].push(captured, |packet| {
+            let counts = packets.entry(packet.channel).or_default();
+            counts.digest.update(&packet.bytes);
+            if let Header::Space(header) = packet.header {
+                *counts.apids.entry(header.apid.value()).or_default() += 1;
+            }
+            sink(&packet);
+        });
+        let Ok((channel, _)) = pushed else { return };
+        if self.spacecraft.len() < MAX_SPACECRAFT || self.spacecraft.contains_key(&channel.scid) {
+            *self.spacecraft.entry(channel.scid).or_default() += 1;
+        }
+    }
+
+    /// The account of `file`.
+    pub fn finish(self, file: &str) -> FileReport {
+        let main = self.spacecraft.iter().max_by_key(|(scid, frames)| {
+            (self.mission.covers(**scid) && !self.mission.scids().is_empty(), **frames)
+        });
+        let main = main.map(|(scid, _)| *scid);
+        let others =
+            self.spacecraft.iter().filter(|(scid, frames)| Some(**scid) != main && **frames >= FEWEST_FRAMES);
+        let other_spacecraft = others
+            .map(|(scid, frames)| SpacecraftReport {
+                scid: *scid,
+                mission: self.mission_of(*scid).map(|mission| mission.name().to_owned()),
+                good_frames: *frames,
+                vcids: self.channels_of(*scid),
+            })
+            .collect();
+        let VerdictCounts { clean, corrected, set_aside, corrected_symbols } = self.verdicts;
+        FileReport {
+            file: file.to_owned(),
+            mission: self.mission.name().to_owned(),
+            scid: main,
+            cadus: clean + corrected + set_aside,
+            clean_frames: clean,
+            corrected_frames: corrected,
+            uncorrectable_frames: set_aside,
+            corrected_symbols,
+            good_frames: clean + corrected,
+            good_frames_sha256: hex(self.frames.clone()),
+            vcids: main.map(|scid| self.channels_of(scid)).unwrap_or_default(),
+            other_spacecraft,
+        }
+    }
+
+    /// The extractor for a frame's spacecraft; one is added for a known mission of the same frame format.
+    fn extractor_for(&mut self, bytes: &[u8]) -> usize {
+        let Some((_, channel, _)) = frame::glimpse(bytes) else { return 0 };
+        let covering = |extractor: &Extractor| extractor.mission().covers(channel.scid);
+        if let Some(index) = self.extractors.iter().position(covering) {
+            return index;
+        }
+        match self.mission_of(channel.scid).cloned() {
+            Some(mission) if self.extractors.len() < MAX_SPACECRAFT => {
+                self.extractors.push(Extractor::new(mission));
+                self.extractors.len() - 1
+            }
+            _ => 0,
+        }
+    }
+
+    fn mission_of(&self, scid: Scid) -> Option<&Mission> {
+        let length = self.mission.frame().length;
+        let fits = |mission: &&Mission| mission.scids().contains(&scid) && mission.frame().length == length;
+        Some(&self.mission).filter(fits).or_else(|| self.known.iter().find(fits))
+    }
+
+    fn channels_of(&self, scid: Scid) -> BTreeMap<u8, ChannelReport> {
+        let all = self.extractors.iter().flat_map(Extractor::channels);
+        all.filter(|(channel, _)| channel.scid == scid)
+            .map(|(channel, counts)| (channel.vcid.value(), self.channel(channel, &counts)))
+            .collect()
+    }
+
+    fn channel(&self, channel: Channel, counts: &ChannelCounts) -> ChannelReport {
+        let packets = self.packets.get(&channel);
+        ChannelReport {
+            good_frames: counts.frames,
+            missing_frames: counts.missing_frames,
+            packets: counts.packets,
+            bytes: counts.packet_bytes,
+            packets_sha256: hex(packets.map(|packets| packets.digest.clone()).unwrap_or_default()),
+            apids: packets.map(|packets| packets.apids.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,194 @@
+//! From a block after a marker to a transfer frame: derandomise, correct, check.
+
+use crate::frame::{Check, Frame, FrameError};
+use crate::mission::{Derandomise, FrameFormat, MARKER_LEN, Mission};
+use crate::quality::{CapturedFrame, CorrectedSymbols, Reason, Verdict};
+use crate::sync::{Judge, Judgement};
+use bytes::Bytes;
+use skyhaul_coding::{Codeword, ReedSolomon, Sequence};
+
+/// What decoding made of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodedBlock {
+    /// What error control said.
+    pub verdict: Verdict,
+    /// Why it is set aside; `None` for a good frame.
+    pub set_aside: Option<Reason>,
+    /// Symbols corrected; empty for a clean block.
+    pub corrected: CorrectedSymbols,
+    /// Header error control.
+    pub fhec: Check,
+    /// Frame error control.
+    pub fecf: Check,
+    /// The frame, or, where it is set aside, the block as received.
+    pub bytes: Bytes,
+    /// Check symbols after correction, where they are kept.
+    pub check_symbols: Bytes,
+}
+
+/// Decodes and encodes the blocks of one mission.
+#[derive(Debug, Clone)]
+pub struct BlockDecoder {
+    format: FrameFormat,
+    randomiser: Option<(Sequence, Derandomise)>,
+    code: Option<ReedSolomon>,
+    block_len: usize,
+    keep_check_symbols: bool,
+    work: Vec<u8>,
+}
+
+impl BlockDecoder {
+    /// For a mission's blocks.
+    pub fn new(mission: &Mission, keep_check_symbols: bool) -> Self {
+        let block_len = mission.block_len();
+        let randomiser = mission.coding().randomiser;
+        Self {
+            format: *mission.frame(),
+            randomiser: randomiser.map(|(kind, place)| (kind.sequence(block_len), place)),
+            code: mission.reed_solomon(),
+            block_len,
+            keep_check_symbols,
+            work: Vec::with_capacity(block_len),
+        }
+    }
+
+    /// Decodes a block of the mission's length in true polarity.
+    ///
+    /// # Panics
+    /// Where the block has another length.
+    pub fn decode(&mut self, block: &[u8]) -> DecodedBlock {
+        assert_eq!(block.len(), self.block_len, "block length of the mission");
+        self.work.clear();
+        self.work.extend_from_slice(block);
+        if let Some((sequence, Derandomise::BeforeDecoding)) = &self.randomiser {
+            sequence.apply(0, &mut self.work);
+        }
+        let (mut verdict, corrected) = match &self.code {
+            None => (Verdict::NotChecked, CorrectedSymbols::default()),
+            Some(code) => correct(code, &mut self.work),
+        };
+        if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
+            sequence.apply(0, &mut self.work[*skip..self.format.length]);
+        }
+        let (frame, check_symbols) = self.work.split_at(self.format.length);
+        let mut set_aside = (verdict == Verdict::Uncorrectable).then_some(Reason::ReedSolomon);
+        let (fhec, fecf) = match Frame::parse(frame, &self.format) {
+            Ok(frame) => (frame.fhec, frame.fecf),
+            Err(error) => {
+                set_aside = set_aside.or(Some(Reason::Header));
+                (if error == FrameError::Header { Check::Bad } else { Check::None }, Check::None)
+            }
+        };
+        if set_aside.is_none() && verdict == Verdict::NotChecked {
+            verdict = match fecf {
+                Check::Good | Check::Corrected => Verdict::Clean,
+                Check::Bad => Verdict::Uncorrectable,
+                Check::None => Verdict::NotChecked,
+            };
+        }
+        if fecf == Check::Bad {
+            set_aside = set_aside.or(Some(Reason::FrameErrorControl));
+        }
+        let bytes = if set_aside.is_some() { block } else { frame };
+        let kept = if self.keep_check_symbols && set_aside.is_none() { check_symbols } else { &[] };
+        DecodedBlock {
+            verdict,
+            set_aside,
+            corrected,
+            fhec,
+            fecf,
+            bytes: Bytes::copy_from_slice(bytes),
+            check_symbols: Bytes::copy_from_slice(kept),
+        }
+    }
+
+    /// Appends marker and block of a transfer frame to `out`: check symbols computed, randomised.
+    ///
+    /// # Panics
+    /// Where the frame has not the mission's length.
+    pub fn encode(&self, marker: u32, frame: &[u8], out: &mut Vec<u8>) {
+        assert_eq!(frame.len(), self.format.length, "frame length of the mission");
+        out.extend_from_slice(&marker.to_be_bytes());
+        let start = out.len();
+        out.extend_from_slice(frame);
+        out.resize(start + self.block_len, 0);
+        let block = &mut out[start..];
+        if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
+            sequence.apply(0, &mut block[*skip..frame.len()]);
+        }
+        if let Some(code) = &self.code {
+            let (data, check) = block.split_at_mut(frame.len());
+            code.encode(data, check);
+        }
+        if let Some((sequence, Derandomise::BeforeDecoding)) = &self.randomiser {
+            sequence.apply(0, block);
+        }
+    }
+}
+
+impl Judge for BlockDecoder {
+    type Opinion = DecodedBlock;
+
+    fn judge(&mut self, block: &[u8]) -> (Judgement, DecodedBlock) {
+        let decoded = self.decode(block);
+        // A line without signal, all bits alike, is a codeword of a linear code, but no frame.
+        let is_constant = block.iter().all(|byte| *byte == block[0]);
+        let judgement = match decoded.verdict {
+            Verdict::Clean | Verdict::Corrected if !is_constant => Judgement::Good,
+            Verdict::NotChecked if decoded.set_aside.is_none() => Judgement::Unknown,
+            _ => Judgement::Bad,
+        };
+        (judgement, decoded)
+    }
+}
+
+fn correct(code: &ReedSolomon, block: &mut [u8]) -> (Verdict, CorrectedSymbols) {
+    let decoded = code.decode(block);
+    if decoded.is_clean() {
+        return (Verdict::Clean, CorrectedSymbols::default());
+    }
+    let mut symbols = [0u8; skyhaul_coding::MAX_INTERLEAVE];
+    for (count, codeword) in symbols.iter_mut().zip(decoded.codewords()) {
+        *count = match codeword {
+            Codeword::Clean => 0,
+            Codeword::Corrected(symbols) => *symbols,
+            Codeword::Uncorrectable => CorrectedSymbols::UNCORRECTABLE,
+        };
+    }
+    let corrected = CorrectedSymbols::new(&symbols[..decoded.codewords().len()]);
+    (if decoded.is_good() { Verdict::Corrected } else { Verdict::Uncorrectable }, corrected)
+}
+
+/// Why a CADU cannot be restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a frame of {found} bytes cannot be restored: the mission has {expected}; use the mission of its contact"
+)]
+pub struct RestoreError {
+    /// Bytes of the frame.
+    pub found: usize,
+    /// Bytes of the mission's frames, or blocks for a frame set aside.
+    pub expected: usize,
+}
+
+/// The CADU of a captured frame, in true polarity and with a whole marker: bit for bit what was sent, for a good
+/// frame; for one set aside, what was received.
+///
+/// # Errors
+/// [`RestoreError`] where the frame is of another mission.
+pub fn restore_cadu(captured: &CapturedFrame, mission: &Mission) -> Result<Vec<u8>, RestoreError> {
+    let expected = if captured.is_good() { mission.frame().length } else { mission.block_len() };
+    let found = captured.bytes.len();
+    if found != expected {
+        return Err(RestoreError { found, expected });
+    }
+    let mut out = Vec::with_capacity(MARKER_LEN + mission.block_len());
+    let marker = mission.coding().marker;
+    if captured.is_good() {
+        BlockDecoder::new(mission, false).encode(marker, &captured.bytes, &mut out);
+    } else {
+        out.extend_from_slice(&marker.to_be_bytes());
+        out.extend_from_slice(&captured.bytes);
+    }
+    Ok(out)
+}

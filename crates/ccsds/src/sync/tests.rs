@@ -1,0 +1,226 @@
+use super::*;
+use proptest::prelude::*;
+
+const MARKER: u32 = 0x1ACF_FC1D;
+const LEN: usize = 40;
+
+/// Good where the block's first byte is the sum of the others and not all bytes are zero; the opinion is the second
+/// byte.
+struct Sum;
+impl Judge for Sum {
+    type Opinion = (u8, bool);
+    fn judge(&mut self, block: &[u8]) -> (Judgement, (u8, bool)) {
+        let good = block[2..].iter().fold(block[1], |sum, byte| sum.wrapping_mul(31).wrapping_add(*byte))
+            == block[0]
+            && block.iter().any(|byte| *byte != 0);
+        (if good { Judgement::Good } else { Judgement::Bad }, (block[1], good))
+    }
+}
+
+/// Knows nothing.
+struct Blind;
+impl Judge for Blind {
+    type Opinion = (u8, bool);
+    fn judge(&mut self, block: &[u8]) -> (Judgement, (u8, bool)) {
+        (Judgement::Unknown, (block[1], true))
+    }
+}
+
+fn block(number: u8) -> Vec<u8> {
+    let mut block = vec![0, number];
+    block.extend((2..LEN).map(|i| (i as u8).wrapping_mul(37) ^ number.wrapping_mul(91)));
+    block[0] = block[2..].iter().fold(block[1], |sum, byte| sum.wrapping_mul(31).wrapping_add(*byte));
+    block
+}
+
+fn bits_of(bytes: &[u8]) -> Vec<bool> {
+    bytes.iter().flat_map(|byte| (0..8).map(move |bit| byte >> (7 - bit) & 1 == 1)).collect()
+}
+
+fn cadu(number: u8) -> Vec<bool> {
+    let mut bytes = MARKER.to_be_bytes().to_vec();
+    bytes.extend(block(number));
+    bits_of(&bytes)
+}
+
+fn bytes_of(bits: &[bool]) -> Vec<u8> {
+    bits.chunks(8)
+        .map(|chunk| chunk.iter().enumerate().fold(0, |b, (i, bit)| b | u8::from(*bit) << (7 - i)))
+        .collect()
+}
+
+/// Numbers of the good frames, and all events.
+fn run<J: Judge<Opinion = (u8, bool)>>(
+    bits: &[bool],
+    judge: &mut J,
+    push: usize,
+) -> (Vec<u8>, Vec<SyncEvent<(u8, bool)>>) {
+    let mut sync = Synchroniser::new(SyncConfig::default(), MARKER, LEN, BitPosition::START);
+    let mut events = Vec::new();
+    for chunk in bytes_of(bits).chunks(push) {
+        sync.push(Utc::default(), chunk);
+        events.extend(std::iter::from_fn(|| sync.poll(judge)));
+    }
+    sync.finish();
+    events.extend(std::iter::from_fn(|| sync.poll(judge)));
+    let good = events.iter().filter_map(|event| match event {
+        SyncEvent::Found(found) if found.opinion.1 => Some(found.opinion.0),
+        _ => None,
+    });
+    (good.collect(), events)
+}
+
+fn stream(frames: u8) -> Vec<bool> {
+    (0..frames).flat_map(cadu).collect()
+}
+
+#[test]
+fn a_damaged_marker_costs_no_frame() {
+    let mut bits = stream(10);
+    let start = 5 * (LEN + 4) * 8;
+    for bit in &mut bits[start..start + 32] {
+        *bit = !*bit ^ (*bit as u8 % 2 == 0);
+    }
+    let (good, events) = run(&bits, &mut Sum, 7);
+    assert_eq!(good, (0..10).collect::<Vec<u8>>());
+    let flywheels = events.iter().filter(|e| matches!(e, SyncEvent::Found(found) if found.flywheel)).count();
+    assert_eq!(flywheels, 1);
+}
+
+#[test]
+fn without_error_control_markers_alone_carry_the_flywheel() {
+    let mut bits = stream(10);
+    let start = 5 * (LEN + 4) * 8;
+    for bit in bits[start..start + 32].iter_mut().step_by(3) {
+        *bit = !*bit;
+    }
+    let (good, _) = run(&bits, &mut Blind, 1000);
+    assert_eq!(good, (0..10).collect::<Vec<u8>>());
+}
+
+#[test]
+fn noise_has_no_frames() {
+    let mut state = 1u64;
+    let noise: Vec<bool> = (0..200_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 63 == 1
+        })
+        .collect();
+    let (good, events) = run(&noise, &mut Blind, 512);
+    assert_eq!((good.len(), events.len()), (0, 0));
+}
+
+#[test]
+fn lock_is_lost_when_the_signal_ends_and_comes_back_with_it() {
+    let mut bits = stream(5);
+    bits.extend(vec![false; 20 * LEN * 8 + 3]);
+    bits.extend((5..9).flat_map(cadu));
+    let (good, events) = run(&bits, &mut Sum, 64);
+    assert_eq!(good, (0..9).collect::<Vec<u8>>());
+    let locks = events.iter().filter(|event| matches!(event, SyncEvent::Locked(_))).count();
+    let losses = events.iter().filter(|event| matches!(event, SyncEvent::Lost(_))).count();
+    assert_eq!((locks, losses), (2, 1));
+}
+
+#[test]
+fn a_frame_between_two_slips_is_found() {
+    let mut bits = stream(3);
+    bits.truncate(bits.len() - 9);
+    bits.extend(cadu(3));
+    bits.extend([true; 13]);
+    bits.extend(cadu(4).iter().map(|bit| !bit));
+    let (good, _) = run(&bits, &mut Sum, 1);
+    assert_eq!(good, [0, 1, 3, 4]);
+}
+
+#[test]
+fn continuing_after_the_last_frame_loses_none() {
+    let mut bits = vec![true; 5];
+    bits.extend(stream(12));
+    let bytes = bytes_of(&bits);
+    let (_, events) = run(&bits, &mut Sum, 4096);
+    let ends = events.iter().filter_map(|event| match event {
+        SyncEvent::Found(found) => Some((found.opinion.0, found.position.plus_bits(8 * (LEN as u64 + 4)))),
+        _ => None,
+    });
+    for (number, end) in ends {
+        let mut sync = Synchroniser::new(SyncConfig::default(), MARKER, LEN, end);
+        sync.push(Utc::default(), &bytes[end.byte() as usize..]);
+        sync.finish();
+        let mut next = std::iter::from_fn(|| sync.poll(&mut Sum));
+        let found =
+            next.find_map(|event| if let SyncEvent::Found(found) = event { Some(found) } else { None });
+        assert_eq!(
+            found.map(|found| (found.opinion.0, found.position)),
+            (number < 11).then_some((number + 1, end))
+        );
+    }
+}
+
+/// What happens to a stretch of the downlink.
+#[derive(Debug, Clone)]
+enum Impairment {
+    Delete(usize),
+    Insert(usize),
+    Invert,
+    DamageMarker(u8),
+}
+
+fn any_impairment() -> impl Strategy<Value = Impairment> {
+    prop_oneof![
+        (1usize..200).prop_map(Impairment::Delete),
+        (1usize..200).prop_map(Impairment::Insert),
+        Just(Impairment::Invert),
+        (1u8..32).prop_map(Impairment::DamageMarker),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_whole_frame_between_impairments_is_recovered(
+        impairments in proptest::collection::vec((2usize..8, any_impairment()), 1..8),
+        push in 1usize..300,
+        offset in 0usize..8,
+    ) {
+        let mut bits = vec![false; offset];
+        let mut expected = Vec::new();
+        let mut number = 0u8;
+        let mut inverted = false;
+        for (frames, impairment) in impairments {
+            for _ in 0..frames {
+                bits.extend(cadu(number).iter().map(|bit| bit ^ inverted));
+                expected.push(number);
+                number += 1;
+            }
+            match impairment {
+                Impairment::Delete(count) => {
+                    bits.truncate(bits.len() - count);
+                    expected.pop();
+                }
+                Impairment::Insert(count) => bits.extend((0..count).map(|i| i % 3 == 0)),
+                Impairment::Invert => inverted = !inverted,
+                Impairment::DamageMarker(step) => {
+                    let start = bits.len() - 8 * (LEN + 4);
+                    for bit in bits[start..start + 32].iter_mut().step_by(usize::from(step)) {
+                        *bit = !*bit;
+                    }
+                }
+            }
+        }
+        for _ in 0..2 {
+            bits.extend(cadu(number).iter().map(|bit| bit ^ inverted));
+            expected.push(number);
+            number += 1;
+        }
+        let (good, _) = run(&bits, &mut Sum, push);
+        prop_assert_eq!(good, expected);
+    }
+
+    #[test]
+    fn any_bits_are_searched_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600), push in 1usize..64) {
+        let bits = bits_of(&bytes);
+        let _ = run(&bits, &mut Blind, push);
+        let _ = run(&bits, &mut Sum, push);
+    }
+}
