@@ -53,6 +53,30 @@ fn a_wrong_configuration_is_told_in_one_sentence() {
 }
 
 #[test]
+fn a_key_is_made_once_shown_again_and_kept_from_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let made = skyhaul(&["keygen", "node.key"], folder.path());
+    assert!(made.status.success());
+    let fingerprint = text(&made.stdout);
+    assert!(fingerprint.starts_with("SHA256:") && fingerprint.trim().len() == 71, "{fingerprint}");
+    assert_eq!(text(&skyhaul(&["keygen", "node.key", "--show"], folder.path()).stdout), fingerprint);
+    let mode = std::fs::metadata(folder.path().join("node.key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let again = skyhaul(&["keygen", "node.key"], folder.path());
+    assert_refused(&again, 3, &["cannot be written", "exists", "node.key", "--show"]);
+    assert_refused(&skyhaul(&["keygen", "absent/node.key"], folder.path()), 3, &["existing folder"]);
+    assert_refused(&skyhaul(&["keygen", "absent.key", "--show"], folder.path()), 3, &["cannot be read"]);
+    std::fs::write(folder.path().join("no.key"), "not a key").unwrap();
+    assert_refused(
+        &skyhaul(&["keygen", "no.key", "--show"], folder.path()),
+        2,
+        &["no.key", "help: make a key"],
+    );
+}
+
+#[test]
 fn a_wrong_command_line_ends_with_two() {
     for arguments in [&["confg"][..], &[], &["config", "check"], &["config", "keys", "--no-such-flag"]] {
         let output = skyhaul(arguments, Path::new("."));

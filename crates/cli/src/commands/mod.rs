@@ -1,6 +1,7 @@
 //! The subcommands, one a file.
 
 mod config;
+mod keygen;
 mod relay;
 
 use crate::failure::Failure;
@@ -12,6 +13,8 @@ pub enum Command {
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
+    /// Makes a node's private key and prints its fingerprint.
+    Keygen(keygen::Keygen),
     /// Relays UDP over an emulated line: rate, delay, loss, queue. Needs no root.
     Relay(relay::Relay),
 }
@@ -23,6 +26,7 @@ pub enum Command {
 pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Config(command) => config::run(command, out),
+        Command::Keygen(command) => keygen::run(&command, out),
         Command::Relay(command) => relay::run(&command, out),
     }
 }

@@ -3,6 +3,7 @@
 use super::error::ConfigError;
 use super::name::{Mtu, Name};
 use super::node::Node;
+use super::peer::PeerKey;
 use super::section::{Table, left_out, section};
 use skyhaul_units::{Bytes, Duration};
 use std::collections::BTreeSet;
@@ -49,7 +50,7 @@ section! {
         /// The station's name, as its own configuration says it.
         name: Name => required,
         /// The fingerprint of its public key, printed by `skyhaul keygen` there.
-        fingerprint: String => required,
+        fingerprint: PeerKey => required,
     }
 }
 
@@ -97,7 +98,7 @@ impl CentreConfig {
                 return Err(ConfigError::twice(text, file, "peer", peer.name.as_str()));
             }
             if !keys.insert(&peer.fingerprint) {
-                return Err(ConfigError::twice(text, file, "fingerprint", &peer.fingerprint));
+                return Err(ConfigError::twice(text, file, "fingerprint", &peer.fingerprint.to_string()));
             }
         }
         Ok(())

@@ -105,5 +105,8 @@ fn split(message: &str) -> (String, String) {
     if let Some((what, help)) = message.split_once("; ") {
         return (what.to_owned(), help.to_owned());
     }
+    if let Some((what, help)) = message.split_once(": write ") {
+        return (what.to_owned(), format!("write {help}"));
+    }
     (message.to_owned(), "`skyhaul config keys` lists every key with its form".to_owned())
 }

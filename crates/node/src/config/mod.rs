@@ -27,6 +27,7 @@ mod channel;
 mod error;
 mod name;
 mod node;
+mod peer;
 mod section;
 mod station;
 
@@ -35,6 +36,7 @@ pub use channel::{Channel, Input, InputFormat, MissionRef};
 pub use error::ConfigError;
 pub use name::{HostPort, Mtu, Name, NameError};
 pub use node::Node;
+pub use peer::PeerKey;
 pub use section::{Key, Presence, Table};
 pub use station::{Centre, Controller, Line, Spool, StationConfig};
 

@@ -4,6 +4,7 @@ use super::channel::Channel;
 use super::error::ConfigError;
 use super::name::{HostPort, Mtu, Name, from_text};
 use super::node::Node;
+use super::peer::PeerKey;
 use super::section::{Table, left_out, section};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ section! {
         /// Its host and port.
         address: HostPort => required,
         /// The fingerprint of its public key, printed by `skyhaul keygen` there.
-        fingerprint: String => required,
+        fingerprint: PeerKey => required,
     }
 }
 

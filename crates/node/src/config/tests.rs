@@ -15,7 +15,7 @@ state = "state"
 [centre]
 name = "centre-1"
 address = "centre.example.org:4700"
-fingerprint = "SHA256:abc"
+fingerprint = "SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 [line]
 rate = "93 Mbit/s"
@@ -43,7 +43,7 @@ bind = "0.0.0.0:4700"
 
 [[peer]]
 name = "station-1"
-fingerprint = "SHA256:abc"
+fingerprint = "SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 [products]
 dir = "products"
@@ -131,9 +131,16 @@ fn contradictions_are_refused_where_they_stand() {
     assert!(spool.what().contains("does not fit"), "{spool}");
     let window = refused(&format!("{CENTRE}\n[session]\nreceive_window = \"1 kB\"\n"));
     assert!(window.help().contains("write one from"), "{window}");
-    let peer = "[[peer]]\nname = \"station-2\"\nfingerprint = \"SHA256:abc\"\n";
+    let peer = "[[peer]]\nname = \"station-2\"\nfingerprint = \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
     let key = refused(&format!("{CENTRE}\n{peer}"));
     assert!(key.what().contains("stands twice"), "{key}");
+}
+
+#[test]
+fn a_fingerprint_that_is_none_is_refused_with_its_line() {
+    let error = refused(&STATION.replace("SHA256:01", "SHA256:x1"));
+    assert!(error.what().contains("is not a key fingerprint"), "{error}");
+    assert_eq!(error.line(), Some(12), "{error}");
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! Writes arrived blocks to the store, waits for the disk, and only then lets receipts go out.
+
+use super::shared::Shared;
+use super::stamps::Stamps;
+use crate::fault::Fault;
+use crate::status::StoreState;
+use skyhaul_net::Clock;
+use skyhaul_quic::ConnectionId;
+use skyhaul_store::{Appended, Arrival, FlowStatus, Receipt, Seq, StationName, StoreError};
+use skyhaul_transport::Received;
+use skyhaul_units::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+/// A block that arrived. How many wait is bounded by the sessions' windows: their memory is given back only when the
+/// keeper is done with them.
+#[derive(Debug)]
+pub struct ToKeep {
+    /// Over which connection.
+    pub connection: ConnectionId,
+    /// From whom.
+    pub station: StationName,
+    /// What.
+    pub received: Received,
+}
+
+/// What the keeper tells the downlink.
+#[derive(Debug)]
+pub enum Kept {
+    /// A block of this length is written: its memory goes back to flow control.
+    Written(ConnectionId, usize),
+    /// Blocks are durable.
+    Durable(Receipt),
+    /// The connection cannot go on, and why.
+    Broken(ConnectionId, String),
+}
+
+/// The keeper's thread.
+#[derive(Debug)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+    clock: Clock,
+    /// The longest that a block waits for others before the disk is waited for.
+    sync_interval: Duration,
+    blocks: Receiver<ToKeep>,
+    kept: Sender<Kept>,
+    unsynced_since: Option<Instant>,
+}
+
+/// Between two attempts when the store is full.
+const RETRY: Duration = Duration::from_millis(200);
+/// The stop flag is looked at this often.
+const IDLE: Duration = Duration::from_millis(200);
+/// Between two looks for contacts whose retention is over.
+const FREE: Duration = Duration::from_secs(60);
+const FULL: &str = "stations are held back";
+
+impl Keeper {
+    /// A keeper that takes from `blocks` and tells `kept`.
+    pub fn new(shared: Arc<Shared>, clock: Clock, sync_interval: Duration, channels: (Receiver<ToKeep>, Sender<Kept>)) -> Self {
+        let (blocks, kept) = channels;
+        Self { shared, clock, sync_interval, blocks, kept, unsynced_since: None }
+    }
+
+    /// Runs until the downlink has hung up.
+    pub fn run(mut self) {
+        let mut free_at = Instant::ZERO;
+        loop {
+            let now = self.clock.now();
+            let due = self.unsynced_since.map(|since| since + self.sync_interval);
+            let patience = due.map_or(IDLE, |due| due.since(now));
+            match self.blocks.recv_timeout(patience.to_std()) {
+                Ok(block) => self.keep(block),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.sync();
+                    return;
+                }
+            }
+            if due.is_some_and(|due| due <= self.clock.now()) {
+                self.sync();
+            }
+            if self.clock.now() >= free_at {
+                free_at = self.clock.now() + FREE;
+                let freed = self.shared.store().free(self.clock.utc());
+                if let Err(error) = freed {
+                    self.shared.alarm("old contacts cannot be removed", &error.to_string());
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, block: ToKeep) {
+        let ToKeep { connection, station, received } = block;
+        let stamps = Stamps::of(&received.timing, self.clock);
+        let (flow, seq, len) = (received.block.flow, received.block.seq, received.block.bytes.len());
+        let payload = stamps.before(&received.block.bytes);
+        let arrival = Arrival { station: &station, flow, seq, received: stamps.delivered, payload: &payload };
+        loop {
+            let appended = self.shared.store().append(arrival);
+            match appended {
+                Ok(Appended::New) => {
+                    self.unsynced_since.get_or_insert(self.clock.now());
+                    break;
+                }
+                Ok(Appended::Duplicate) => {
+                    self.receipt_again(&arrival);
+                    break;
+                }
+                Err(StoreError::Full { .. }) if self.shared.is_stopping() => return,
+                Err(error @ StoreError::Full { .. }) => {
+                    self.shared.store_state(StoreState::Full);
+                    self.shared.alarm(FULL, &error.to_string());
+                    self.sync();
+                    self.shared.pause(RETRY);
+                }
+                Err(error @ (StoreError::Gap { .. } | StoreError::TooManyContacts)) => {
+                    self.tell(Kept::Broken(connection, error.to_string()));
+                    return;
+                }
+                Err(error) => {
+                    let help = "mend the disk and start the centre again: it goes on from what is on the disk";
+                    return self.shared.fail(Fault::environment("the store failed", error, help));
+                }
+            }
+        }
+        self.shared.store_state(StoreState::Ok);
+        self.shared.clear_alarm(FULL);
+        self.tell(Kept::Written(connection, len));
+    }
+
+    /// The station has not heard, or has forgotten, what is durable.
+    fn receipt_again(&self, arrival: &Arrival<'_>) {
+        let status = self.shared.store().status(arrival.station, arrival.flow);
+        let next = match status {
+            FlowStatus::Open { durable, .. } => durable,
+            FlowStatus::Finished => Seq::FINISHED,
+            FlowStatus::Unknown => return,
+        };
+        self.tell(Kept::Durable(Receipt { station: arrival.station.clone(), flow: arrival.flow, next }));
+    }
+
+    /// Waits for the disk without keeping the store from its readers.
+    fn sync(&mut self) {
+        self.unsynced_since = None;
+        let handle = self.shared.store().sync_handle();
+        let Some(handle) = handle else { return };
+        let synced = handle.sync();
+        let commit = self.shared.store().synced(synced);
+        let now = self.clock.utc();
+        for receipt in commit.receipts {
+            self.shared.committed(&receipt.station, receipt.flow, receipt.next, now);
+            self.tell(Kept::Durable(receipt));
+        }
+        if let Some((station, flow, error)) = commit.failed.into_iter().next() {
+            let help = "mend the disk and start the centre again: it goes on from what is on the disk";
+            let what = format!("the store failed at flow {flow} of {}", station.as_str());
+            self.shared.fail(Fault::environment(what, error, help));
+        }
+        self.shared.wake_processor();
+    }
+
+    fn tell(&self, kept: Kept) {
+        // A downlink that is gone has stopped, and the station will be told at its next greeting.
+        let _ = self.kept.send(kept);
+        self.shared.wake_downlink();
+    }
+}

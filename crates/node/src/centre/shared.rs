@@ -1,0 +1,264 @@
+//! What a centre's threads have in common: the store, and what status shows.
+
+use crate::fault::Fault;
+use crate::latency::Latency;
+use crate::status::{
+    CentreStatus, ContactReceived, NodeStatus, StationPeer, StoreState, StoreStatus, peak_resident_bytes, resident_bytes,
+};
+use skyhaul_net::{Clock, Waker};
+use skyhaul_store::{ContactStore, Seq, StationName};
+use skyhaul_units::{Duration, FlowId, Instant, Utc};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// One centre's common state. Locks are held for the length of one call.
+#[derive(Debug)]
+pub struct Shared {
+    clock: Clock,
+    store: Mutex<ContactStore>,
+    state: Mutex<State>,
+    waker: Waker,
+    stop: AtomicBool,
+    /// Whether the store has news for the processor.
+    news: (Mutex<bool>, Condvar),
+    stopping: (Mutex<()>, Condvar),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    name: String,
+    address: String,
+    stations: Vec<StationPeer>,
+    contacts: Vec<ContactReceived>,
+    store: StoreState,
+    latency: BTreeMap<Stage, Latency>,
+    commits: VecDeque<CommitTime>,
+    refused: u64,
+    alarms: BTreeMap<String, String>,
+    failure: Option<Fault>,
+}
+
+#[derive(Debug)]
+struct CommitTime {
+    station: StationName,
+    flow: FlowId,
+    next: Seq,
+    at: Utc,
+}
+
+/// A stage of a frame's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The frame's last bit to its block closed.
+    Capture,
+    /// Closed to taken out of the durable spool for sending.
+    Spool,
+    /// Taken to its first symbol on the line.
+    Queue,
+    /// First symbol sent to the last one arrived that was no repetition.
+    Line,
+    /// From there to the block whole, and all before it.
+    Repair,
+    /// Given out to durable.
+    Store,
+    /// Durable to its packets sorted in.
+    Level0,
+    /// The frame's last bit to durable.
+    Total,
+}
+
+/// Contacts that status shows.
+const CONTACTS_MAX: usize = 1_000;
+/// Commits whose time is remembered until the processor asks: minutes of work.
+const COMMITS_MAX: usize = 1 << 16;
+
+impl Stage {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Capture => "capture",
+            Self::Spool => "spool",
+            Self::Queue => "queue",
+            Self::Line => "line",
+            Self::Repair => "repair",
+            Self::Store => "store",
+            Self::Level0 => "level0",
+            Self::Total => "total",
+        }
+    }
+}
+
+impl Shared {
+    /// The state of a centre that has done nothing yet.
+    pub fn new(name: String, address: String, store: ContactStore, clock: Clock, waker: Waker) -> Self {
+        Self {
+            clock,
+            store: Mutex::new(store),
+            state: Mutex::new(State { name, address, ..State::default() }),
+            waker,
+            stop: AtomicBool::new(false),
+            news: (Mutex::new(true), Condvar::new()),
+            stopping: Default::default(),
+        }
+    }
+
+    /// The store. A thread that panicked with it in hand ends the centre; what it wrote is checked at the next start.
+    pub fn store(&self) -> MutexGuard<'_, ContactStore> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the downlink that there are receipts.
+    pub fn wake_downlink(&self) {
+        self.waker.wake();
+    }
+
+    /// Tells the processor that the store has more.
+    pub fn wake_processor(&self) {
+        *self.news.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.news.1.notify_all();
+    }
+
+    /// Waits until the store has more, at most `span`.
+    pub fn wait_for_news(&self, span: Duration) {
+        let guard = self.news.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.news.1.wait_timeout_while(guard, span.to_std(), |news| !*news);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+
+    /// Waits for `span`, less where the centre ends.
+    pub fn pause(&self, span: Duration) {
+        let guard = self.stopping.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_stopping() {
+            drop(self.stopping.1.wait_timeout(guard, span.to_std()));
+        }
+    }
+
+    /// The flag that ends all threads.
+    pub const fn stop_flag(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Ends all threads.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.stopping.1.notify_all();
+        self.waker.wake();
+        self.wake_processor();
+    }
+
+    /// Whether the centre ends.
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends the centre for this reason; the first one given counts.
+    pub fn fail(&self, fault: Fault) {
+        self.state().failure.get_or_insert(fault);
+        self.stop();
+    }
+
+    /// Why the centre ended, where it did not end as told.
+    pub fn failure(&self) -> Option<Fault> {
+        self.state().failure.clone()
+    }
+
+    /// Something needs attention: what, and the newest reason.
+    pub fn alarm(&self, what: &str, reason: &str) {
+        let before = self.state().alarms.insert(what.to_owned(), reason.to_owned());
+        if before.as_deref() != Some(reason) {
+            tracing::warn!("{what}: {reason}");
+        }
+    }
+
+    /// It is well again.
+    pub fn clear_alarm(&self, what: &str) {
+        if self.state().alarms.remove(what).is_some() {
+            tracing::info!("{what}: over");
+        }
+    }
+
+    /// A stranger was refused.
+    pub fn count_refused(&self) {
+        self.state().refused += 1;
+    }
+
+    /// The stations that are connected.
+    pub fn stations(&self, stations: Vec<StationPeer>) {
+        self.state().stations = stations;
+    }
+
+    /// Whether the store takes data.
+    pub fn store_state(&self, store: StoreState) {
+        self.state().store = store;
+    }
+
+    /// The store has the flow's records below `next` since `at`.
+    pub fn committed(&self, station: &StationName, flow: FlowId, next: Seq, at: Utc) {
+        let mut state = self.state();
+        if state.commits.len() == COMMITS_MAX {
+            state.commits.pop_front();
+        }
+        state.commits.push_back(CommitTime { station: station.clone(), flow, next, at });
+    }
+
+    /// When the flow's record `seq` became durable, where that was since the start. Ask in the order of the flow.
+    pub fn commit_time(&self, station: &StationName, flow: FlowId, seq: Seq) -> Option<Utc> {
+        let mut state = self.state();
+        let ours = |commit: &CommitTime| commit.flow == flow && commit.station == *station;
+        let at = state.commits.iter().find(|commit| ours(commit) && commit.next > seq).map(|commit| commit.at);
+        state.commits.retain(|commit| !ours(commit) || commit.next > seq.next());
+        at
+    }
+
+    /// Frames that took `span` in `stage`.
+    pub fn latency(&self, stage: Stage, span: Duration, frames: u64) {
+        self.state().latency.entry(stage).or_default().record(span, frames);
+    }
+
+    /// Shows a contact, new or changed.
+    pub fn contact(&self, contact: &ContactReceived) {
+        let mut state = self.state();
+        let same = |shown: &ContactReceived| shown.flow == contact.flow && shown.station == contact.station;
+        match state.contacts.iter_mut().rev().find(|shown| same(shown)) {
+            Some(shown) => *shown = contact.clone(),
+            None => {
+                if state.contacts.len() == CONTACTS_MAX {
+                    state.contacts.remove(0);
+                }
+                state.contacts.push(contact.clone());
+            }
+        }
+    }
+
+    /// What status shows now.
+    pub fn status(&self) -> NodeStatus {
+        let (stats, disk) = {
+            let store = self.store();
+            (store.stats(), store.size())
+        };
+        let state = self.state();
+        let store = StoreStatus {
+            state: state.store,
+            blocks: stats.appended,
+            duplicates: stats.duplicates,
+            disk_bytes: disk.as_u64(),
+        };
+        NodeStatus::Centre(CentreStatus {
+            name: state.name.clone(),
+            uptime_s: self.clock.now().since(Instant::ZERO).as_secs_f64(),
+            rss_bytes: resident_bytes(),
+            rss_peak_bytes: peak_resident_bytes(),
+            address: state.address.clone(),
+            stations: state.stations.clone(),
+            contacts: state.contacts.clone(),
+            store,
+            latency_s: state.latency.iter().map(|(stage, times)| (stage.name().to_owned(), times.summary())).collect(),
+            refused: state.refused,
+            alarms: state.alarms.iter().map(|(what, reason)| format!("{what}: {reason}")).collect(),
+        })
+    }
+}

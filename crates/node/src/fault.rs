@@ -1,0 +1,43 @@
+//! Why a node or a tool around it cannot go on: who must act, what is wrong, where, and what to do.
+
+/// Who must act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Whoever wrote the configuration.
+    Configuration,
+    /// Whoever runs this machine: a file, folder, disk or port.
+    Environment,
+    /// Whoever runs the other end.
+    Peer,
+}
+
+/// Why a node cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}, {place}; help: {help}")]
+pub struct Fault {
+    /// Who must act.
+    pub who: Who,
+    /// What is wrong.
+    pub what: String,
+    /// Where: a file, an address.
+    pub place: String,
+    /// What to do.
+    pub help: String,
+}
+
+impl Fault {
+    /// This machine refused.
+    pub fn environment(what: impl Into<String>, place: impl ToString, help: impl Into<String>) -> Self {
+        Self { who: Who::Environment, what: what.into(), place: place.to_string(), help: help.into() }
+    }
+
+    /// The configuration asks for what cannot be.
+    pub fn configuration(what: impl Into<String>, place: impl ToString, help: impl Into<String>) -> Self {
+        Self { who: Who::Configuration, what: what.into(), place: place.to_string(), help: help.into() }
+    }
+
+    /// The other end refused, or is not what it should be.
+    pub fn peer(what: impl Into<String>, place: impl ToString, help: impl Into<String>) -> Self {
+        Self { who: Who::Peer, what: what.into(), place: place.to_string(), help: help.into() }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a block of a contact holds, in the spool, on the wire and in the centre's store.
+//!
+//! | field | size | what |
+//! |---|---|---|
+//! | version | u8 | 1 |
+//! | closed | i64 | microseconds since 1970 when the block was closed at the station |
+//! | position | u64 | bits of the input that are in this block or before it: where a file is read on after a restart |
+//! | set aside, corrected symbols | u64, u64 | totals of the contact up to the end of this block |
+//! | channel | u8 + text | the station's name for the input |
+//! | records | to the end | contact records, the first frame among them readable by itself |
+//!
+//! A block that the station's disk did not give back is the single byte 0.
+//!
+//! On the wire and in the store 8 bytes stand before it: microseconds since 1970 when the block was taken out of the
+//! spool for sending.
+
+use skyhaul_ccsds::BitPosition;
+use skyhaul_units::Utc;
+
+/// A block's head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// When the block was closed at the station.
+    pub closed: Utc,
+    /// Where the input goes on.
+    pub position: BitPosition,
+    /// Frames set aside in the contact so far.
+    pub set_aside: u64,
+    /// Symbols corrected in good frames of the contact so far.
+    pub corrected_symbols: u64,
+    /// The station's name for the input, at most 255 bytes.
+    pub channel: String,
+}
+
+/// Why a block is none of a contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// Written by another version of the program.
+    #[error("block of version {0}, this program reads version 1; use one version at both ends")]
+    Version(u8),
+    /// The station's disk did not give the block back; its frames are lost.
+    #[error("the station's disk did not give this block back")]
+    Lost,
+    /// Shorter than its head.
+    #[error("the block ends inside its head")]
+    Truncated,
+}
+
+/// Bytes that the time of taking adds on the wire.
+pub const TAKEN: usize = 8;
+
+/// What a station sends for a block that its disk did not give back, so that those behind it can follow.
+pub const LOST: &[u8] = &[0];
+
+const VERSION: u8 = 1;
+const FIXED: usize = 1 + 8 + 8 + 8 + 8 + 1;
+
+impl Head {
+    /// Appends the head to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let channel = &self.channel.as_bytes()[..self.channel.len().min(255)];
+        out.push(VERSION);
+        out.extend_from_slice(&self.closed.as_micros().to_be_bytes());
+        out.extend_from_slice(&self.position.as_bits().to_be_bytes());
+        out.extend_from_slice(&self.set_aside.to_be_bytes());
+        out.extend_from_slice(&self.corrected_symbols.to_be_bytes());
+        out.push(channel.len() as u8);
+        out.extend_from_slice(channel);
+    }
+
+    /// Takes the head off a block; what is left are its records.
+    ///
+    /// # Errors
+    /// [`PayloadError`].
+    pub fn decode(bytes: &[u8]) -> Result<(Self, &[u8]), PayloadError> {
+        let version = *bytes.first().ok_or(PayloadError::Truncated)?;
+        if bytes == LOST {
+            return Err(PayloadError::Lost);
+        }
+        if version != VERSION {
+            return Err(PayloadError::Version(version));
+        }
+        let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or(PayloadError::Truncated)?;
+        let word = |at: usize| fixed[at..at + 8].iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
+        let (channel, records) =
+            rest.split_at_checked(usize::from(fixed[FIXED - 1])).ok_or(PayloadError::Truncated)?;
+        let head = Self {
+            closed: Utc::from_micros(word(1).cast_signed()),
+            position: BitPosition::from_bits(word(9)),
+            set_aside: word(17),
+            corrected_symbols: word(25),
+            channel: String::from_utf8_lossy(channel).into_owned(),
+        };
+        Ok((head, records))
+    }
+}
+
+/// A block as it goes on the wire: the time of taking, then `payload`.
+pub fn with_taken(taken: Utc, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(TAKEN + payload.len());
+    out.extend_from_slice(&taken.as_micros().to_be_bytes());
+    out.extend_from_slice(payload);
+    out
+}
+
+/// The time of taking, and the payload behind it.
+///
+/// # Errors
+/// The block is shorter than that.
+pub fn split_taken(bytes: &[u8]) -> Result<(Utc, &[u8]), PayloadError> {
+    let (taken, payload) = bytes.split_first_chunk::<TAKEN>().ok_or(PayloadError::Truncated)?;
+    Ok((Utc::from_micros(i64::from_be_bytes(*taken)), payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn heads_survive(
+            closed in any::<i32>(), position in any::<u64>(), totals in any::<(u64, u64)>(), channel in ".{0,40}",
+        ) {
+            let head = Head {
+                closed: Utc::from_micros(i64::from(closed)),
+                position: BitPosition::from_bits(position),
+                set_aside: totals.0,
+                corrected_symbols: totals.1,
+                channel,
+            };
+            let mut bytes = Vec::new();
+            head.encode(&mut bytes);
+            for cut in 0..bytes.len() {
+                prop_assert_eq!(Head::decode(&bytes[..cut]), Err(PayloadError::Truncated));
+            }
+            bytes.extend_from_slice(b"records");
+            prop_assert_eq!(Head::decode(&bytes), Ok((head, &b"records"[..])));
+            let wire = with_taken(Utc::from_micros(7), &bytes);
+            prop_assert_eq!(split_taken(&wire), Ok((Utc::from_micros(7), &bytes[..])));
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        assert_eq!(Head::decode(&[9, 0]), Err(PayloadError::Version(9)));
+    }
+}

@@ -1,0 +1,210 @@
+//! Where a channel's bytes come from: sockets, files and pipes behind one reading call that never waits long.
+
+use crate::config::Input;
+use crate::fault::Fault;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use skyhaul_net::Clock;
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::AsFd;
+
+/// What a read brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chunk {
+    /// This many bytes.
+    Data(usize),
+    /// Nothing within the time given.
+    Idle,
+    /// Whoever sends has ended this transmission; another may come.
+    Break,
+    /// There is no more, ever.
+    End,
+}
+
+/// An opened input.
+#[derive(Debug)]
+pub struct Source {
+    kind: Kind,
+    clock: Clock,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Listen { listener: TcpListener, stream: Option<TcpStream> },
+    Connect { address: String, stream: Option<TcpStream>, retry_at: Instant },
+    Udp(UdpSocket),
+    File { file: File, pace: Option<Pace> },
+    Stdin(File),
+}
+
+/// Plays a file as a live downlink.
+#[derive(Debug)]
+struct Pace {
+    rate: Rate,
+    started: Instant,
+    played: Bytes,
+}
+
+/// Between two attempts to reach a TCP server.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long one attempt to reach a TCP server may take.
+const CONNECT: std::time::Duration = std::time::Duration::from_secs(2);
+/// A paced file is read in steps of this length, as a receiver gives out its bits.
+const STEP: Duration = Duration::from_millis(5);
+
+impl Source {
+    /// Opens `input`; a file is read from byte `from` on, and at `rate` where there is one.
+    ///
+    /// # Errors
+    /// The port is in use, the file cannot be read.
+    pub fn open(input: &Input, rate: Option<Rate>, from: u64, clock: Clock) -> Result<Self, Fault> {
+        let kind = match input {
+            Input::TcpListen(address) => {
+                let listener = TcpListener::bind(address).map_err(|error| in_use(input, &error))?;
+                listener.set_nonblocking(true).map_err(|error| in_use(input, &error))?;
+                Kind::Listen { listener, stream: None }
+            }
+            Input::Tcp(address) => {
+                Kind::Connect { address: address.to_string(), stream: None, retry_at: Instant::ZERO }
+            }
+            Input::Udp(address) => Kind::Udp(UdpSocket::bind(address).map_err(|error| in_use(input, &error))?),
+            Input::File(path) => {
+                let opened = File::open(path).and_then(|mut file| {
+                    file.seek(SeekFrom::Start(from))?;
+                    Ok(file)
+                });
+                let file = opened.map_err(|error| {
+                    let what = format!("the input file cannot be read ({error})");
+                    Fault::environment(what, path.display(), "give the path of a file that this user may read")
+                })?;
+                let pace = rate.map(|rate| Pace { rate, started: clock.now(), played: Bytes::ZERO });
+                Kind::File { file, pace }
+            }
+            Input::Stdin => {
+                // Not through the standard library's buffer: what lies there, a poll does not see.
+                let owned = io::stdin().as_fd().try_clone_to_owned();
+                Kind::Stdin(File::from(owned.map_err(|error| in_use(input, &error))?))
+            }
+        };
+        Ok(Self { kind, clock })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.kind {
+            Kind::Listen { listener, .. } => listener.local_addr().ok(),
+            Kind::Udp(socket) => socket.local_addr().ok(),
+            Kind::Connect { .. } | Kind::File { .. } | Kind::Stdin(_) => None,
+        }
+    }
+
+    /// Reads what is there into `buffer`, waiting up to `patience` for something.
+    ///
+    /// # Errors
+    /// The file or pipe failed. Trouble on a socket ends a transmission and is no error.
+    pub fn read(&mut self, buffer: &mut [u8], patience: Duration) -> io::Result<Chunk> {
+        let now = self.clock.now();
+        match &mut self.kind {
+            Kind::Listen { listener, stream } => {
+                if stream.is_none() {
+                    if !readable(&*listener, patience)? {
+                        return Ok(Chunk::Idle);
+                    }
+                    *stream = listener.accept().ok().map(|(stream, _)| stream);
+                }
+                Ok(read_stream(stream, buffer, patience))
+            }
+            Kind::Connect { address, stream, retry_at } => {
+                if stream.is_none() {
+                    if now < *retry_at {
+                        pause(patience.min(retry_at.since(now)));
+                        return Ok(Chunk::Idle);
+                    }
+                    *retry_at = now + RETRY;
+                    *stream = connect(address);
+                }
+                Ok(read_stream(stream, buffer, patience))
+            }
+            Kind::Udp(socket) => {
+                if !readable(&*socket, patience)? {
+                    return Ok(Chunk::Idle);
+                }
+                Ok(socket.recv(buffer).map_or(Chunk::Idle, Chunk::Data))
+            }
+            Kind::File { file, pace: None } => Ok(data_or_end(file.read(buffer)?)),
+            Kind::File { file, pace: Some(pace) } => {
+                let due = pace.due(now);
+                if due == 0 {
+                    pause(patience.min(STEP));
+                    return Ok(Chunk::Idle);
+                }
+                let len = due.min(buffer.len());
+                let read = file.read(&mut buffer[..len])?;
+                pace.played += Bytes::of(read);
+                Ok(data_or_end(read))
+            }
+            Kind::Stdin(stdin) => {
+                if !readable(&*stdin, patience)? {
+                    return Ok(Chunk::Idle);
+                }
+                Ok(data_or_end(stdin.read(buffer)?))
+            }
+        }
+    }
+}
+
+impl Pace {
+    /// How many bytes should have come by now and have not.
+    fn due(&self, now: Instant) -> usize {
+        (self.rate * now.since(self.started)).saturating_sub(self.played).as_usize()
+    }
+}
+
+fn data_or_end(read: usize) -> Chunk {
+    if read == 0 { Chunk::End } else { Chunk::Data(read) }
+}
+
+fn read_stream(slot: &mut Option<TcpStream>, buffer: &mut [u8], patience: Duration) -> Chunk {
+    let Some(stream) = slot else { return Chunk::Idle };
+    let read = match readable(&*stream, patience) {
+        Ok(false) => return Chunk::Idle,
+        Ok(true) => stream.read(buffer),
+        Err(error) => Err(error),
+    };
+    match read {
+        Ok(len) if len > 0 => Chunk::Data(len),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Chunk::Idle,
+        Ok(_) | Err(_) => {
+            *slot = None;
+            Chunk::Break
+        }
+    }
+}
+
+fn connect(address: &str) -> Option<TcpStream> {
+    let mut addresses = address.to_socket_addrs().ok()?;
+    addresses.find_map(|address| TcpStream::connect_timeout(&address, CONNECT).ok())
+}
+
+fn readable(fd: &impl AsFd, patience: Duration) -> io::Result<bool> {
+    let nanos = patience.as_nanos();
+    let timeout =
+        Timespec { tv_sec: (nanos / 1_000_000_000).cast_signed(), tv_nsec: (nanos % 1_000_000_000).cast_signed() };
+    match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a file has nothing to wait on: its pace is the clock's")]
+fn pause(span: Duration) {
+    std::thread::sleep(span.to_std());
+}
+
+fn in_use(input: &Input, error: &io::Error) -> Fault {
+    let help = "give the channel an address of this host with a port that no other program uses, or stop that program";
+    Fault::environment(format!("the channel's input cannot be opened ({error})"), input, help)
+}

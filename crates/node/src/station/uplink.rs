@@ -1,0 +1,247 @@
+//! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees what is in custody.
+
+use super::shared::Shared;
+use crate::payload::{LOST, with_taken};
+use crate::status::{LineState, LineStatus};
+use bytes::Bytes;
+use skyhaul_net::{Clock, Service};
+use skyhaul_quic::{ConnectionId, Engine, EngineEvent, Fingerprint, Refusal};
+use skyhaul_store::{Seq, Spool, SpoolItem, SpoolReader};
+use skyhaul_transport::{Block, Event, Resume, SendError, Session};
+use skyhaul_units::{Duration, FlowId, Instant};
+use std::collections::VecDeque;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+/// Where the centre is, and who it is.
+#[derive(Debug, Clone)]
+pub struct Centre {
+    /// Its name.
+    pub name: String,
+    /// Host and port.
+    pub address: String,
+    /// Its key.
+    pub fingerprint: Fingerprint,
+}
+
+/// Keeps the session to the centre.
+#[derive(Debug)]
+pub struct Uplink {
+    name: String,
+    centre: Centre,
+    shared: Arc<Shared>,
+    clock: Clock,
+    connection: Option<ConnectionId>,
+    /// Where the spool is read on; none while the centre has not said what it has.
+    reader: Option<SpoolReader>,
+    /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most those of a segment).
+    held: VecDeque<Block>,
+    retry_at: Instant,
+    update_at: Instant,
+    free_at: Instant,
+    status: LineStatus,
+}
+
+/// Between two attempts to reach the centre.
+const RETRY: Duration = Duration::from_secs(1);
+/// Between two looks at the figures.
+const UPDATE: Duration = Duration::from_millis(200);
+/// Between two looks for segments to free.
+const FREE: Duration = Duration::from_secs(1);
+
+impl Uplink {
+    /// An uplink of the station `name` to `centre`, not connected yet.
+    pub fn new(name: String, centre: Centre, shared: Arc<Shared>, clock: Clock) -> Self {
+        let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
+        Self {
+            name,
+            centre,
+            shared,
+            clock,
+            connection: None,
+            reader: None,
+            held: VecDeque::new(),
+            retry_at: Instant::ZERO,
+            update_at: Instant::ZERO,
+            free_at: Instant::ZERO,
+            status,
+        }
+    }
+
+    fn connect(&mut self, now: Instant, engine: &mut Engine) {
+        self.retry_at = now + RETRY;
+        let outcome = resolve(&self.centre.address).and_then(|address| {
+            engine.connect(now, address, self.centre.fingerprint).map_err(|error| error.to_string())
+        });
+        match outcome {
+            Ok(id) => self.connection = Some(id),
+            Err(reason) => self.down(LineState::Down, reason),
+        }
+    }
+
+    fn down(&mut self, state: LineState, reason: String) {
+        if self.status.reason.as_ref() != Some(&reason) {
+            tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
+        }
+        self.status.state = state;
+        self.status.reason = Some(reason);
+        self.connection = None;
+        self.reader = None;
+        self.held.clear();
+        self.shared.line(self.status.clone());
+    }
+
+    fn session_event(&mut self, now: Instant, engine: &mut Engine, event: Event) {
+        match event {
+            Event::Greeted { name, resume } => self.greeted(now, engine, &name, &resume),
+            Event::Custody { flow, next } => {
+                self.shared.spool().custody(flow, next);
+            }
+            Event::Block(received) => {
+                let refusal = "a station takes no data";
+                tracing::warn!(flow = received.block.flow.0, "{refusal}");
+                if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+                    session.refuse(refusal);
+                }
+            }
+            Event::Closed(reason) => self.down(LineState::Refused, reason.to_string()),
+        }
+    }
+
+    fn greeted(&mut self, now: Instant, engine: &mut Engine, name: &str, resume: &Resume) {
+        if name != self.centre.name {
+            let reason = format!("the centre calls itself `{name}`, not `{}`: correct one configuration", self.centre.name);
+            if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+                session.refuse(&reason);
+            }
+            return self.down(LineState::Refused, reason);
+        }
+        let mut spool = self.shared.spool();
+        take_custody(&mut spool, resume);
+        self.reader = Some(spool.reader_from_custody());
+        drop(spool);
+        self.status.state = LineState::Open;
+        self.status.reason = None;
+        self.status.connects += 1;
+        self.update_at = now;
+        tracing::info!(centre = %self.centre.address, "the line is open");
+    }
+
+    /// Moves blocks from the spool to the session while it has room.
+    fn feed(&mut self, session: &mut Session) {
+        let Some(reader) = &mut self.reader else { return };
+        loop {
+            while let Some(block) = self.held.pop_front() {
+                match session.send(block.clone()) {
+                    Ok(()) => {}
+                    Err(SendError::Full { .. } | SendError::NotOpen) => {
+                        self.held.push_front(block);
+                        return;
+                    }
+                    Err(error) => {
+                        self.shared.alarm("the spool cannot be sent", &error.to_string());
+                        session.refuse("the station's spool is out of order");
+                        return;
+                    }
+                }
+            }
+            let item = self.shared.spool().read(reader);
+            match item {
+                Ok(Some(item)) => self.held.extend(blocks(item, self.clock)),
+                Ok(None) => return,
+                Err(error) => return self.shared.alarm("the spool cannot be read", &error.to_string()),
+            }
+        }
+    }
+
+    fn update(&mut self, now: Instant, engine: &mut Engine) {
+        self.update_at = now + UPDATE;
+        if let Some(id) = self.connection
+            && let Some(estimate) = engine.estimate(id)
+        {
+            self.status.rtt_s = estimate.rtt.as_secs_f64();
+            self.status.min_rtt_s = estimate.min_rtt.as_secs_f64();
+            self.status.loss = estimate.loss.as_f64();
+            self.status.rate_bps = estimate.rate.as_bps();
+        }
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            let stats = session.stats();
+            self.status.bytes_reported = stats.bytes_reported;
+            self.status.symbols_sent = stats.symbols_sent;
+            self.status.symbols_repeated = stats.symbols_repeated;
+            self.status.symbols_lost = stats.symbols_lost;
+            self.status.held_back = session.is_held_back();
+        }
+        self.shared.line(self.status.clone());
+    }
+}
+
+impl Service for Uplink {
+    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+        match event {
+            EngineEvent::Connected { id, .. } if Some(id) == self.connection => {
+                if let Some(session) = engine.session(id) {
+                    session.open(&self.name, Resume::default());
+                }
+            }
+            EngineEvent::Session { id, event } if Some(id) == self.connection => {
+                self.session_event(now, engine, event);
+            }
+            EngineEvent::Disconnected { id, reason } if Some(id) == self.connection => {
+                self.down(LineState::Down, reason.to_string());
+            }
+            EngineEvent::Refused { reason: Refusal::NoAnswer, .. } if self.reader.is_none() => {
+                self.down(LineState::Down, Refusal::NoAnswer.to_string());
+            }
+            EngineEvent::Refused { reason, .. } if self.reader.is_none() => {
+                self.down(LineState::Refused, reason.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+        if self.connection.is_none() && now >= self.retry_at {
+            self.connect(now, engine);
+        }
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            self.feed(session);
+        }
+        if now >= self.update_at {
+            self.update(now, engine);
+        }
+        if now >= self.free_at {
+            self.free_at = now + FREE;
+            let freed = self.shared.spool().free(self.clock.utc_of(now));
+            if let Err(error) = freed {
+                self.shared.alarm("the spool cannot be freed", &error.to_string());
+            }
+        }
+        let retry = self.connection.is_none().then_some(self.retry_at);
+        [retry, Some(self.update_at), Some(self.free_at)].into_iter().flatten().min()
+    }
+}
+
+/// Takes over what the centre says it has.
+fn take_custody(spool: &mut Spool, resume: &Resume) {
+    for flow in spool.live_flows() {
+        spool.custody(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
+    }
+}
+
+/// A record as a block for the wire, or the places of a hole.
+fn blocks(item: SpoolItem, clock: Clock) -> Vec<Block> {
+    let taken = clock.utc();
+    let block = |flow: FlowId, seq: Seq, payload: &[u8]| Block { flow, seq, bytes: Bytes::from(with_taken(taken, payload)) };
+    match item {
+        SpoolItem::Block(record) => vec![block(record.flow, record.seq, &record.payload)],
+        SpoolItem::Missing { flow, first, last } => {
+            (first.0..=last.0).map(|seq| block(flow, Seq(seq), LOST)).collect()
+        }
+    }
+}
+
+fn resolve(address: &str) -> Result<SocketAddr, String> {
+    let mut found = address.to_socket_addrs().map_err(|error| format!("`{address}` is not found ({error})"))?;
+    found.next().ok_or_else(|| format!("`{address}` has no address"))
+}

@@ -1,0 +1,27 @@
+//! What a running node says of itself: the same JSON for `skyhaul status`, the demo and other programs.
+
+mod model;
+mod socket;
+
+pub use model::{
+    CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactReceived, ContactState, LineState, LineStatus,
+    NodeStatus, ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
+};
+pub use socket::{StatusServer, ask};
+
+/// Memory of this process that is resident now, in bytes; zero where the system does not tell.
+pub fn resident_bytes() -> u64 {
+    memory("VmRSS:")
+}
+
+/// The most memory that this process had resident, in bytes; zero where the system does not tell.
+pub fn peak_resident_bytes() -> u64 {
+    memory("VmHWM:")
+}
+
+fn memory(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(field));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}

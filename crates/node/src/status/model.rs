@@ -1,0 +1,299 @@
+//! The status as data.
+
+use crate::latency::LatencySummary;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a node says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum NodeStatus {
+    /// A capturing end.
+    Station(StationStatus),
+    /// A receiving end.
+    Centre(CentreStatus),
+}
+
+/// The distribution of frames' times in each stage, seconds.
+pub type StageLatency = BTreeMap<String, LatencySummary>;
+
+/// A station's state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StationStatus {
+    /// The node's name.
+    pub name: String,
+    /// Seconds since it started.
+    pub uptime_s: f64,
+    /// Memory resident now, in bytes.
+    pub rss_bytes: u64,
+    /// The most memory that was resident, in bytes.
+    pub rss_peak_bytes: u64,
+    /// Its inputs.
+    pub channels: Vec<ChannelStatus>,
+    /// Contacts since it started, oldest first; the last 1,000.
+    pub contacts: Vec<ContactCaptured>,
+    /// Its spool.
+    pub spool: SpoolStatus,
+    /// Its line to the centre.
+    pub line: LineStatus,
+    /// What needs somebody's attention now.
+    pub alarms: Vec<String>,
+}
+
+/// Whether an input has lock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChannelState {
+    /// Nothing comes in.
+    #[default]
+    Waiting,
+    /// Bits come in; no marker yet, or no more.
+    Search,
+    /// Frames come in.
+    Lock,
+    /// The input is exhausted.
+    Ended,
+    /// The input cannot be used; the reason is among the alarms.
+    Failed,
+}
+
+/// An input.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChannelStatus {
+    /// Its name.
+    pub name: String,
+    /// What it reads, as configured.
+    pub input: String,
+    /// The address that it listens on, once bound.
+    pub address: Option<String>,
+    /// Whether it has lock.
+    pub state: ChannelState,
+    /// The mission found.
+    pub mission: Option<String>,
+    /// The spacecraft found.
+    pub scid: Option<u16>,
+    /// Bytes taken in.
+    pub bytes: u64,
+    /// Good frames.
+    pub frames: u64,
+    /// Symbols corrected in them.
+    pub corrected_symbols: u64,
+    /// Frames set aside.
+    pub set_aside: u64,
+    /// UDP datagrams that the system dropped before they were read, where it tells.
+    pub dropped_datagrams: u64,
+}
+
+/// Whether a contact goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContactState {
+    /// Data comes in.
+    #[default]
+    Open,
+    /// The last frame is there.
+    Closed,
+    /// Its products are written.
+    Done,
+    /// Its products could not be made; the reason is among the alarms.
+    Failed,
+}
+
+/// A contact as captured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContactCaptured {
+    /// Its flow.
+    pub flow: u32,
+    /// The input.
+    pub channel: String,
+    /// The mission.
+    pub mission: String,
+    /// The spacecraft.
+    pub scid: Option<u16>,
+    /// Whether it goes on.
+    pub state: ContactState,
+    /// Good frames captured.
+    pub frames: u64,
+    /// Frames set aside.
+    pub set_aside: u64,
+    /// Symbols corrected in good frames.
+    pub corrected_symbols: u64,
+    /// Bytes of marker and check symbols that stayed off the line.
+    pub bytes_saved: u64,
+}
+
+/// A station's spool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpoolStatus {
+    /// Whether it takes data.
+    pub state: StoreState,
+    /// Blocks that the centre does not have in custody.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes on disk.
+    pub disk_bytes: u64,
+}
+
+/// Whether a durable store takes data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreState {
+    /// It does.
+    #[default]
+    Ok,
+    /// There is no space; what comes in is held back until there is.
+    Full,
+    /// The disk failed; what comes in is held back, and it is tried again.
+    Failed,
+}
+
+/// Whether the line is in use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineState {
+    /// Being set up.
+    #[default]
+    Connecting,
+    /// In use.
+    Open,
+    /// Tried in vain; tried again soon.
+    Down,
+    /// The centre refuses this station, or is not the one configured.
+    Refused,
+}
+
+/// A station's line to its centre.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LineStatus {
+    /// Whether it is in use.
+    pub state: LineState,
+    /// Why it is not.
+    pub reason: Option<String>,
+    /// The centre's address.
+    pub peer: String,
+    /// Times it was set up.
+    pub connects: u64,
+    /// Smoothed round trip in seconds.
+    pub rtt_s: f64,
+    /// Smallest round trip lately, in seconds.
+    pub min_rtt_s: f64,
+    /// Share of packets lost.
+    pub loss: f64,
+    /// The rate that is allowed now, in bit/s, counted in IP packets.
+    pub rate_bps: u64,
+    /// Bytes of blocks that the centre reported whole.
+    pub bytes_reported: u64,
+    /// Symbols sent first.
+    pub symbols_sent: u64,
+    /// Symbols sent again.
+    pub symbols_repeated: u64,
+    /// Symbols called lost.
+    pub symbols_lost: u64,
+    /// Blocks wait because the centre takes no more now.
+    pub held_back: bool,
+}
+
+/// A centre's state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CentreStatus {
+    /// The node's name.
+    pub name: String,
+    /// Seconds since it started.
+    pub uptime_s: f64,
+    /// Memory resident now, in bytes.
+    pub rss_bytes: u64,
+    /// The most memory that was resident, in bytes.
+    pub rss_peak_bytes: u64,
+    /// The address that it listens on.
+    pub address: String,
+    /// Stations connected now.
+    pub stations: Vec<StationPeer>,
+    /// Contacts since it started, and unfinished ones from before; the last 1,000.
+    pub contacts: Vec<ContactReceived>,
+    /// Its store.
+    pub store: StoreStatus,
+    /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and `level0`, and `total`: its last
+    /// bit at the station to durable here. The stages of the line are as good as the two nodes' clocks agree.
+    pub latency_s: StageLatency,
+    /// Strangers refused.
+    pub refused: u64,
+    /// What needs somebody's attention now.
+    pub alarms: Vec<String>,
+}
+
+/// A connected station.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StationPeer {
+    /// Its name.
+    pub name: String,
+    /// Bytes of blocks delivered in this connection.
+    pub bytes_delivered: u64,
+    /// Blocks delivered that needed no repair.
+    pub blocks_delivered: u64,
+    /// Blocks delivered after repair.
+    pub blocks_repaired: u64,
+    /// Blocks under way.
+    pub blocks_in_flight: u64,
+}
+
+/// A contact as received.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContactReceived {
+    /// The station.
+    pub station: String,
+    /// Its flow there.
+    pub flow: u32,
+    /// The input there.
+    pub channel: String,
+    /// The mission.
+    pub mission: String,
+    /// The spacecraft.
+    pub scid: Option<u16>,
+    /// How far it is.
+    pub state: ContactState,
+    /// Good frames in the store.
+    pub frames: u64,
+    /// Frames set aside, in the store.
+    pub set_aside: u64,
+    /// Frames missing by the virtual channels' counters.
+    pub missing: u64,
+    /// Symbols corrected in good frames.
+    pub corrected_symbols: u64,
+    /// SHA-256 over the good frames in the order captured, once the contact is closed.
+    pub frames_sha256: Option<String>,
+    /// Good frames by virtual channel.
+    pub vcids: BTreeMap<u8, u64>,
+    /// Frames that the station's closing record counts more (or, negative, less) than arrived; zero when all is well.
+    pub unaccounted: i64,
+    /// Seconds from the last bit at the station to the products.
+    pub last_bit_to_product_s: Option<f64>,
+    /// Its products.
+    pub products: Vec<ProductStatus>,
+}
+
+/// A product.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProductStatus {
+    /// The packet file.
+    pub path: String,
+    /// SHA-256 of the packet file.
+    pub sha256: String,
+    /// Packets in it.
+    pub packets: u64,
+    /// Gaps in its packets' counters.
+    pub gaps: u64,
+}
+
+/// A centre's store.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StoreStatus {
+    /// Whether it takes data.
+    pub state: StoreState,
+    /// Blocks kept since the start.
+    pub blocks: u64,
+    /// Blocks that had been kept before.
+    pub duplicates: u64,
+    /// Bytes on disk.
+    pub disk_bytes: u64,
+}
