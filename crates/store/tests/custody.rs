@@ -278,6 +278,10 @@ impl World {
         self.spool = open_spool(&self.station_disk, self.now);
         let open: BTreeMap<FlowId, Seq> =
             self.spool.open_flows().iter().map(|open| (open.flow, open.next)).collect();
+        // An opening that failed half-way may show after a restart.
+        for flow in open.keys() {
+            self.flows.entry(*flow).or_default();
+        }
         for (flow, known) in &mut self.flows {
             match open.get(flow) {
                 Some(next) => {
@@ -362,7 +366,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6_000))]
+    #![proptest_config(ProptestConfig::with_cases(8_000))]
 
     #[test]
     fn everything_promised_arrives_once_and_in_order(ops in prop::collection::vec(op(), 1..90)) {

@@ -124,13 +124,18 @@ impl Flows {
         let Some(state) = self.live.get_mut(&flow) else {
             return Taken::default();
         };
-        let next = if next == Seq::FINISHED { state.next } else { next };
+        let finished = next == Seq::FINISHED;
+        let next = if finished { state.next } else { next };
         let ahead = next.count_from(state.next);
         let blocks = next.min(state.next).count_from(state.custody);
         // A place that the centre has must not be given to another record.
         state.next = state.next.max(next);
         state.custody = state.custody.max(next);
         self.lags |= blocks + ahead > 0;
+        if finished {
+            // What is appended to a flow that the centre has processed would be taken for a repetition.
+            self.close(flow);
+        }
         self.forget_done();
         Taken { blocks, ahead }
     }

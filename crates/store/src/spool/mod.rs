@@ -238,7 +238,8 @@ impl Spool {
     }
 
     /// The centre has every record of the flow below `next` on its disk. Returns how many of them it did not have before.
-    /// [`Seq::FINISHED`] stands for all there are. An unknown flow is one that was wholly in custody before.
+    /// [`Seq::FINISHED`] stands for all there are: the centre has processed the contact, and the flow is closed. An unknown
+    /// flow is one that was wholly in custody before.
     pub fn custody(&mut self, flow: FlowId, next: Seq) -> u64 {
         let taken = self.flows.custody(flow, next);
         self.stats.custody_ahead += taken.ahead;
@@ -263,14 +264,17 @@ impl Spool {
             .filter(|(number, summary)| due(summary) && self.flows.release(*number, summary))
             .map(|(number, _)| number)
             .collect();
+        if free.is_empty() {
+            return Ok(Bytes::ZERO);
+        }
+        // The newest record of an open flow says what comes next in it: one must be durable before older ones go.
+        self.log.sync()?;
         let mut freed = Bytes::ZERO;
         for number in &free {
             freed += self.log.remove(*number)?;
             self.stats.freed += 1;
         }
-        if !free.is_empty() {
-            self.log.sync_removals()?;
-        }
+        self.log.sync_removals()?;
         Ok(freed)
     }
 
@@ -353,12 +357,13 @@ impl Spool {
         free.min(self.config.max_size - self.log.size())
     }
 
-    /// Removes the oldest segment that is wholly in custody, whatever its retention.
+    /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before, as `free` does.
     fn free_one_early(&mut self) -> Result<bool, SpoolError> {
         let oldest = self.log.sealed().find(|(number, summary)| self.flows.release(*number, summary));
         let Some(number) = oldest.map(|(number, _)| number) else {
             return Ok(false);
         };
+        self.log.sync()?;
         self.log.remove(number)?;
         self.log.sync_removals()?;
         self.stats.freed_early += 1;
