@@ -1,0 +1,129 @@
+//! What is configured of an endpoint and its paths.
+
+use crate::feed::FeedFactory;
+use crate::{Fingerprint, Identity};
+use noq_proto::{AckFrequencyConfig, IdleTimeout, TransportConfig, VarInt};
+use skyhaul_congestion::LineConfig;
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The version of the wire protocol this crate's users speak; part of the ALPN name `skyhaul/VERSION`.
+pub const PROTOCOL_VERSION: u16 = 1;
+
+/// How to make an [`crate::Endpoint`].
+#[derive(Debug, Clone)]
+pub struct EndpointConfig {
+    /// This node's key.
+    pub identity: Identity,
+    /// Keys of the nodes that may call.
+    pub trusted: BTreeSet<Fingerprint>,
+    /// Whether calls are taken at all.
+    pub listen: bool,
+    /// For every path.
+    pub path: PathConfig,
+    /// Makes the state machine's random choices repeat. Only for tests: peers may guess them.
+    pub rng_seed: Option<[u8; 32]>,
+    /// What [`skyhaul_units::Instant::ZERO`] is on the standard library's clock. Any fixed value serves.
+    pub epoch: std::time::Instant,
+    /// Wire protocol version; [`PROTOCOL_VERSION`].
+    pub version: u16,
+}
+
+impl EndpointConfig {
+    /// An endpoint that calls and isn't called, with defaults for everything else.
+    pub fn new(identity: Identity, path: PathConfig, epoch: std::time::Instant) -> Self {
+        Self {
+            identity,
+            trusted: BTreeSet::new(),
+            listen: false,
+            path,
+            rng_seed: None,
+            epoch,
+            version: PROTOCOL_VERSION,
+        }
+    }
+
+    pub(crate) fn alpn(&self) -> Vec<u8> {
+        format!("{ALPN_PREFIX}{}", self.version).into_bytes()
+    }
+}
+
+/// What the ALPN names of all versions begin with.
+pub(crate) const ALPN_PREFIX: &str = "skyhaul/";
+
+/// How to run a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathConfig {
+    /// The line this end sends on.
+    pub line: LineConfig,
+    /// UDP payload of a full datagram, 1200 to 65527 bytes. Must fit the line: there is no search for it.
+    /// Default 1472: IPv4 packets of 1500 bytes; 1452 for IPv6.
+    pub udp_payload: u16,
+    /// A path silent for this long is given up. Default 60 s.
+    pub idle_timeout: Duration,
+    /// After this long without sending, a sign of life is sent. Default 5 s.
+    pub keep_alive: Duration,
+    /// Received datagrams held until polled. Default 16 MiB: 1.4 s at 93 Mbit/s.
+    pub receive_buffer: Bytes,
+    /// Control stream bytes held until sent and acknowledged, and until polled. Default 256 KiB.
+    pub control_buffer: Bytes,
+    /// How often each datagram of the set-up is sent. Default three times: at 10 % loss and 660 ms round trip
+    /// that halves the slowest per cent's time.
+    pub setup_copies: u8,
+    /// Datagrams given out as one batch for segmentation by the kernel. Default 1.
+    pub max_segments: usize,
+}
+
+impl PathConfig {
+    /// A path over a line of `rate`, counted in IP packets, everything else at its default.
+    pub const fn over(rate: Rate) -> Self {
+        Self {
+            line: LineConfig::declared(rate),
+            udp_payload: 1472,
+            idle_timeout: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(5),
+            receive_buffer: Bytes::mib(16),
+            control_buffer: Bytes::kib(256),
+            setup_copies: 3,
+            max_segments: 1,
+        }
+    }
+
+    /// How many datagrams the far end may receive before it acknowledges: a batch, or what comes in 20 ms.
+    /// Waiting longer would let its acknowledgement timer (25 ms) decide, and blur the round-trip time.
+    pub(crate) fn ack_threshold(&self) -> u32 {
+        let datagrams = (self.line.rate * Duration::from_millis(20)).as_u64() / u64::from(self.udp_payload);
+        u32::try_from(datagrams.clamp(1, 9)).expect("at most nine")
+    }
+
+    pub(crate) fn transport(&self, feeds: Arc<FeedFactory>) -> Arc<TransportConfig> {
+        let mut acks = AckFrequencyConfig::default();
+        // Reordering threshold 0: gaps are normal here and must not bring an acknowledgement each.
+        acks.ack_eliciting_threshold(self.ack_threshold().into()).reordering_threshold(0u32.into());
+        let control = VarInt::try_from(self.control_buffer.as_u64()).unwrap_or(VarInt::MAX);
+        let idle = IdleTimeout::try_from(self.idle_timeout.to_std()).ok();
+        let mut config = TransportConfig::default();
+        config
+            .max_concurrent_bidi_streams(0u32.into())
+            .max_concurrent_uni_streams(1u32.into())
+            .max_idle_timeout(idle)
+            .keep_alive_interval(Some(self.keep_alive.to_std()))
+            .stream_receive_window(control)
+            .receive_window(control)
+            .send_window(self.control_buffer.as_u64())
+            // Loss is told by time: long lines reorder by jitter, and packets are counted by the thousand.
+            .packet_threshold(10_000)
+            .time_threshold(1.25)
+            // The smallest equal to the first switches the search, and the suspicion of black holes, off.
+            .initial_mtu(self.udp_payload)
+            .min_mtu(self.udp_payload)
+            .mtu_discovery_config(None)
+            .ack_frequency_config(Some(acks))
+            .datagram_receive_buffer_size(Some(self.receive_buffer.as_usize()))
+            .datagram_send_buffer_size(usize::from(u16::MAX) * 2)
+            .congestion_controller_factory(feeds)
+            .enable_segmentation_offload(false);
+        Arc::new(config)
+    }
+}

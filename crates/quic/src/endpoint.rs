@@ -1,0 +1,567 @@
+//! The endpoint: takes and makes calls, knows each connection by its id, moves datagrams.
+
+use crate::clock::Clock;
+use crate::config::{ALPN_PREFIX, EndpointConfig};
+use crate::event::{down_reason, refusal};
+use crate::feed::FeedFactory;
+use crate::path::Notice;
+use crate::tls::{self, Trust};
+use crate::{ConnectionId, EndpointEvent, Fingerprint, QuicPath, Received, Refusal, Transmit};
+use aws_lc_rs::{digest, hmac};
+use noq_proto::{
+    ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, FourTuple, Incoming,
+    RandomConnectionIdGenerator, ServerConfig, TransportConfig, ValidationTokenConfig,
+};
+use rustls::pki_types::CertificateDer;
+use skyhaul_transport::DownReason;
+use skyhaul_units::Instant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration as StdDuration, SystemTime};
+
+/// All connections that share one socket.
+pub struct Endpoint {
+    config: EndpointConfig,
+    clock: Clock,
+    inner: noq_proto::Endpoint,
+    trust: Arc<Trust>,
+    feeds: Arc<FeedFactory>,
+    transport: Arc<TransportConfig>,
+    token_clock: Arc<TokenClock>,
+    connections: BTreeMap<ConnectionId, Held>,
+    by_handle: BTreeMap<usize, ConnectionId>,
+    next_id: u64,
+    /// The connection polled for datagrams last: the next one has its turn first.
+    turn: ConnectionId,
+    outbox: Outbox,
+    events: VecDeque<EndpointEvent>,
+    counters: Counters,
+}
+
+/// A connection and what the endpoint knows of it.
+struct Held {
+    path: QuicPath,
+    handle: ConnectionHandle,
+    remote: SocketAddr,
+    incoming: bool,
+    /// The key that must be found, on calls made here.
+    expected: Option<Fingerprint>,
+    stage: Stage,
+    /// Protocol name of a caller that speaks another version.
+    other_version: Option<String>,
+    drained: bool,
+    /// Reported as ready, so somebody reads it to its end.
+    shown: bool,
+}
+
+impl Held {
+    const fn is_done(&self) -> bool {
+        self.drained && (!self.shown || self.path.is_read_out())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Handshake,
+    Ready,
+    Over,
+}
+
+/// Datagrams that belong to no connection, and one that didn't fit its batch.
+#[derive(Default)]
+struct Outbox {
+    ready: VecDeque<(Transmit, Vec<u8>)>,
+    scratch: Vec<u8>,
+}
+
+/// What an endpoint counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Calls refused because too many handshakes or connections were there.
+    pub refused_busy: u64,
+    /// Callers asked to prove their address before anything is kept for them (RFC 9000 8.1.2).
+    pub retried: u64,
+    /// Answers outside connections that were not sent, because too many waited.
+    pub answers_dropped: u64,
+    /// Events lost, because the owner did not poll.
+    pub events_dropped: u64,
+}
+
+/// The endpoint's configuration can't work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A datagram size QUIC doesn't allow (RFC 9000 14).
+    #[error("a UDP payload of {0} bytes is not possible: give 1200 to 65527, such as 1472")]
+    UdpPayload(u16),
+}
+
+/// A call could not be begun.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The address can't be called.
+    #[error("{remote} can't be called ({reason}): give an address and a port other than 0")]
+    Address {
+        /// The address.
+        remote: SocketAddr,
+        /// In the words of the state machine.
+        reason: String,
+    },
+    /// Too many connections.
+    #[error("{MAX_CONNECTIONS} connections are open already: close some")]
+    TooMany,
+}
+
+impl Endpoint {
+    /// An endpoint without connections.
+    pub fn new(config: EndpointConfig) -> Result<Self, ConfigError> {
+        let payload = config.path.udp_payload;
+        let mut inner = noq_proto::EndpointConfig::new(Arc::new(reset_key(&config)));
+        if payload < 1200 || inner.max_udp_payload_size(payload).is_err() {
+            return Err(ConfigError::UdpPayload(payload));
+        }
+        inner
+            .cid_generator(Arc::new(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES))))
+            .rng_seed(config.rng_seed);
+        let trust = Arc::new(Trust::default());
+        trust.accept(config.trusted.clone());
+        let feeds = Arc::new(FeedFactory::default());
+        let mut endpoint = Self {
+            clock: Clock(config.epoch),
+            inner: noq_proto::Endpoint::new(Arc::new(inner), None, false),
+            trust,
+            transport: config.path.transport(Arc::clone(&feeds)),
+            feeds,
+            token_clock: Arc::default(),
+            connections: BTreeMap::new(),
+            by_handle: BTreeMap::new(),
+            next_id: 0,
+            turn: ConnectionId(0),
+            outbox: Outbox::default(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+        };
+        if endpoint.config.listen {
+            let server = endpoint.server_config(&endpoint.config.alpn());
+            endpoint.inner.set_server_config(Some(Arc::new(server)));
+        }
+        Ok(endpoint)
+    }
+
+    /// Changes whose calls are taken. Connections that are up stay.
+    pub fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
+        self.trust.accept(trusted);
+    }
+
+    /// Calls the node at `remote`, which must have the key `expected`. Ends in [`EndpointEvent::Ready`] or
+    /// [`EndpointEvent::Refused`].
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        expected: Fingerprint,
+    ) -> Result<ConnectionId, ConnectError> {
+        self.sweep();
+        if self.connections.len() >= MAX_CONNECTIONS {
+            return Err(ConnectError::TooMany);
+        }
+        let crypto = tls::client(&self.config.identity, expected, &self.trust, &self.config.alpn());
+        let mut client = ClientConfig::new(Arc::new(crypto));
+        client.transport_config(Arc::clone(&self.transport));
+        let (handle, conn) = self
+            .inner
+            .connect(self.clock.to_std(now), client, remote, SERVER_NAME)
+            .map_err(|error| ConnectError::Address { remote, reason: error.to_string() })?;
+        let feed = self.feeds.take().expect("each connection builds one controller");
+        let path = QuicPath::new(now, conn, feed, self.clock, self.config.path);
+        let held = Held {
+            path,
+            handle,
+            remote,
+            incoming: false,
+            expected: Some(expected),
+            stage: Stage::Handshake,
+            other_version: None,
+            drained: false,
+            shown: false,
+        };
+        Ok(self.hold(held))
+    }
+
+    /// Takes in a UDP datagram.
+    pub fn handle_datagram(&mut self, now: Instant, received: Received) {
+        self.token_clock.set(now);
+        let network_path = FourTuple::new(received.remote, received.local_ip);
+        let bytes = received.payload.len();
+        let mut answer = Vec::new();
+        let ecn = received.ecn.map(Into::into);
+        match self.inner.handle(self.clock.to_std(now), network_path, ecn, received.payload, &mut answer) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(id) = self.by_handle.get(&handle.0).copied() {
+                    let held = self.connections.get_mut(&id).expect("both maps hold the same connections");
+                    held.path.heard(now, bytes);
+                    held.path.connection().handle_event(event);
+                    self.settle(now, id);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.called(now, incoming, bytes),
+            Some(DatagramEvent::Response(transmit)) => self.answer(transmit.into(), answer),
+            None => {}
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.sweep();
+        let due: Vec<ConnectionId> = self
+            .connections
+            .iter()
+            .filter(|(_, held)| held.path.next_timeout().is_some_and(|at| at <= now))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in due {
+            if let Some(held) = self.connections.get_mut(&id) {
+                held.path.handle_timeout(now);
+            }
+            self.settle(now, id);
+        }
+    }
+
+    /// When [`Endpoint::handle_timeout`] is due: a timer of a connection, the pacer's next tick for a path that
+    /// wants to send, or the next try of a silent line.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.connections.values().filter_map(|held| held.path.next_timeout()).min()
+    }
+
+    /// The next datagram to be sent, or a batch of them to one address, into `out`, which is emptied first.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.clear();
+        if let Some((transmit, bytes)) = self.outbox.ready.pop_front() {
+            out.extend_from_slice(&bytes);
+            return Some(transmit);
+        }
+        let after = self.connections.range(self.turn..).skip_while(|(id, _)| **id == self.turn);
+        let before = self.connections.range(..=self.turn);
+        let order: Vec<ConnectionId> = after.chain(before).map(|(id, _)| *id).collect();
+        for id in order {
+            let Some(held) = self.connections.get_mut(&id) else { continue };
+            let batch = batch(held, now, self.config.path.max_segments, &mut self.outbox, out);
+            self.settle(now, id);
+            if batch.is_some() {
+                self.turn = id;
+                return batch;
+            }
+        }
+        None
+    }
+
+    /// The next event, until `None`.
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+        self.events.pop_front()
+    }
+
+    /// A connection's path, until its end has been polled from it.
+    pub fn path(&mut self, id: ConnectionId) -> Option<&mut QuicPath> {
+        self.connections.get_mut(&id).map(|held| &mut held.path)
+    }
+
+    /// Counters since the start.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Somebody calls.
+    fn called(&mut self, now: Instant, incoming: Incoming, bytes: usize) {
+        let remote = incoming.remote_address();
+        let handshakes =
+            self.connections.values().filter(|held| held.incoming && held.stage == Stage::Handshake).count();
+        let mut answer = Vec::new();
+        if handshakes >= RETRY_FROM && !incoming.remote_address_validated() && incoming.may_retry() {
+            self.counters.retried += 1;
+            if let Ok(transmit) = self.inner.retry(incoming, &mut answer) {
+                self.answer(transmit.into(), answer);
+            }
+            return;
+        }
+        if handshakes >= MAX_HANDSHAKES || self.connections.len() >= MAX_CONNECTIONS {
+            self.counters.refused_busy += 1;
+            let transmit = self.inner.refuse(incoming, &mut answer);
+            self.answer(transmit.into(), answer);
+            self.report(EndpointEvent::Refused {
+                id: None,
+                remote,
+                fingerprint: None,
+                reason: Refusal::Busy,
+            });
+            return;
+        }
+        let validated = incoming.remote_address_validated();
+        let other_version = self.other_version(&incoming);
+        let server = other_version.as_ref().map(|alpn| Arc::new(self.server_config(alpn.as_bytes())));
+        match self.inner.accept(incoming, self.clock.to_std(now), &mut answer, server) {
+            Ok((handle, conn)) => {
+                let feed = self.feeds.take().expect("each connection builds one controller");
+                let mut path = QuicPath::new(now, conn, feed, self.clock, self.config.path);
+                path.heard(now, bytes);
+                if validated {
+                    path.validated();
+                }
+                let stage = Stage::Handshake;
+                let held = Held {
+                    path,
+                    handle,
+                    remote,
+                    incoming: true,
+                    expected: None,
+                    stage,
+                    other_version,
+                    drained: false,
+                    shown: false,
+                };
+                let id = self.hold(held);
+                self.settle(now, id);
+            }
+            Err(error) => {
+                if let Some(transmit) = error.response {
+                    self.answer(transmit.into(), answer);
+                }
+                let reason = refusal(&error.cause, self.config.identity.fingerprint(), &self.config.alpn());
+                self.report(EndpointEvent::Refused { id: None, remote, fingerprint: None, reason });
+            }
+        }
+    }
+
+    /// A caller that speaks another version is let in as far as the handshake goes, because only then can it be
+    /// told which version is spoken here (RFC 9001 4.8: an alert says no more than "no common protocol").
+    fn other_version(&self, incoming: &Incoming) -> Option<String> {
+        let hello = incoming.decrypt()?;
+        let offered: Vec<_> = hello.alpns()?.filter_map(Result::ok).collect();
+        if offered.iter().any(|name| name[..] == self.config.alpn()[..]) {
+            return None;
+        }
+        let name = offered.iter().find(|name| name.starts_with(ALPN_PREFIX.as_bytes()))?;
+        String::from_utf8(name.to_vec()).ok()
+    }
+
+    fn server_config(&self, alpn: &[u8]) -> ServerConfig {
+        let crypto = tls::server(&self.config.identity, &self.trust, alpn);
+        let mut server = ServerConfig::with_crypto(Arc::new(crypto));
+        let mut no_tokens = ValidationTokenConfig::default();
+        no_tokens.sent(0);
+        server
+            .transport_config(Arc::clone(&self.transport))
+            .validation_token_config(no_tokens)
+            .time_source(Arc::clone(&self.token_clock) as Arc<dyn noq_proto::TimeSource>)
+            .max_incoming(MAX_HANDSHAKES)
+            .incoming_buffer_size(INCOMING_BYTES)
+            .incoming_buffer_size_total(INCOMING_BYTES * 4);
+        server
+    }
+
+    fn hold(&mut self, held: Held) -> ConnectionId {
+        let id = ConnectionId(self.next_id);
+        self.next_id += 1;
+        self.by_handle.insert(held.handle.0, id);
+        self.connections.insert(id, held);
+        id
+    }
+
+    /// After any change of a connection: carries its messages to the state machine's endpoint and back, and
+    /// reports what came of it.
+    fn settle(&mut self, now: Instant, id: ConnectionId) {
+        loop {
+            let Some(held) = self.connections.get_mut(&id) else { return };
+            let mut moved = false;
+            while let Some(event) = held.path.connection().poll_endpoint_events() {
+                moved = true;
+                held.drained |= event.is_drained();
+                if let Some(event) = self.inner.handle_event(held.handle, event) {
+                    held.path.connection().handle_event(event);
+                }
+            }
+            let notices = held.path.drive(now);
+            moved |= !notices.is_empty();
+            for notice in notices {
+                self.note(now, id, notice);
+            }
+            if !moved {
+                break;
+            }
+        }
+        self.close_unnoticed(id);
+        if self.connections.get(&id).is_some_and(|held| held.drained) {
+            self.by_handle.retain(|_, other| *other != id);
+            self.sweep();
+        }
+    }
+
+    /// Forgets connections that nobody needs any more.
+    fn sweep(&mut self) {
+        self.connections.retain(|_, held| !held.is_done());
+    }
+
+    fn note(&mut self, now: Instant, id: ConnectionId, notice: Notice) {
+        let alpn = self.config.alpn();
+        let ours = self.config.identity.fingerprint();
+        let refused_key = self.trust.take_refused();
+        let Some(held) = self.connections.get_mut(&id) else { return };
+        let peer = peer_key(held.path.connection());
+        let event = match notice {
+            Notice::Connected => {
+                let Some(theirs) = held.other_version.clone() else { return };
+                held.path.close_for_version(now, alpn.clone());
+                held.stage = Stage::Over;
+                let ours = String::from_utf8_lossy(&alpn).into_owned();
+                let reason = Refusal::Version { ours, theirs };
+                EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint: peer, reason }
+            }
+            Notice::Up => {
+                held.stage = Stage::Ready;
+                held.shown = true;
+                let peer = peer.expect("a path is up only after the peer's key was checked");
+                EndpointEvent::Ready { id, peer, incoming: held.incoming }
+            }
+            Notice::Over(error) => match core::mem::replace(&mut held.stage, Stage::Over) {
+                Stage::Over => return,
+                Stage::Ready => EndpointEvent::Closed { id, reason: down_reason(&error) },
+                Stage::Handshake => {
+                    let reason = match (refused_key, held.expected) {
+                        (Some(_), Some(expected)) => Refusal::WrongKey { expected },
+                        (Some(_), None) => Refusal::UntrustedKey,
+                        (None, _) => refusal(&error, ours, &alpn),
+                    };
+                    let fingerprint = refused_key.or(peer);
+                    EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint, reason }
+                }
+            },
+        };
+        self.report(event);
+    }
+
+    /// A path that its owner closed.
+    fn close_unnoticed(&mut self, id: ConnectionId) {
+        let Some(held) = self.connections.get_mut(&id) else { return };
+        if !held.path.is_over() {
+            return;
+        }
+        let event = match core::mem::replace(&mut held.stage, Stage::Over) {
+            Stage::Over => return,
+            Stage::Ready => EndpointEvent::Closed { id, reason: DownReason::ClosedHere },
+            Stage::Handshake => EndpointEvent::Refused {
+                id: Some(id),
+                remote: held.remote,
+                fingerprint: None,
+                reason: refusal(&ConnectionError::LocallyClosed, self.config.identity.fingerprint(), &[]),
+            },
+        };
+        self.report(event);
+    }
+
+    fn report(&mut self, event: EndpointEvent) {
+        if self.events.len() >= MAX_EVENTS {
+            self.events.pop_front();
+            self.counters.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    fn answer(&mut self, transmit: Transmit, bytes: Vec<u8>) {
+        if self.outbox.ready.len() >= MAX_ANSWERS {
+            self.counters.answers_dropped += 1;
+            return;
+        }
+        self.outbox.ready.push_back((transmit, bytes));
+    }
+}
+
+/// Datagrams of one path, as long as they are of one size and go the same way.
+fn batch(
+    held: &mut Held,
+    now: Instant,
+    limit: usize,
+    outbox: &mut Outbox,
+    out: &mut Vec<u8>,
+) -> Option<Transmit> {
+    let mut first: Transmit = held.path.poll_transmit(now, out)?.into();
+    let segment = first.size;
+    let mut count = 1;
+    while count < limit && out.len() + segment <= MAX_BATCH {
+        outbox.scratch.clear();
+        let Some(next) = held.path.poll_transmit(now, &mut outbox.scratch) else { break };
+        let next = Transmit::from(next);
+        let alike = (next.to, next.ecn, next.src_ip) == (first.to, first.ecn, first.src_ip);
+        if !alike || next.size > segment {
+            outbox.ready.push_back((next, outbox.scratch.clone()));
+            break;
+        }
+        out.extend_from_slice(&outbox.scratch);
+        count += 1;
+        if next.size < segment {
+            break;
+        }
+    }
+    first.size = out.len();
+    first.segment_size = (count > 1).then_some(segment);
+    Some(first)
+}
+
+/// The key the far end has proven, once the handshake has got so far.
+fn peer_key(conn: &noq_proto::Connection) -> Option<Fingerprint> {
+    let identity = conn.crypto_session().peer_identity()?;
+    let chain = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    chain.first().map(|key| Fingerprint::of_public_key(key))
+}
+
+/// Made from the node's key, so that a node that was started anew can tell the others that it knows their
+/// connections no more (RFC 9000 10.3), and they needn't wait for the idle time-out.
+fn reset_key(config: &EndpointConfig) -> hmac::Key {
+    let mut secret = digest::Context::new(&digest::SHA256);
+    secret.update(b"skyhaul stateless reset");
+    secret.update(config.identity.secret());
+    hmac::Key::new(hmac::HMAC_SHA256, secret.finish().as_ref())
+}
+
+/// The time for Retry tokens, which say when they were made.
+#[derive(Debug, Default)]
+struct TokenClock(AtomicU64);
+
+impl TokenClock {
+    fn set(&self, now: Instant) {
+        self.0.store(now.as_nanos(), Ordering::Relaxed);
+    }
+}
+
+impl noq_proto::TimeSource for TokenClock {
+    fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + StdDuration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Not sent (no server name indication), but the TLS library wants one.
+const SERVER_NAME: &str = "skyhaul";
+
+/// 4 bytes: leaves 1,438 bytes of 1,472 for a symbol; unique among the 13 ids each of 1,024 connections has.
+const CID_BYTES: usize = 4;
+
+/// Connections open at a time, those in handshake included. More calls are refused, and counted.
+const MAX_CONNECTIONS: usize = 1_024;
+
+/// Handshakes with callers at a time. More are refused, and counted.
+const MAX_HANDSHAKES: usize = 64;
+
+/// From so many handshakes on, a caller must prove its address first.
+const RETRY_FROM: usize = 16;
+
+/// Datagrams of callers kept before the call is taken, which happens at once.
+const INCOMING_BYTES: u64 = 64 * 1024;
+
+/// Events kept for the owner. At the bound the oldest goes, and is counted.
+const MAX_EVENTS: usize = 4_096;
+
+/// Answers outside connections that may wait to be sent. More are dropped, and counted.
+const MAX_ANSWERS: usize = 64;
+
+/// The largest UDP payload: what the kernel takes as one batch.
+const MAX_BATCH: usize = 65_000;

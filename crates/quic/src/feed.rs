@@ -1,0 +1,100 @@
+//! News of single packets, carried out of the state machine through its congestion controller interface.
+//!
+//! The state machine's own pacing and window are switched off here (a window it can't fill, no pacing rate): the
+//! path paces, and keeps the window. What is gathered is drained after every call into the state machine, so it
+//! never holds more than one call's news, which the packets under way bound.
+
+use noq_proto::RttEstimator;
+use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+/// One thing that happened to a packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum News {
+    /// An ack-eliciting packet was sent.
+    Sent { number: u64, bytes: u64 },
+    /// A packet was acknowledged.
+    Acked { number: u64, bytes: u64, sent: Instant },
+    /// The acknowledgements of one frame are complete; `in_flight` bytes remain under way.
+    EndOfAcks { in_flight: u64 },
+    /// A packet is considered lost.
+    Lost { number: u64, bytes: u64 },
+}
+
+/// The shared list of news of one connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Feed(Arc<Mutex<Vec<News>>>);
+
+impl Feed {
+    fn list(&self) -> MutexGuard<'_, Vec<News>> {
+        self.0.lock().expect("no holder of this lock panics")
+    }
+
+    /// Moves the news into `out`, which is emptied first. The two lists change places, so neither is allocated anew.
+    pub(crate) fn drain_into(&self, out: &mut Vec<News>) {
+        out.clear();
+        core::mem::swap(&mut *self.list(), out);
+    }
+}
+
+/// Gives each new connection a feed and keeps the newest for its owner to take.
+#[derive(Debug, Default)]
+pub(crate) struct FeedFactory(Mutex<Option<Feed>>);
+
+impl FeedFactory {
+    /// The feed of the connection made last.
+    pub(crate) fn take(&self) -> Option<Feed> {
+        self.0.lock().expect("no holder of this lock panics").take()
+    }
+}
+
+impl ControllerFactory for FeedFactory {
+    fn build(self: Arc<Self>, _now: Instant, _mtu: u16) -> Box<dyn Controller> {
+        let feed = Feed::default();
+        *self.0.lock().expect("no holder of this lock panics") = Some(feed.clone());
+        Box::new(Tap(feed))
+    }
+}
+
+/// The controller the state machine sees: it only listens.
+#[derive(Debug, Clone)]
+struct Tap(Feed);
+
+impl Controller for Tap {
+    fn on_packet_sent(&mut self, _now: Instant, bytes: u16, number: u64) {
+        self.0.list().push(News::Sent { number, bytes: bytes.into() });
+    }
+    fn on_ack(&mut self, _: Instant, sent: Instant, bytes: u64, number: u64, _: bool, _: &RttEstimator) {
+        self.0.list().push(News::Acked { number, bytes, sent });
+    }
+    fn on_end_acks(&mut self, _now: Instant, in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
+        self.0.list().push(News::EndOfAcks { in_flight });
+    }
+    fn on_packet_lost(&mut self, bytes: u16, number: u64, _now: Instant) {
+        self.0.list().push(News::Lost { number, bytes: bytes.into() });
+    }
+    fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: bool, _: u64, _: u64) {}
+    fn on_mtu_update(&mut self, _mtu: u16) {}
+    fn window(&self) -> u64 {
+        UNLIMITED
+    }
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = UNLIMITED;
+        metrics
+    }
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+    fn initial_window(&self) -> u64 {
+        UNLIMITED
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// 1 TiB: more than any line holds; above 4 GiB the state machine paces no more.
+const UNLIMITED: u64 = 1 << 40;

@@ -1,0 +1,426 @@
+//! One connection as a [`Path`].
+//!
+//! ```text
+//!            handshake confirmed, and the far end's greeting has come
+//!   Setup ─────────────────────────────────────────────────────────► Up
+//!     │                                                               │
+//!     └──────────────► Over ◄── closed here or there, timed out ◄─────┘
+//! ```
+
+use crate::clock::Clock;
+use crate::config::PathConfig;
+use crate::control::Control;
+use crate::event::{CLOSE_VERSION, down_reason};
+use crate::feed::{Feed, News};
+use crate::sender::{Reading, Sender};
+use crate::setup::Setup;
+use bytes::Bytes as Buffer;
+use noq_proto::{Connection, ConnectionError, Dir, Event, PathId, SendDatagramError, StreamEvent, VarInt};
+use skyhaul_congestion::Status;
+use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
+use skyhaul_units::{Bytes, Duration, Instant};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+
+/// A path on one QUIC connection; its [`crate::Endpoint`] moves its datagrams.
+pub struct QuicPath {
+    conn: Connection,
+    clock: Clock,
+    config: PathConfig,
+    state: State,
+    setup: Setup,
+    sender: Sender,
+    control: Control,
+    feed: Feed,
+    news: Vec<News>,
+    events: VecDeque<PathEvent>,
+    confirmed: bool,
+    heard: Instant,
+    pinged: Instant,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+enum State {
+    Setup,
+    Up,
+    /// `Some` until the end has been polled.
+    Over(Option<DownReason>),
+}
+
+/// What has been counted so far, to see changes in the state machine's counters.
+#[derive(Debug, Default)]
+struct Counts {
+    datagrams_sent: u64,
+    ack_frequency_sent: u64,
+    datagrams_polled: u64,
+    overflowed: u64,
+}
+
+/// What an endpoint must know of its paths.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    Connected,
+    Up,
+    Over(ConnectionError),
+}
+
+/// A path's counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PathCounters {
+    /// UDP datagrams sent, copies of the set-up left out, and their payload.
+    pub sent: (u64, Bytes),
+    /// UDP datagrams received, and their payload.
+    pub received: (u64, Bytes),
+    /// QUIC packets considered lost.
+    pub lost: u64,
+    /// Datagrams that came and were dropped, because they were not polled in time.
+    pub overflowed: u64,
+}
+
+/// Keying material could not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no keying material: the handshake is not complete, or more was asked for than TLS gives")]
+pub struct ExportError;
+
+impl QuicPath {
+    pub(crate) fn new(now: Instant, conn: Connection, feed: Feed, clock: Clock, config: PathConfig) -> Self {
+        let remote = conn.network_path(PathId::ZERO).map(|path| path.remote());
+        let headers = Bytes::new(if remote.is_ok_and(|remote| remote.is_ipv6()) { 48 } else { 28 });
+        let setup = Setup::towards(conn.side().is_client());
+        Self {
+            conn,
+            clock,
+            config,
+            state: State::Setup,
+            setup,
+            sender: Sender::new(now, &config, headers),
+            control: Control::default(),
+            feed,
+            news: Vec::new(),
+            events: VecDeque::new(),
+            confirmed: false,
+            heard: now,
+            pinged: now,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Derives key material bound to this connection (RFC 8446 7.5): both ends get the same for the same label and
+    /// context.
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportError> {
+        self.conn.crypto_session().export_keying_material(out, label, context).map_err(|_| ExportError)
+    }
+
+    /// The far end's address now.
+    pub fn remote(&self) -> Option<SocketAddr> {
+        self.conn.network_path(PathId::ZERO).ok().map(|path| path.remote())
+    }
+
+    /// What the congestion controller does now.
+    pub fn congestion(&self) -> Status {
+        self.sender.status()
+    }
+
+    /// Counters since the start.
+    pub fn counters(&mut self) -> PathCounters {
+        let stats = self.conn.stats();
+        PathCounters {
+            sent: (stats.udp_tx.datagrams, Bytes::new(stats.udp_tx.bytes)),
+            received: (stats.udp_rx.datagrams, Bytes::new(stats.udp_rx.bytes)),
+            lost: stats.lost_packets,
+            overflowed: self.counts.overflowed,
+        }
+    }
+
+    pub(crate) const fn connection(&mut self) -> &mut Connection {
+        &mut self.conn
+    }
+
+    /// A datagram of `bytes` for this connection was handed to the state machine.
+    pub(crate) fn heard(&mut self, now: Instant, bytes: usize) {
+        self.heard = now;
+        self.setup.received(bytes);
+    }
+
+    /// The far end's address has proven itself by a Retry token.
+    pub(crate) const fn validated(&mut self) {
+        self.setup.validated = true;
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.state, State::Over(_))
+    }
+
+    /// Whether nothing is left to poll after the end.
+    pub(crate) const fn is_read_out(&self) -> bool {
+        matches!(self.state, State::Over(None))
+    }
+
+    /// Closes because the far end speaks another version; `alpn` is ours.
+    pub(crate) fn close_for_version(&mut self, now: Instant, alpn: Vec<u8>) {
+        self.conn.close(self.clock.to_std(now), CLOSE_VERSION.into(), alpn.into());
+        self.end(DownReason::ClosedHere);
+    }
+
+    /// Takes in what the state machine has to say; gives what the endpoint must know.
+    pub(crate) fn drive(&mut self, now: Instant) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        self.absorb(now);
+        while let Some(event) = self.conn.poll() {
+            match event {
+                Event::Connected => {
+                    self.setup.validated = true;
+                    notices.push(Notice::Connected);
+                }
+                Event::HandshakeConfirmed => self.confirmed = true,
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.control.opened(&mut self.conn),
+                Event::Stream(StreamEvent::Readable { .. }) => self.control.readable(),
+                Event::ConnectionLost { reason } => {
+                    self.end(down_reason(&reason));
+                    notices.push(Notice::Over(reason));
+                }
+                _ => {}
+            }
+        }
+        // The endpoint may want to end what has just connected before it comes up; it drives again after a notice.
+        if matches!(self.state, State::Setup) && notices.is_empty() {
+            self.advance_setup(now, &mut notices);
+        }
+        notices
+    }
+
+    fn advance_setup(&mut self, now: Instant, notices: &mut Vec<Notice>) {
+        if !self.conn.is_handshaking() && self.frames_received().ack_frequency > 0 {
+            self.control.greet(&mut self.conn);
+        }
+        match self.control.greeted(&mut self.conn) {
+            Err(broken) => self.fail(now, &broken.to_string(), notices),
+            Ok(greeted) if greeted && self.confirmed => match self.conn.datagrams().max_size() {
+                Some(payload) => {
+                    self.state = State::Up;
+                    self.setup = Setup::towards(true);
+                    self.events.push_back(PathEvent::Up { payload });
+                    notices.push(Notice::Up);
+                }
+                None => self.fail(now, "the far end takes no DATAGRAM frames", notices),
+            },
+            Ok(_) => {}
+        }
+    }
+
+    fn frames_received(&mut self) -> noq_proto::FrameStats {
+        self.conn.path_stats(PathId::ZERO).unwrap_or_default().frame_rx
+    }
+
+    fn fail(&mut self, now: Instant, reason: &str, notices: &mut Vec<Notice>) {
+        self.conn.close(
+            self.clock.to_std(now),
+            VarInt::from_u32(0),
+            Buffer::copy_from_slice(reason.as_bytes()),
+        );
+        self.end(DownReason::Failed(reason.to_owned()));
+        notices.push(Notice::Over(ConnectionError::LocallyClosed));
+    }
+
+    fn end(&mut self, reason: DownReason) {
+        if self.is_over() {
+            return;
+        }
+        self.sender.give_up(&mut self.events);
+        self.state = State::Over(Some(reason));
+    }
+
+    fn absorb(&mut self, now: Instant) -> Option<u64> {
+        self.feed.drain_into(&mut self.news);
+        let time = Reading { now, clock: self.clock };
+        if self.is_over() {
+            return None;
+        }
+        self.sender.absorb(time, &self.news, &mut self.events)
+    }
+
+    /// The next UDP datagram, into `out`, which must be empty.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<noq_proto::Transmit> {
+        if let Some(copy) = self.setup.next_copy() {
+            return self.copy_out(now, &copy, out);
+        }
+        self.feed_datagram();
+        let transmit = self.conn.poll_transmit(self.clock.to_std(now), NonZeroUsize::MIN, out)?;
+        let sent_last = self.absorb(now);
+        if matches!(self.state, State::Setup) && !self.setup.may_send(out.len()) {
+            out.clear();
+            return None;
+        }
+        self.sender.transmitted(now, out.len());
+        let stats = self.conn.path_stats(PathId::ZERO).unwrap_or_default().frame_tx;
+        if stats.datagram > self.counts.datagrams_sent {
+            self.counts.datagrams_sent = stats.datagram;
+            let number = sent_last.unwrap_or_default();
+            debug_assert!(sent_last.is_some() || self.is_over(), "a packet with a datagram is ack-eliciting");
+            let given_up = self.sender.carried(now, number);
+            self.events.extend(given_up.map(PathEvent::Lost));
+        }
+        if matches!(self.state, State::Setup) {
+            self.setup.transmitted(out, self.config.setup_copies);
+            if stats.ack_frequency > self.counts.ack_frequency_sent {
+                self.counts.ack_frequency_sent = stats.ack_frequency;
+                self.setup.keep_repeating(now, out, self.sender.meter.smoothed());
+            }
+        }
+        Some(transmit)
+    }
+
+    fn copy_out(&mut self, now: Instant, copy: &[u8], out: &mut Vec<u8>) -> Option<noq_proto::Transmit> {
+        let path = self.conn.network_path(PathId::ZERO).ok()?;
+        out.extend_from_slice(copy);
+        self.sender.transmitted(now, copy.len());
+        let (destination, src_ip) = (path.remote(), path.local_ip());
+        Some(noq_proto::Transmit { destination, ecn: None, size: copy.len(), segment_size: None, src_ip })
+    }
+
+    /// Keeps one datagram ready in the state machine.
+    fn feed_datagram(&mut self) {
+        while let Some(datagram) = self.sender.hand_over() {
+            match self.conn.datagrams().send(datagram, false) {
+                Ok(()) => return,
+                Err(SendDatagramError::Blocked(_) | SendDatagramError::TooLarge)
+                | Err(SendDatagramError::UnsupportedByPeer | SendDatagramError::Disabled) => {
+                    let refused = self.sender.refused();
+                    self.events.extend(refused.map(PathEvent::Lost));
+                }
+            }
+        }
+    }
+
+    /// When [`QuicPath::handle_timeout`] is due.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let state_machine = self.conn.poll_timeout().map(|at| self.clock.from_std(at));
+        let ours = match self.state {
+            State::Setup => [self.setup.repeat_at(), None],
+            State::Up => [self.sender.wake(), self.ping_at()],
+            State::Over(_) => [None, None],
+        };
+        [state_machine].into_iter().chain(ours).flatten().min()
+    }
+
+    /// When to look for the line again: the state machine's own probes come ever more seldom, up to every two
+    /// seconds, and each may be lost.
+    fn ping_at(&self) -> Option<Instant> {
+        let silence = self.sender.answer_within().max(PING);
+        self.sender.expects_answer().then(|| (self.heard + silence).max(self.pinged + PING))
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.conn.poll_timeout().is_some_and(|at| self.clock.from_std(at) <= now) {
+            self.conn.handle_timeout(self.clock.to_std(now));
+        }
+        match self.state {
+            State::Setup => self.setup.on_timeout(now, self.sender.meter.smoothed()),
+            State::Up => {
+                if self.sender.wake().is_some_and(|at| at <= now) {
+                    self.sender.woken(now);
+                }
+                if self.ping_at().is_some_and(|at| at <= now) {
+                    self.pinged = now;
+                    self.conn.ping();
+                }
+            }
+            State::Over(_) => {}
+        }
+    }
+
+    fn poll_datagram(&mut self) -> Option<Buffer> {
+        if let Some(datagram) = self.conn.datagrams().recv() {
+            self.counts.datagrams_polled += 1;
+            return Some(datagram);
+        }
+        // Nothing is held back now, so what came and was not polled was dropped.
+        let came = self.frames_received().datagram;
+        self.counts.overflowed = came.saturating_sub(self.counts.datagrams_polled);
+        None
+    }
+}
+
+impl Path for QuicPath {
+    fn room(&mut self, now: Instant) -> usize {
+        match self.state {
+            State::Up => self.sender.room(now),
+            State::Setup | State::Over(_) => 0,
+        }
+    }
+
+    fn send(&mut self, _now: Instant, token: Option<Token>, datagram: Buffer) {
+        let refused = match self.state {
+            State::Up => self.sender.push(token, datagram).err(),
+            State::Setup | State::Over(_) => Some((token, datagram)),
+        };
+        self.events.extend(refused.and_then(|(token, _)| token).map(PathEvent::Lost));
+    }
+
+    fn send_control(&mut self, _now: Instant, bytes: &[u8]) -> usize {
+        match self.state {
+            State::Up => self.control.write(&mut self.conn, bytes),
+            State::Setup | State::Over(_) => 0,
+        }
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<PathEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        if matches!(self.state, State::Setup) {
+            return None;
+        }
+        if let Some(datagram) = self.poll_datagram() {
+            return Some(PathEvent::Datagram(datagram));
+        }
+        if matches!(self.state, State::Up) {
+            match self.control.read(&mut self.conn) {
+                Ok(Some(bytes)) => return Some(PathEvent::Control(bytes)),
+                Ok(None) => return None,
+                Err(broken) => {
+                    let mut notices = Vec::new();
+                    self.fail(now, &broken.to_string(), &mut notices);
+                    return self.poll(now);
+                }
+            }
+        }
+        match &mut self.state {
+            State::Over(reason) => reason.take().map(PathEvent::Down),
+            State::Setup | State::Up => None,
+        }
+    }
+
+    fn estimate(&self) -> Estimate {
+        let meter = &self.sender.meter;
+        Estimate {
+            rtt: meter.smoothed(),
+            min_rtt: meter.least(),
+            rtt_variation: meter.variation(),
+            rate: self.sender.status().rate,
+            loss: meter.loss(),
+        }
+    }
+
+    fn close(&mut self, now: Instant, reason: &str) {
+        if self.is_over() {
+            return;
+        }
+        self.conn.close(
+            self.clock.to_std(now),
+            VarInt::from_u32(0),
+            Buffer::copy_from_slice(reason.as_bytes()),
+        );
+        self.end(DownReason::ClosedHere);
+    }
+}
+
+/// How often a silent line is tried: data flows again a second and a round trip after it is back.
+const PING: Duration = Duration::from_secs(1);

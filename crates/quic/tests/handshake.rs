@@ -1,0 +1,134 @@
+//! Setting up: it always succeeds with the right keys, never with others, and says why.
+
+mod common;
+
+use common::{CLIENT, Options, SERVER, World, address, identity};
+use skyhaul_quic::{EndpointEvent, Refusal};
+use skyhaul_transport::{DownReason, Path};
+use skyhaul_units::{Duration, Instant};
+
+/// The only event of `node`, which must be a refusal.
+fn refusal(world: &World, node: usize) -> (&Refusal, Option<skyhaul_quic::Fingerprint>) {
+    match &world.seen[node].events[..] {
+        [(_, EndpointEvent::Refused { reason, fingerprint, remote, .. })] => {
+            assert_eq!(*remote, address(1 - node));
+            (reason, *fingerprint)
+        }
+        other => panic!("node {node}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_path_comes_up_at_both_ends_with_the_peers_key() {
+    let world = World::connected(&Options::default());
+    for node in [CLIENT, SERVER] {
+        let [(at, EndpointEvent::Ready { peer, incoming, .. })] = &world.seen[node].events[..] else {
+            panic!("{:?}", world.seen[node].events)
+        };
+        assert_eq!(*peer, identity(u8::try_from(1 - node).unwrap()).fingerprint());
+        assert_eq!(*incoming, node == SERVER);
+        assert!(at.since(Instant::ZERO) < Duration::from_millis(420), "node {node} at {at}");
+        assert!(world.seen[node].payload >= 1_438, "{}", world.seen[node].payload);
+    }
+}
+
+#[test]
+fn a_handshake_over_660_ms_with_a_tenth_lost_always_completes() {
+    let mut times = Vec::new();
+    for seed in 0..400 {
+        let world = World::connected(&Options { seed, ..Options::lossy(10, 660) });
+        times.push(world.now.since(Instant::ZERO));
+    }
+    times.sort_unstable();
+    println!("p50 {} p99 {} max {}", times[200], times[396], times[399]);
+    assert!(times[396] <= Duration::from_secs(6), "p99 {}", times[396]);
+}
+
+#[test]
+fn the_far_ends_acknowledgement_batching_is_on_whatever_was_lost() {
+    for seed in 0..40 {
+        let mut world = World::connected(&Options { seed, ..Options::lossy(15, 160) });
+        world.keep_events = false;
+        world.apps[CLIENT] = common::App::Numbers { next: 0, count: 4_000, until: Instant::FAR_FUTURE };
+        world.run(Duration::from_secs(3));
+        let acknowledgements = world.path(SERVER).counters().sent.0;
+        assert!(acknowledgements < 4_000 / 6, "seed {seed}: {acknowledgements} datagrams back");
+    }
+}
+
+#[test]
+fn a_caller_with_another_key_is_refused_and_both_ends_say_so() {
+    let mut world = World::new(&Options { trusted: Some(7), ..Options::default() });
+    world.run(Duration::from_secs(5));
+    let stranger = identity(0).fingerprint();
+    assert_eq!(refusal(&world, SERVER), (&Refusal::UntrustedKey, Some(stranger)));
+    let (reason, _) = refusal(&world, CLIENT);
+    assert_eq!(*reason, Refusal::OwnKeyUntrusted { ours: stranger });
+    assert!(reason.to_string().contains(&stranger.to_string()), "{reason}");
+}
+
+#[test]
+fn a_called_node_with_another_key_is_refused() {
+    let mut world = World::new(&Options { expected: Some(7), ..Options::default() });
+    world.run(Duration::from_secs(5));
+    let expected = identity(7).fingerprint();
+    let found = identity(1).fingerprint();
+    assert_eq!(refusal(&world, CLIENT), (&Refusal::WrongKey { expected }, Some(found)));
+    assert!(matches!(refusal(&world, SERVER).0, Refusal::OwnKeyUntrusted { .. }));
+}
+
+#[test]
+fn trust_can_be_given_while_running() {
+    let mut world = World::new(&Options { trusted: Some(7), ..Options::default() });
+    world.nodes[SERVER].set_trusted([identity(0).fingerprint()].into());
+    assert!(world.run_until(Instant::ZERO + Duration::from_secs(5), World::both_ready));
+}
+
+#[test]
+fn a_node_of_another_version_is_told_both_versions() {
+    for version in [[1, 2], [2, 1]] {
+        for percent in [0, 10] {
+            let mut world = World::new(&Options { version, ..Options::lossy(percent, 160) });
+            world.run(Duration::from_secs(20));
+            let name = |node: usize| format!("skyhaul/{}", version[node]);
+            for node in [CLIENT, SERVER] {
+                let (reason, _) = refusal(&world, node);
+                assert_eq!(*reason, Refusal::Version { ours: name(node), theirs: name(1 - node) });
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_there_is_said_after_the_idle_time() {
+    let always = vec![(Instant::ZERO, Instant::FAR_FUTURE)];
+    let mut world = World::new(&Options { outages: always, ..Options::default() });
+    world.run(Duration::from_secs(120));
+    assert_eq!(refusal(&world, CLIENT), (&Refusal::NoAnswer, None));
+    assert!(world.seen[SERVER].events.is_empty());
+}
+
+#[test]
+fn closing_tells_the_far_end_why() {
+    let mut world = World::connected(&Options::default());
+    let now = world.now;
+    world.path(CLIENT).close(now, "maintenance at noon");
+    world.run(Duration::from_secs(5));
+    let closed = |node: usize| match world.seen[node].events.last() {
+        Some((_, EndpointEvent::Closed { reason, .. })) => reason.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(closed(CLIENT), DownReason::ClosedHere);
+    assert_eq!(closed(SERVER), DownReason::ClosedByPeer("maintenance at noon".to_owned()));
+}
+
+#[test]
+fn both_ends_derive_the_same_keying_material() {
+    let mut world = World::connected(&Options::default());
+    let mut material = [[0u8; 32]; 3];
+    world.path(CLIENT).export_keying_material(&mut material[0], b"skyhaul session", b"a").unwrap();
+    world.path(SERVER).export_keying_material(&mut material[1], b"skyhaul session", b"a").unwrap();
+    world.path(SERVER).export_keying_material(&mut material[2], b"skyhaul session", b"b").unwrap();
+    assert_eq!(material[0], material[1]);
+    assert_ne!(material[0], material[2]);
+}
