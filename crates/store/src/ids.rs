@@ -11,8 +11,8 @@ pub struct Seq(pub u64);
 impl Seq {
     /// The first place.
     pub const FIRST: Self = Self(0);
-    /// Behind every place a flow can have: as the next place of a flow that is wholly done. The largest number that the wire
-    /// can carry (62 bits).
+    /// Behind every place a flow can have: as the next place of a flow that is wholly done. The largest
+    /// number that the wire can carry (62 bits).
     pub const FINISHED: Self = Self((1 << 62) - 1);
 
     /// The place after this one.

@@ -1,9 +1,10 @@
 //! Durable storage at both ends: a checksummed log, the station's spool, the centre's contact store.
 //!
-//! A [`Spool`] keeps what was captured until the centre has it in custody; a [`ContactStore`] keeps what arrived, one
-//! [`Log`] a contact, and says what may be receipted. Nothing counts as kept before an `fdatasync` that began after it was
-//! written. Any moment may be the last one: whatever a power cut, a kill or a full disk leaves behind, opening again finds a
-//! valid log with everything that was durable in it, once.
+//! A [`Spool`] keeps what was captured until the centre has it in custody; a [`ContactStore`] keeps what
+//! arrived, one [`Log`] a contact, and says what may be receipted. Nothing counts as kept before an
+//! `fdatasync` that began after it was written. Any moment may be the last one: whatever a power cut, a kill
+//! or a full disk leaves behind, opening again finds a valid log with everything that was durable in it,
+//! once.
 //!
 //! ```
 //! use skyhaul_store::{Spool, SpoolConfig, SpoolItem, sim::SimDisk};
@@ -12,8 +13,8 @@
 //!
 //! let now = Utc::from_micros(1_730_419_200_000_000);
 //! let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
-//! let config = SpoolConfig { max_size: Bytes::mib(32), segment_size: Bytes::mib(8), ..SpoolConfig::default() };
-//! let mut spool = Spool::open(disk, config, now)?;
+//! let config = SpoolConfig { max_size: Bytes::mib(32), segment_size: Bytes::mib(8), ..SpoolConfig::default()
+//! }; let mut spool = Spool::open(disk, config, now)?;
 //! let flow = spool.open_flow(now)?;
 //! spool.append(flow, b"frames", now)?;
 //! let mut reader = spool.reader_from_custody();
@@ -25,8 +26,8 @@
 //! # Ok::<(), skyhaul_store::SpoolError>(())
 //! ```
 //!
-//! What it leaves out: what payloads mean, when to sync (the caller groups), and clocks (time is an argument). Only
-//! [`RealDisk`] touches files.
+//! What it leaves out: what payloads mean, when to sync (the caller groups), and clocks (time is an
+//! argument). Only [`RealDisk`] touches files.
 
 mod contacts;
 mod disk;

@@ -106,7 +106,8 @@ impl Publisher {
     /// Makes the file durable and gives it its name, replacing one that has it. Returns its path on the disk.
     ///
     /// # Errors
-    /// [`PublishError::Full`], [`PublishError::Io`]: the temporary file is removed, an older file of this name stays.
+    /// [`PublishError::Full`], [`PublishError::Io`]: the temporary file is removed, an older file of this
+    /// name stays.
     pub fn publish(&self, mut file: Pending) -> Result<String, PublishError> {
         let (from, to) = (self.temporary(&file.name), format!("{}/{}", self.dir, file.name));
         let outcome =

@@ -1,5 +1,7 @@
-//! A station's spool and a centre's contact store, with power cuts, kills, full disks and faults at both ends in any
-//! order: everything that was promised arrives, once and in order.
+//! A station's spool and a centre's contact store, with power cuts, kills, full disks and faults at both ends
+//! in any order: everything that was promised arrives, once and in order.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at whatever it does not expect")]
 
 use proptest::prelude::*;
 use skyhaul_store::sim::SimDisk;

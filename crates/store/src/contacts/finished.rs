@@ -1,4 +1,5 @@
-//! Which flows of a station are finished: ranges, because flow numbers ascend and contacts end nearly in order.
+//! Which flows of a station are finished: ranges, because flow numbers ascend and contacts end nearly in
+//! order.
 
 use crate::FlowId;
 
@@ -8,7 +9,8 @@ pub(super) struct Finished {
     ranges: Vec<(u32, u32)>,
 }
 
-/// Holes between finished flows: contacts that never ended. One station would need as many open contacts at once.
+/// Holes between finished flows: contacts that never ended. One station would need as many open contacts at
+/// once.
 pub(super) const MAX_RANGES: usize = 4_096;
 
 impl Finished {

@@ -41,7 +41,8 @@ impl ContactStore {
     fn load_station(&mut self, name: StationName) -> Result<(), StoreError> {
         let dir = station_dir(&name);
         let refused = |source| StoreError::State { path: format!("{dir}/{FINISHED_NAME}"), source };
-        // The last session may have ended between a rename and its sync: what is seen now must not vanish later.
+        // The last session may have ended between a rename and its sync: what is seen now must not vanish
+        // later.
         self.disk.sync_dir(&dir).map_err(refused)?;
         let finished = match load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).map_err(refused)? {
             Some(body) => Finished::decode(&body).ok_or_else(|| {

@@ -6,12 +6,13 @@
 //! contacts/STATION/0000002a/finished   ... when it was finished, for its retention
 //! ```
 //!
-//! A record is taken in the order of its flow, once. It may be receipted when a sync that began after it ended well.
-//! A finished contact's flow answers every repetition as a duplicate for ever, and its data stays for the retention time,
-//! or until room is needed.
+//! A record is taken in the order of its flow, once. It may be receipted when a sync that began after it
+//! ended well. A finished contact's flow answers every repetition as a duplicate for ever, and its data stays
+//! for the retention time, or until room is needed.
 //!
-//! Memory: what the log of each open contact keeps (170 bytes a segment), at most [`MAX_OPEN_CONTACTS`] of them; 120 bytes a finished contact whose
-//! data is still there, at most [`MAX_KEPT_CONTACTS`]; 8 bytes a range of finished flows.
+//! Memory: what the log of each open contact keeps (170 bytes a segment), at most [`MAX_OPEN_CONTACTS`] of
+//! them; 120 bytes a finished contact whose data is still there, at most [`MAX_KEPT_CONTACTS`]; 8 bytes a
+//! range of finished flows.
 
 mod commit;
 mod finished;
@@ -105,8 +106,8 @@ pub enum FlowStatus {
 pub struct Resume {
     /// Flows below this number and not in `flows` are finished.
     pub finished_below: FlowId,
-    /// Flows, ascending, with the first place that is not durable here; [`Seq::FINISHED`] for one that is finished. The newest
-    /// 1,024 finished ones are named; whatever is sent again of others is a duplicate.
+    /// Flows, ascending, with the first place that is not durable here; [`Seq::FINISHED`] for one that is
+    /// finished. The newest 1,024 finished ones are named; whatever is sent again of others is a duplicate.
     pub flows: Vec<(FlowId, Seq)>,
 }
 
@@ -132,7 +133,8 @@ pub struct ContactStats {
 /// Why the contact store cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No room, nothing was written. Hold the station back and try again: it ends by itself when space returns.
+    /// No room, nothing was written. Hold the station back and try again: it ends by itself when space
+    /// returns.
     #[error(
         "the contact store is full: {needed} needed, {available} available; make room or raise the store's max_size"
     )]
@@ -233,8 +235,8 @@ impl ContactStore {
     /// Appends a record that arrived. It may be receipted after the next sync.
     ///
     /// # Errors
-    /// [`StoreError::Full`]: nothing was written, try again later. [`StoreError::Gap`] where it does not come next;
-    /// [`StoreError::TooManyContacts`], [`StoreError::Log`].
+    /// [`StoreError::Full`]: nothing was written, try again later. [`StoreError::Gap`] where it does not come
+    /// next; [`StoreError::TooManyContacts`], [`StoreError::Log`].
     pub fn append(&mut self, arrival: Arrival<'_>) -> Result<Appended, StoreError> {
         let (station, flow, got) = (arrival.station, arrival.flow, arrival.seq);
         let expected = match self.status(station, flow) {
@@ -295,8 +297,9 @@ impl ContactStore {
         }
     }
 
-    /// Begins a contact of which the station has only the records from `first` on, because what came before is lost
-    /// at both ends. Nothing happens where the contact is known. Forgotten at a restart before its first record.
+    /// Begins a contact of which the station has only the records from `first` on, because what came before
+    /// is lost at both ends. Nothing happens where the contact is known. Forgotten at a restart before its
+    /// first record.
     ///
     /// # Errors
     /// [`StoreError::TooManyContacts`], [`StoreError::Full`], [`StoreError::Log`].
@@ -347,7 +350,8 @@ impl ContactStore {
         }
     }
 
-    /// The contact's next durable record, or damage; `None` where everything durable was read: read again after a sync.
+    /// The contact's next durable record, or damage; `None` where everything durable was read: read again
+    /// after a sync.
     ///
     /// # Errors
     /// [`StoreError::NotOpen`] where the contact was finished meanwhile; [`StoreError::Log`].
@@ -365,12 +369,12 @@ impl ContactStore {
         }
     }
 
-    /// The contact is processed: its products are published. From here on its flow only answers duplicates. Syncs; once
-    /// this returns well, a receipt for the whole flow is due.
+    /// The contact is processed: its products are published. From here on its flow only answers duplicates.
+    /// Syncs; once this returns well, a receipt for the whole flow is due.
     ///
     /// # Errors
-    /// [`StoreError::NotOpen`]; [`StoreError::Full`] or [`StoreError::State`] where that cannot be made durable now: the
-    /// contact stays open, try again. [`StoreError::TooManyHoles`], [`StoreError::Log`].
+    /// [`StoreError::NotOpen`]; [`StoreError::Full`] or [`StoreError::State`] where that cannot be made
+    /// durable now: the contact stays open, try again. [`StoreError::TooManyHoles`], [`StoreError::Log`].
     pub fn finish(&mut self, station: &StationName, flow: FlowId, now: Utc) -> Result<Receipt, StoreError> {
         let not_open = || StoreError::NotOpen { station: station.clone(), flow };
         let state = self.stations.get_mut(station).ok_or_else(not_open)?;
@@ -393,7 +397,8 @@ impl ContactStore {
         Ok(Receipt { station: station.clone(), flow, next: Seq::FINISHED })
     }
 
-    /// Removes the data of finished contacts older than their retention. Call it about once a minute. Returns the bytes freed.
+    /// Removes the data of finished contacts older than their retention. Call it about once a minute. Returns
+    /// the bytes freed.
     ///
     /// # Errors
     /// [`StoreError::State`] where the disk refuses to remove a file.

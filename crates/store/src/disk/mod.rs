@@ -1,8 +1,8 @@
 //! What the store needs of a file system, so that the same code runs on files and on a disk that loses power
 //! on demand.
 //!
-//! Paths are relative to the disk's root, with `/` between parts; this crate makes all of them itself from numbers and
-//! checked names, so none can leave the root. Files only grow at their end, or are cut.
+//! Paths are relative to the disk's root, with `/` between parts; this crate makes all of them itself from
+//! numbers and checked names, so none can leave the root. Files only grow at their end, or are cut.
 
 mod real;
 pub mod sim;
@@ -83,7 +83,8 @@ pub(crate) fn read_small(disk: &dyn Disk, path: &str, limit: Bytes) -> io::Resul
     Ok(bytes)
 }
 
-/// Whether an error says that the device, the quota or the largest file size is used up: it ends by itself when space returns.
+/// Whether an error says that the device, the quota or the largest file size is used up: it ends by itself
+/// when space returns.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -26,7 +26,8 @@ impl RealDisk {
     /// Takes the directory, made with its parents where absent.
     ///
     /// # Errors
-    /// `ResourceBusy` where another process holds it; otherwise what the operating system said, with the path.
+    /// `ResourceBusy` where another process holds it; otherwise what the operating system said, with the
+    /// path.
     pub fn open(root: &Path) -> io::Result<Self> {
         let explain = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
         fs::create_dir_all(root).map_err(explain)?;

@@ -1,8 +1,8 @@
 //! A disk in memory that loses power on demand: a tool for tests, of this crate and of others.
 //!
 //! It remembers for each file what was synced and every change since, and for each directory likewise. At a
-//! [`SimDisk::crash`] a prefix of the changes survives, the next one in part or garbled, sometimes with later ones
-//! behind it, because a file system may write pages in any order. Same seed, same outcome.
+//! [`SimDisk::crash`] a prefix of the changes survives, the next one in part or garbled, sometimes with later
+//! ones behind it, because a file system may write pages in any order. Same seed, same outcome.
 
 use super::{Disk, DiskFile, Entry, EntryKind};
 use skyhaul_units::Bytes;
@@ -22,8 +22,8 @@ impl SimDisk {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Cuts the power: changes not synced are lost, kept in part or garbled, as `seed` decides. Files opened before
-    /// answer with errors from then on.
+    /// Cuts the power: changes not synced are lost, kept in part or garbled, as `seed` decides. Files opened
+    /// before answer with errors from then on.
     pub fn crash(&self, seed: u64) {
         let mut state = self.state();
         let mut dice = Dice(seed);
@@ -42,7 +42,8 @@ impl SimDisk {
         }
     }
 
-    /// Ends the process that used the disk, as `kill -9` does: nothing is lost, files opened before answer with errors.
+    /// Ends the process that used the disk, as `kill -9` does: nothing is lost, files opened before answer
+    /// with errors.
     pub fn kill(&self) {
         let mut state = self.state();
         state.generation += 1;

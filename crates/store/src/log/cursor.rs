@@ -55,7 +55,8 @@ impl Log {
         Cursor::at(self.durable)
     }
 
-    /// The next thing to be met, in the order of the log; `None` where everything durable was read. Read again after a sync.
+    /// The next thing to be met, in the order of the log; `None` where everything durable was read. Read
+    /// again after a sync.
     ///
     /// # Errors
     /// [`LogError::Io`] where a file cannot be opened. Unreadable sectors are [`Item::Damaged`].

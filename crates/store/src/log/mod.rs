@@ -5,11 +5,11 @@
 //! DIR/0000000000000002.seg   block block mark block               active: read wholly when the log is opened
 //! ```
 //!
-//! An appended record is not durable, and no [`Cursor`] sees it, until a sync that began after it ends well. Sealing a
-//! segment syncs it before the next one is made, so only the last file can have a torn end.
+//! An appended record is not durable, and no [`Cursor`] sees it, until a sync that began after it ends well.
+//! Sealing a segment syncs it before the next one is made, so only the last file can have a torn end.
 //!
-//! Memory: 56 bytes a flow and segment, 100 bytes a segment, and one buffer of the largest record. A log of 1 TB in
-//! segments of 64 MiB with three flows in each takes 4 MB.
+//! Memory: 56 bytes a flow and segment, 100 bytes a segment, and one buffer of the largest record. A log of 1
+//! TB in segments of 64 MiB with three flows in each takes 4 MB.
 
 mod cursor;
 mod open;
@@ -50,8 +50,8 @@ pub struct Position {
 /// What may be set of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogConfig {
-    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which space
-    /// is freed and the most that is read again when the log is opened.
+    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which
+    /// space is freed and the most that is read again when the log is opened.
     pub segment_size: Bytes,
 }
 
@@ -114,7 +114,8 @@ impl core::fmt::Display for Damage {
 pub struct LogStats {
     /// Records appended.
     pub appended: u64,
-    /// Bytes found behind the last valid record when the log was opened, and cut off: they were never durable.
+    /// Bytes found behind the last valid record when the log was opened, and cut off: they were never
+    /// durable.
     pub torn: Bytes,
     /// Damaged stretches met, when opening and when reading.
     pub damages: u64,
@@ -139,7 +140,8 @@ pub enum LogError {
         /// Its size.
         size: Bytes,
     },
-    /// A sync failed, so the operating system may have dropped data without a trace: nothing more is taken or promised.
+    /// A sync failed, so the operating system may have dropped data without a trace: nothing more is taken or
+    /// promised.
     #[error("{path}: data did not reach the disk ({reason}); check the disk, then start again")]
     SyncFailed {
         /// The file.
@@ -214,7 +216,8 @@ struct Active {
 }
 
 impl Log {
-    /// Appends one record. It is not durable, and no reader sees it, until a sync that begins later ends well.
+    /// Appends one record. It is not durable, and no reader sees it, until a sync that begins later ends
+    /// well.
     ///
     /// # Errors
     /// [`LogError::Full`] where the device is full: the log is as it was, and the same call may be repeated.
@@ -252,7 +255,8 @@ impl Log {
         Bytes::of(HEADER_LEN) + payload + seal
     }
 
-    /// Closes the active segment, durably, so that it can be removed. Nothing happens where it holds no record.
+    /// Closes the active segment, durably, so that it can be removed. Nothing happens where it holds no
+    /// record.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
@@ -286,7 +290,8 @@ impl Log {
         Ok(())
     }
 
-    /// Removes a sealed segment; nothing happens where there is none of this number. Follow with [`Log::sync_removals`].
+    /// Removes a sealed segment; nothing happens where there is none of this number. Follow with
+    /// [`Log::sync_removals`].
     ///
     /// # Errors
     /// [`LogError::Io`] where the disk refuses; the segment is still there.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 impl Log {
     /// Opens the log in `dir`, made where absent. Everything found valid is durable when this returns.
     ///
-    /// A torn end is cut off and counted in [`LogStats::torn`]; damage before it is stepped over, counted and listed.
+    /// A torn end is cut off and counted in [`LogStats::torn`]; damage before it is stepped over, counted and
+    /// listed.
     ///
     /// # Errors
     /// [`LogError::OtherVersion`], or [`LogError::Io`] where the disk refuses.
@@ -105,8 +106,8 @@ impl Log {
     }
 }
 
-/// Reads any bytes as the last segment file of a log, numbered 1: what is found, and the number of bytes that would be
-/// kept. For fuzzing; it cannot fail.
+/// Reads any bytes as the last segment file of a log, numbered 1: what is found, and the number of bytes that
+/// would be kept. For fuzzing; it cannot fail.
 pub fn scan_bytes(bytes: &[u8]) -> (Summary, Bytes) {
     let disk = SimDisk::new(Bytes::of(bytes.len()));
     let file = disk.create("0").expect("an empty disk takes a file");

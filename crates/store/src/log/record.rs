@@ -14,15 +14,16 @@
 //! | 36 | 8 | bytes of this segment that were durable when it was written |
 //!
 //! The header's checksum covers where it lies, so that a record copied into a payload, or left from an
-//! older file, is never taken for one of this log. `decode` checks everything but the payload, which
-//! `payload_is_intact` checks.
+//! older file, is never taken for one of this log. `Header::decode` checks everything but the payload, which
+//! `Header::payload_is_intact` checks.
 
 use super::SegmentNo;
 use crate::{FlowId, Seq};
 use crc_fast::{CrcAlgorithm, Digest};
 use skyhaul_units::{Bytes, Utc};
 
-/// The largest payload: four times the largest block that a station gathers. It bounds what a reader holds in memory.
+/// The largest payload: four times the largest block that a station gathers. It bounds what a reader holds in
+/// memory.
 pub const MAX_PAYLOAD: Bytes = Bytes::mib(1);
 
 /// Bytes of a header.
@@ -81,8 +82,8 @@ impl Header {
         Bytes::of(payload.len()) == self.length && crc(&[payload]) == self.payload_crc
     }
 
-    /// The version of the header at `offset` of `segment`, where these bytes are one. Every version keeps the place and the
-    /// reach of the header's checksum.
+    /// The version of the header at `offset` of `segment`, where these bytes are one. Every version keeps the
+    /// place and the reach of the header's checksum.
     pub fn version(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: Bytes) -> Option<u8> {
         let intact = bytes[..2] == MAGIC && number32(bytes, 4) == header_crc(bytes, segment, offset);
         intact.then_some(bytes[2])

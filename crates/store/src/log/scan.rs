@@ -1,9 +1,9 @@
 //! Finding out what a segment file holds, whatever happened to it.
 //!
-//! A record that does not check is one of two things. Either it never became durable: a power cut tore it, and
-//! what lies behind it was not durable either, so the file is cut there. Or it was durable and the disk damaged it: then what
-//! lies behind counts, and only the damaged part is stepped over. Later records tell which, because each
-//! says how much of the segment was durable when it was written.
+//! A record that does not check is one of two things. Either it never became durable: a power cut tore it,
+//! and what lies behind it was not durable either, so the file is cut there. Or it was durable and the disk
+//! damaged it: then what lies behind counts, and only the damaged part is stepped over. Later records tell
+//! which, because each says how much of the segment was durable when it was written.
 
 use super::SegmentNo;
 use super::record::{HEADER_LEN, Header, Kind, MAGIC, VERSION};

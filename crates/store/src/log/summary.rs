@@ -8,7 +8,7 @@ use skyhaul_units::{Bytes, Utc};
 /// What a segment holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// One entry a flow, ascending; at most [`MAX_FLOWS`].
+    /// One entry a flow, ascending; at most 512.
     pub flows: Vec<FlowSpan>,
     /// The part of the file that records fill, marks included and seal excluded.
     pub size: Bytes,
@@ -33,7 +33,8 @@ pub struct FlowSpan {
     pub last_written: Utc,
 }
 
-/// Flows in one segment; the segment is closed early when one more comes. A station's front end has tens of channels.
+/// Flows in one segment; the segment is closed early when one more comes. A station's front end has tens of
+/// channels.
 pub(crate) const MAX_FLOWS: usize = 512;
 
 const SPAN_LEN: usize = 52;

@@ -9,7 +9,8 @@ use skyhaul_units::{Bytes, Utc};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Flows that are open or not wholly in custody. A hundred contacts a day and channel fill it in a month without a line.
+/// Flows that are open or not wholly in custody. A hundred contacts a day and channel fill it in a month
+/// without a line.
 pub const MAX_LIVE_FLOWS: usize = 4_096;
 
 #[derive(Debug)]

@@ -1,14 +1,15 @@
 //! The station's spool: what was captured, until the centre has it in custody and its retention is over.
 //!
-//! One log for all flows, in the order of writing, and a small state file with what the log cannot tell: the next flow
-//! number, what is in custody, which flows are closed. The state file may lag: then the centre is told
-//! something twice, and drops it.
+//! One log for all flows, in the order of writing, and a small state file with what the log cannot tell: the
+//! next flow number, what is in custody, which flows are closed. The state file may lag: then the centre is
+//! told something twice, and drops it.
 //!
-//! Memory: what the log keeps (56 bytes a flow and segment, 100 bytes a segment), 80 bytes a live flow, at most
-//! [`MAX_LIVE_FLOWS`] of them. Nothing is kept a record.
+//! Memory: what the log keeps (56 bytes a flow and segment, 100 bytes a segment), 80 bytes a live flow, at
+//! most [`MAX_LIVE_FLOWS`] of them. Nothing is kept a record.
 //!
-//! A flow number is never used twice by a station, even when its disk is replaced: a new spool begins at the number of
-//! seconds since 2020, which is above every number given before as long as contacts come less than one a second.
+//! A flow number is never used twice by a station, even when its disk is replaced: a new spool begins at the
+//! number of seconds since 2020, which is above every number given before as long as contacts come less than
+//! one a second.
 
 mod flows;
 mod reader;
@@ -29,9 +30,11 @@ pub use reader::{SpoolItem, SpoolReader};
 /// What may be set of a spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpoolConfig {
-    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which space is freed.
+    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which
+    /// space is freed.
     pub segment_size: Bytes,
-    /// What all segments together may fill. Default 64 GiB: 90 minutes at 93 Mbit/s without a line. At least four segments.
+    /// What all segments together may fill. Default 64 GiB: 90 minutes at 93 Mbit/s without a line. At least
+    /// four segments.
     pub max_size: Bytes,
     /// How long data stays after the centre has it. Default 1 hour. Given up early where room is needed.
     pub retention: Duration,
@@ -53,7 +56,8 @@ impl Default for SpoolConfig {
 /// Why the spool cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// No room, nothing was written. Call again later: it ends by itself when the line has taken something or space returns.
+    /// No room, nothing was written. Call again later: it ends by itself when the line has taken something or
+    /// space returns.
     #[error(
         "the spool is full: {needed} needed, {available} available; bring the line up, make room or raise the spool's max_size"
     )]
@@ -137,7 +141,8 @@ pub struct SpoolStats {
     pub freed: u64,
     /// Segments removed before their retention was over, because room was needed.
     pub freed_early: u64,
-    /// Receipts for places that the spool never gave, that is, lost: the disk did not keep what it had promised.
+    /// Receipts for places that the spool never gave, that is, lost: the disk did not keep what it had
+    /// promised.
     pub custody_ahead: u64,
     /// Places that could not be read back.
     pub missing: u64,
@@ -176,7 +181,8 @@ impl Spool {
     /// Opens a flow. Its number is durable when this returns, and never given again.
     ///
     /// # Errors
-    /// [`SpoolError::TooManyFlows`], [`SpoolError::FlowsUsedUp`], [`SpoolError::Full`], [`SpoolError::State`].
+    /// [`SpoolError::TooManyFlows`], [`SpoolError::FlowsUsedUp`], [`SpoolError::Full`],
+    /// [`SpoolError::State`].
     pub fn open_flow(&mut self, now: Utc) -> Result<FlowId, SpoolError> {
         self.free(now)?;
         if self.flows.len() >= MAX_LIVE_FLOWS {
@@ -194,7 +200,8 @@ impl Spool {
     /// Appends to a flow. Durable after the next sync.
     ///
     /// # Errors
-    /// [`SpoolError::Full`]: nothing was written, call again later. [`SpoolError::UnknownFlow`], [`SpoolError::Log`].
+    /// [`SpoolError::Full`]: nothing was written, call again later. [`SpoolError::UnknownFlow`],
+    /// [`SpoolError::Log`].
     pub fn append(&mut self, flow: FlowId, payload: &[u8], now: Utc) -> Result<Seq, SpoolError> {
         let seq = self.flows.next(flow).ok_or(SpoolError::UnknownFlow { flow })?;
         let size = Bytes::of(payload.len());
@@ -229,7 +236,8 @@ impl Spool {
     /// Nothing happens where it is not open.
     ///
     /// # Errors
-    /// [`SpoolError::Log`] where the sync fails. A state file that cannot be written now is tried again by [`Spool::free`].
+    /// [`SpoolError::Log`] where the sync fails. A state file that cannot be written now is tried again by
+    /// [`Spool::free`].
     pub fn close_flow(&mut self, flow: FlowId) -> Result<(), SpoolError> {
         self.log.sync()?;
         self.flows.close(flow);
@@ -237,17 +245,17 @@ impl Spool {
         Ok(())
     }
 
-    /// The centre has every record of the flow below `next` on its disk. Returns how many of them it did not have before.
-    /// [`Seq::FINISHED`] stands for all there are: the centre has processed the contact, and the flow is closed. An unknown
-    /// flow is one that was wholly in custody before.
+    /// The centre has every record of the flow below `next` on its disk. Returns how many of them it did not
+    /// have before. [`Seq::FINISHED`] stands for all there are: the centre has processed the contact, and the
+    /// flow is closed. An unknown flow is one that was wholly in custody before.
     pub fn custody(&mut self, flow: FlowId, next: Seq) -> u64 {
         let taken = self.flows.custody(flow, next);
         self.stats.custody_ahead += taken.ahead;
         taken.blocks
     }
 
-    /// Removes segments that are wholly in custody and older than their retention, and writes the state file where it lags.
-    /// Call it about once a second. Returns the bytes freed.
+    /// Removes segments that are wholly in custody and older than their retention, and writes the state file
+    /// where it lags. Call it about once a second. Returns the bytes freed.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses to remove a file.
@@ -267,7 +275,8 @@ impl Spool {
         if free.is_empty() {
             return Ok(Bytes::ZERO);
         }
-        // The newest record of an open flow says what comes next in it: one must be durable before older ones go.
+        // The newest record of an open flow says what comes next in it: one must be durable before older ones
+        // go.
         self.log.sync()?;
         let mut freed = Bytes::ZERO;
         for number in &free {
@@ -290,8 +299,8 @@ impl Spool {
         self.flows.open_flows().collect()
     }
 
-    /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It stays in the
-    /// spool while the flow is open, in custody or not.
+    /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It stays in
+    /// the spool while the flow is open, in custody or not.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses.
@@ -357,7 +366,8 @@ impl Spool {
         free.min(self.config.max_size - self.log.size())
     }
 
-    /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before, as `free` does.
+    /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before, as `free`
+    /// does.
     fn free_one_early(&mut self) -> Result<bool, SpoolError> {
         let oldest = self.log.sealed().find(|(number, summary)| self.flows.release(*number, summary));
         let Some(number) = oldest.map(|(number, _)| number) else {

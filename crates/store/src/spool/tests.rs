@@ -1,1 +1,239 @@
+use super::*;
+use crate::sim::SimDisk;
 
+const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
+
+fn config() -> SpoolConfig {
+    SpoolConfig {
+        segment_size: Bytes::new(1_000),
+        max_size: Bytes::new(8_000),
+        retention: Duration::from_secs(10),
+        reserve: Bytes::new(500),
+    }
+}
+
+fn open(disk: &SimDisk) -> Spool {
+    Spool::open(Arc::new(disk.clone()), config(), NOW).unwrap()
+}
+
+fn later(seconds: u64) -> Utc {
+    NOW + Duration::from_secs(seconds)
+}
+
+fn fill(spool: &mut Spool, flow: FlowId) -> u64 {
+    let mut count = 0;
+    loop {
+        match spool.append(flow, &[count as u8; 100], NOW) {
+            Ok(_) => count += 1,
+            Err(SpoolError::Full { .. }) => return count,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn items(spool: &mut Spool, reader: &mut SpoolReader) -> Vec<(u32, u64)> {
+    let mut found = Vec::new();
+    while let Some(item) = spool.read(reader).unwrap() {
+        let SpoolItem::Block(record) = item else { panic!("{item:?}") };
+        found.push((record.flow.0, record.seq.0));
+    }
+    found
+}
+
+#[test]
+fn flow_numbers_are_never_used_twice_even_on_a_new_disk() {
+    let disk = SimDisk::new(Bytes::mib(1));
+    let mut spool = open(&disk);
+    let first = spool.open_flow(NOW).unwrap();
+    spool.append(first, b"x", NOW).unwrap();
+    spool.close_flow(first).unwrap();
+    spool.custody(first, Seq(1));
+    spool.free(later(100)).unwrap();
+    drop(spool);
+    let second = open(&disk).open_flow(NOW).unwrap();
+    assert!(second > first);
+    let mut replaced = Spool::open(Arc::new(SimDisk::new(Bytes::mib(1))), config(), later(60)).unwrap();
+    assert!(replaced.open_flow(later(60)).unwrap() > second);
+    let mut without_clock =
+        Spool::open(Arc::new(SimDisk::new(Bytes::mib(1))), config(), Utc::from_micros(0)).unwrap();
+    assert_eq!(without_clock.open_flow(NOW).unwrap(), FlowId(1));
+}
+
+#[test]
+fn records_without_custody_are_read_in_the_order_of_writing() {
+    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let (a, b) = (spool.open_flow(NOW).unwrap(), spool.open_flow(NOW).unwrap());
+    for _ in 0..3 {
+        spool.append(a, &[1; 300], NOW).unwrap();
+        spool.append(b, &[2; 300], NOW).unwrap();
+    }
+    spool.sync().unwrap();
+    let mut reader = spool.reader_from_custody();
+    let all = items(&mut spool, &mut reader);
+    assert_eq!(all, [(a.0, 0), (b.0, 0), (a.0, 1), (b.0, 1), (a.0, 2), (b.0, 2)]);
+    assert_eq!(spool.custody(a, Seq(2)), 2);
+    assert_eq!(spool.custody(a, Seq(1)), 0, "an old receipt takes nothing back");
+    let mut reader = spool.reader_from_custody();
+    assert_eq!(items(&mut spool, &mut reader), [(b.0, 0), (b.0, 1), (a.0, 2), (b.0, 2)]);
+}
+
+#[test]
+fn custody_and_closed_flows_survive_a_restart() {
+    let disk = SimDisk::new(Bytes::mib(1));
+    let mut spool = open(&disk);
+    let (a, b) = (spool.open_flow(NOW).unwrap(), spool.open_flow(NOW).unwrap());
+    for flow in [a, a, a, b] {
+        spool.append(flow, &[flow.0 as u8; 10], NOW).unwrap();
+    }
+    spool.close_flow(b).unwrap();
+    spool.custody(a, Seq(2));
+    spool.free(NOW).unwrap();
+    disk.crash(7);
+    let mut spool = open(&disk);
+    assert_eq!(spool.open_flows(), [OpenFlow { flow: a, next: Seq(3), custody: Seq(2) }]);
+    assert_eq!(spool.last_record(a).unwrap().unwrap().seq, Seq(2));
+    assert_eq!(spool.last_record(b).unwrap(), None);
+    let mut reader = spool.reader_from_custody();
+    assert_eq!(items(&mut spool, &mut reader), [(a.0, 2), (b.0, 0)]);
+    assert!(matches!(spool.append(b, b"x", NOW), Err(SpoolError::UnknownFlow { .. })));
+}
+
+#[test]
+fn depth_counts_what_waits_and_for_how_long() {
+    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let flow = spool.open_flow(NOW).unwrap();
+    assert_eq!(spool.depth(NOW), Depth::default());
+    for second in 0..20 {
+        spool.append(flow, &[0; 100], later(second)).unwrap();
+    }
+    let depth = spool.depth(later(20));
+    assert_eq!((depth.blocks, depth.bytes, depth.oldest), (20, Bytes::new(2_000), Duration::from_secs(20)));
+    spool.custody(flow, Seq(9));
+    let depth = spool.depth(later(20));
+    assert_eq!((depth.blocks, depth.bytes, depth.oldest), (11, Bytes::new(1_100), Duration::from_secs(11)));
+    spool.custody(flow, Seq::FINISHED);
+    assert_eq!(spool.depth(later(20)), Depth::default());
+}
+
+#[test]
+fn space_is_freed_after_custody_and_retention() {
+    let disk = SimDisk::new(Bytes::mib(1));
+    let mut spool = open(&disk);
+    let flow = spool.open_flow(NOW).unwrap();
+    let count = 30;
+    for _ in 0..count {
+        spool.append(flow, &[0; 100], NOW).unwrap();
+    }
+    assert_eq!(spool.free(later(100)).unwrap(), Bytes::ZERO, "the centre has nothing yet");
+    spool.custody(flow, Seq(count));
+    assert_eq!(spool.free(later(9)).unwrap(), Bytes::ZERO, "its retention is not over");
+    assert!(spool.free(later(10)).unwrap() > Bytes::new(2_000));
+    assert_eq!(spool.size() + Bytes::new(33), disk.used(), "what is left is one segment and the state");
+    assert_eq!(spool.stats().freed, 4);
+}
+
+#[test]
+fn a_full_spool_pushes_back_and_goes_on_when_the_centre_has_taken_something() {
+    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let flow = spool.open_flow(NOW).unwrap();
+    let count = fill(&mut spool, flow);
+    assert!(count > 40 && spool.size() <= config().max_size, "{count} {}", spool.size());
+    let error = spool.append(flow, &[0; 100], NOW).unwrap_err();
+    assert!(error.to_string().contains("max_size"), "{error}");
+    spool.custody(flow, Seq(20));
+    assert_eq!(spool.append(flow, &[0; 100], NOW).unwrap(), Seq(count), "retention yields to new data");
+    assert_eq!(spool.stats().freed_early, 1);
+    assert_eq!(spool.stats().refused, 2);
+}
+
+#[test]
+fn a_device_full_at_any_byte_leaves_a_valid_spool_that_goes_on_by_itself() {
+    for room in 0..1_200 {
+        let disk = SimDisk::new(Bytes::mib(1));
+        let mut spool =
+            Spool::open(Arc::new(disk.clone()), SpoolConfig { reserve: Bytes::ZERO, ..config() }, NOW)
+                .unwrap();
+        let flow = spool.open_flow(NOW).unwrap();
+        disk.set_capacity(disk.used() + Bytes::new(room));
+        let before = fill(&mut spool, flow);
+        spool.sync().unwrap();
+        disk.set_capacity(Bytes::mib(1));
+        assert_eq!(spool.append(flow, &[9; 100], NOW).unwrap(), Seq(before), "room for {room}");
+        spool.sync().unwrap();
+        disk.crash(room);
+        let mut spool = open(&disk);
+        let mut reader = spool.reader_from_custody();
+        assert_eq!(items(&mut spool, &mut reader).len() as u64, before + 1, "room for {room}");
+    }
+}
+
+#[test]
+fn what_the_disk_does_not_give_back_is_named_so_that_the_far_end_need_not_wait() {
+    let disk = SimDisk::new(Bytes::mib(1));
+    let mut spool = open(&disk);
+    let flow = spool.open_flow(NOW).unwrap();
+    for _ in 0..12 {
+        spool.append(flow, &[0; 100], NOW).unwrap();
+    }
+    spool.sync().unwrap();
+    let record = 144;
+    for place in [1, 5] {
+        disk.damage("spool/0000000000000001.seg", Bytes::new(place * record + 60)).unwrap();
+    }
+    let mut reader = spool.reader_from_custody();
+    let mut missing = Vec::new();
+    let mut blocks = 0;
+    while let Some(item) = spool.read(&mut reader).unwrap() {
+        match item {
+            SpoolItem::Block(_) => blocks += 1,
+            SpoolItem::Missing { first, last, .. } => missing.push((first.0, last.0)),
+        }
+    }
+    assert_eq!((missing, blocks), (vec![(1, 1), (5, 5)], 10), "5 is the last record of its segment");
+    assert_eq!((spool.stats().missing, spool.stats().log.damages), (2, 2));
+    assert_eq!(spool.damages().count(), 2);
+}
+
+#[test]
+fn places_that_the_centre_has_and_the_disk_forgot_are_not_given_again() {
+    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let flow = spool.open_flow(NOW).unwrap();
+    spool.append(flow, b"x", NOW).unwrap();
+    spool.custody(flow, Seq(5));
+    assert_eq!(spool.append(flow, b"y", NOW).unwrap(), Seq(5));
+    assert_eq!(spool.stats().custody_ahead, 4);
+}
+
+#[test]
+fn a_damaged_state_file_is_refused_and_without_it_everything_is_sent_again() {
+    let disk = SimDisk::new(Bytes::mib(1));
+    let mut spool = open(&disk);
+    let flow = spool.open_flow(NOW).unwrap();
+    spool.append(flow, b"x", NOW).unwrap();
+    spool.sync().unwrap();
+    spool.custody(flow, Seq(1));
+    disk.damage("spool/flows", Bytes::new(9)).unwrap();
+    let error = Spool::open(Arc::new(disk.clone()), config(), NOW).unwrap_err();
+    assert!(matches!(error, SpoolError::State { .. }), "{error}");
+    disk.remove("spool/flows").unwrap();
+    let mut spool = open(&disk);
+    let mut reader = spool.reader_from_custody();
+    assert_eq!(items(&mut spool, &mut reader), [(flow.0, 0)]);
+    assert!(spool.open_flow(NOW).unwrap() > flow);
+}
+
+#[test]
+fn live_flows_are_bounded() {
+    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    for _ in 0..MAX_LIVE_FLOWS {
+        spool.open_flow(NOW).unwrap();
+    }
+    assert!(matches!(spool.open_flow(NOW), Err(SpoolError::TooManyFlows)));
+}
+
+#[test]
+fn a_spool_of_less_than_four_segments_is_refused() {
+    let disk = Arc::new(SimDisk::new(Bytes::mib(1)));
+    let error = Spool::open(disk, SpoolConfig { max_size: Bytes::new(3_999), ..config() }, NOW).unwrap_err();
+    assert!(error.to_string().contains("max_size"), "{error}");
+}

@@ -1,0 +1,98 @@
+//! The same code on the operating system's files.
+
+use skyhaul_store::{
+    Appended, Arrival, ContactConfig, ContactStore, Disk, FlowId, FlowStatus, Publisher, RealDisk, Seq,
+    Spool, SpoolConfig, SpoolItem, StationName,
+};
+use skyhaul_units::{Bytes, Duration, Utc};
+use std::io::Write;
+use std::sync::Arc;
+
+const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
+
+#[test]
+fn a_spool_on_files_survives_being_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = SpoolConfig {
+        segment_size: Bytes::kib(64),
+        max_size: Bytes::mib(4),
+        retention: Duration::ZERO,
+        reserve: Bytes::ZERO,
+    };
+    let flow = {
+        let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
+        let mut spool = Spool::open(disk, config, NOW).unwrap();
+        let flow = spool.open_flow(NOW).unwrap();
+        for n in 0..100u8 {
+            spool.append(flow, &vec![n; 5_000], NOW).unwrap();
+        }
+        let handle = spool.sync_handle().unwrap();
+        let synced = std::thread::scope(|scope| scope.spawn(|| handle.sync()).join().unwrap());
+        spool.synced(synced).unwrap();
+        flow
+    };
+    // A torn end, as a power cut leaves it.
+    let mut segments: Vec<_> =
+        std::fs::read_dir(dir.path().join("spool")).unwrap().map(|e| e.unwrap().path()).collect();
+    segments.retain(|path| path.extension().is_some_and(|extension| extension == "seg"));
+    segments.sort();
+    let mut last = std::fs::OpenOptions::new().append(true).open(segments.last().unwrap()).unwrap();
+    last.write_all(&[0; 777]).unwrap();
+    let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
+    let mut spool = Spool::open(disk, config, NOW).unwrap();
+    assert_eq!(spool.stats().log.torn, Bytes::new(777));
+    let mut reader = spool.reader_from_custody();
+    for n in 0..100u8 {
+        let Some(SpoolItem::Block(record)) = spool.read(&mut reader).unwrap() else { panic!("record {n}") };
+        assert_eq!((record.flow, record.payload), (flow, vec![n; 5_000]));
+    }
+    assert_eq!(spool.read(&mut reader).unwrap(), None);
+    let before = spool.size();
+    spool.custody(flow, Seq(100));
+    let freed = spool.free(NOW).unwrap();
+    assert!(freed > Bytes::kib(400) && spool.size() == before - freed);
+}
+
+#[test]
+fn a_contact_store_and_its_products_on_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
+    let config =
+        ContactConfig { reserve: Bytes::ZERO, retention: Duration::ZERO, ..ContactConfig::default() };
+    let mut store = ContactStore::open(disk.clone(), config).unwrap();
+    let station = StationName::new("kiruna").unwrap();
+    let arrival =
+        Arrival { station: &station, flow: FlowId(1), seq: Seq(0), received: NOW, payload: b"frames" };
+    assert_eq!(store.append(arrival).unwrap(), Appended::New);
+    assert_eq!(store.sync().receipts.len(), 1);
+    let publisher = Publisher::open(disk.clone(), "products").unwrap();
+    let mut product = publisher.begin("a.PDS").unwrap();
+    product.write_all(b"packets").unwrap();
+    let path = publisher.publish(product).unwrap();
+    assert_eq!(std::fs::read(disk.locate(&path)).unwrap(), b"packets");
+    store.finish(&station, FlowId(1), NOW).unwrap();
+    store.free(NOW).unwrap();
+    drop(store);
+    let store = ContactStore::open(disk.clone(), config).unwrap();
+    assert_eq!(store.status(&station, FlowId(1)), FlowStatus::Finished);
+    assert!(disk.list("contacts/kiruna/00000001").unwrap().is_empty());
+    assert!(disk.free_space().unwrap() > Bytes::ZERO);
+}
+
+#[test]
+fn a_directory_is_held_by_one_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = RealDisk::open(dir.path()).unwrap();
+    let error = RealDisk::open(dir.path()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy);
+    assert!(error.to_string().contains("in use by another process"), "{error}");
+    drop(held);
+    assert!(RealDisk::open(dir.path()).is_ok());
+}
+
+#[test]
+fn a_place_that_cannot_be_a_directory_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = RealDisk::open(&file.path().join("sub")).unwrap_err();
+    assert!(error.to_string().contains(&file.path().display().to_string()), "{error}");
+}
