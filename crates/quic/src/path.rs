@@ -422,5 +422,5 @@ impl Path for QuicPath {
     }
 }
 
-/// How often a silent line is tried: data flows again a second and a round trip after it is back.
-const PING: Duration = Duration::from_secs(1);
+/// How often a silent line is tried: data flows again half a second and a round trip after it is back.
+const PING: Duration = Duration::from_millis(500);

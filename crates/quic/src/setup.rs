@@ -30,8 +30,8 @@ impl Setup {
         self.received += bytes as u64;
     }
 
-    /// Whether the state machine's datagram of `bytes` may go. It doesn't know of the copies, which count too
-    /// (RFC 9000 8.1).
+    /// Whether `bytes` more may go: no more than three times what an address sent goes to it before it is validated
+    /// (RFC 9000 8.1). The state machine sees to that too, but doesn't know of the copies.
     pub(crate) const fn may_send(&self, bytes: usize) -> bool {
         self.validated || self.sent + bytes as u64 <= 3 * self.received
     }
@@ -52,6 +52,9 @@ impl Setup {
 
     /// A copy to be sent now.
     pub(crate) fn next_copy(&mut self) -> Option<Vec<u8>> {
+        if !self.may_send(self.copies.front()?.len()) {
+            return None;
+        }
         let copy = self.copies.pop_front()?;
         self.sent += copy.len() as u64;
         Some(copy)
@@ -69,11 +72,8 @@ impl Setup {
         }
     }
 
-    /// RFC 9000 8.1: no more than three times what an address sent may go to it before it is validated.
     fn queue(&mut self, datagram: Vec<u8>) {
-        let queued: usize = self.copies.iter().map(Vec::len).sum();
-        let after = self.sent + queued as u64 + datagram.len() as u64;
-        if self.copies.len() < MAX_COPIES && (self.validated || after <= 3 * self.received) {
+        if self.copies.len() < MAX_COPIES {
             self.copies.push_back(datagram);
         }
     }

@@ -91,7 +91,7 @@ impl Link {
         self.delays.push(waits);
         self.carried += size.as_u64();
         self.free_at = start + self.options.rate.time_for(size);
-        let lost = self.rng.next_u32() % 1_000_000_000 < self.options.loss.as_ppb();
+        let lost = self.rng.next_u64() % 1_000_000_000 < u64::from(self.options.loss.as_ppb());
         let out = self.outages.iter().any(|(from, to)| (*from..*to).contains(&self.free_at));
         if !lost && !out {
             self.flying.push_back((self.free_at + self.options.one_way, Bytes::copy_from_slice(payload)));
