@@ -6,11 +6,13 @@
 mod capture;
 mod configuration;
 mod products;
+mod storage;
 mod wire;
 
 pub use capture::{contact_records, frames, mission, packets};
 pub use configuration::configuration;
 pub use products::{construction_record, product_name};
+pub use storage::log_segment;
 pub use wire::{wire_control, wire_datagram};
 
 /// A fuzz target.
@@ -30,6 +32,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "frames", body: frames, rounds: 5_000 },
+    Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "packets", body: packets, rounds: 200_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
