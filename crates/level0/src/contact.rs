@@ -179,7 +179,9 @@ impl<F: Files> ContactProcessor<F> {
             let finished = builder.finish(&mut self.files)?;
             let label = label(&finished);
             let earlier = used.entry(label).or_default();
-            let name = |digit| ProductName::construction_record(self.contact.scid.value(), label, close.created, digit);
+            let name = |digit| {
+                ProductName::construction_record(self.contact.scid.value(), label, close.created, digit)
+            };
             let digit = close
                 .uniqueness
                 .after(*earlier)
@@ -242,14 +244,18 @@ impl<F: Files> ContactProcessor<F> {
                 product.tally.outside_window += 1;
             }
             Placement::At(time) => product.place(files, &limits, time, held())?,
-            Placement::Aside(reason, time) => product.aside.put(files, Shelved { time, ..shelved }, reason)?,
+            Placement::Aside(reason, time) => {
+                product.aside.put(files, Shelved { time, ..shelved }, reason)?;
+            }
         }
         self.relieve()
     }
 
     /// Keeps the memory of all products together within the limits.
     fn relieve(&mut self) -> Result<(), Error> {
-        while self.products.values().map(ProductBuilder::window_cost).sum::<usize>() > self.limits.window.as_usize() {
+        while self.products.values().map(ProductBuilder::window_cost).sum::<usize>()
+            > self.limits.window.as_usize()
+        {
             if let Some(largest) = self.products.values_mut().max_by_key(|product| product.window_cost()) {
                 largest.write_first()?;
             }

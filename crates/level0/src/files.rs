@@ -59,7 +59,9 @@ impl<F: Files> Files for &mut F {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be used.
-    #[error("cannot {what} the file `{name}` of a Level-0 product: {source}; free the space or mend the permission and process the contact again")]
+    #[error(
+        "cannot {what} the file `{name}` of a Level-0 product: {source}; free the space or mend the permission and process the contact again"
+    )]
     Files {
         /// What was tried.
         what: &'static str,

@@ -126,7 +126,14 @@ mod tests {
 
     fn held(count: u16) -> Held {
         let received = Utc::from_nanos(i64::from(count));
-        Held { apid: Apid::MAX, count, vcid: Vcid::MAX, quality: PacketQuality::from_bits(1), received, bytes: [0; 10].into() }
+        Held {
+            apid: Apid::MAX,
+            count,
+            vcid: Vcid::MAX,
+            quality: PacketQuality::from_bits(1),
+            received,
+            bytes: [0; 10].into(),
+        }
     }
 
     #[test]
@@ -136,7 +143,8 @@ mod tests {
         for (at, count) in counts.iter().enumerate().skip(1) {
             account.next(&held(*count), None, Bytes::new(10 * at as u64), account.gaps.len());
         }
-        let gaps: Vec<_> = account.gaps.iter().map(|gap| (gap.first_missing, gap.missed, gap.offset)).collect();
+        let gaps: Vec<_> =
+            account.gaps.iter().map(|gap| (gap.first_missing, gap.missed, gap.offset)).collect();
         assert_eq!(gaps, [(16_383, 3, 20), (4, 6, 50)]);
         assert_eq!((account.gap_count, account.missing, account.resets), (2, 9, 2));
         assert_eq!((account.packets, account.bytes, account.corrected_packets), (7, Bytes::new(70), 7));

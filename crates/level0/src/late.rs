@@ -66,7 +66,9 @@ impl Late {
         let name = self.next_name();
         let mut out = create(files, &name)?;
         merge(sources, &mut |merged| match merged {
-            Merged::Run(slot, run) => entry::write_run(&mut out, slot, run).map_err(Error::on("write", &name)),
+            Merged::Run(slot, run) => {
+                entry::write_run(&mut out, slot, run).map_err(Error::on("write", &name))
+            }
             other => sink(files, other),
         })?;
         flushed(out, &name)?;
@@ -77,11 +79,16 @@ impl Late {
         Ok(())
     }
 
-    /// All late packets in order, to merge with the packet file, and the names of the run files to remove after.
-    pub fn into_sources<F: Files>(self, files: &mut F) -> Result<(Vec<Source<F::Reader>>, Vec<String>), Error> {
+    /// All late packets in order, to merge with the packet file.
+    pub fn sources<F: Files>(&mut self, files: &mut F) -> Result<Vec<Source<F::Reader>>, Error> {
         let mut sources = self.spilled.iter().map(|name| open(files, name)).collect::<Result<Vec<_>, _>>()?;
-        sources.push(Source::memory(self.runs));
-        Ok((sources, self.spilled))
+        sources.push(Source::memory(core::mem::take(&mut self.runs)));
+        Ok(sources)
+    }
+
+    /// The run files, to be removed after merging.
+    pub fn run_files(&self) -> &[String] {
+        &self.spilled
     }
 
     fn next_name(&mut self) -> String {

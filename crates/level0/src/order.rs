@@ -80,9 +80,9 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Memory that it takes while held, in bytes: the packet and about what the maps around it need.
+    /// Memory that it takes while held, in bytes: the packet, and about what its place in a map needs.
     pub fn cost(&self) -> usize {
-        self.bytes.len() + 160
+        self.bytes.len() + 64
     }
 
     /// What decides between two packets of one place in a product: the better copy, else any fixed choice.
@@ -117,7 +117,7 @@ impl Run {
     /// Puts a packet in its place; of two that claim it, the better one stays, whichever came first.
     pub fn insert(&mut self, mut held: Held) -> Meeting {
         let Some(there) = self.packets.get_mut(&held.count) else {
-            self.cost += held.cost();
+            self.cost += held.cost() + if self.packets.is_empty() { RUN_COST } else { 0 };
             self.packets.insert(held.count, held);
             return Meeting::New;
         };
@@ -153,6 +153,8 @@ impl Run {
     }
 }
 
+/// Memory of a run beyond its packets, in bytes: a map's first node, which has room for eleven.
+const RUN_COST: usize = 512;
 /// Sequence counts are modulo this (CCSDS 133.0-B-2 4.1.3.4.3).
 const COUNTS: i32 = 1 << 14;
 
@@ -248,7 +250,8 @@ mod tests {
     #[test]
     fn the_better_copy_stays_whichever_came_first() {
         for swap in [false, true] {
-            let mut copies = [held(5, b"clean", PacketQuality::default()), held(5, b"badly", PacketQuality::from_bits(2))];
+            let mut copies =
+                [held(5, b"clean", PacketQuality::default()), held(5, b"badly", PacketQuality::from_bits(2))];
             if swap {
                 copies.reverse();
             }
@@ -269,7 +272,8 @@ mod tests {
         runs.insert(slot(2), held(0, b"abc", PacketQuality::from_bits(2)));
         runs.insert(slot(1), held(1, b"abc", PacketQuality::default()));
         runs.insert(slot(2), held(0, b"abcdef", PacketQuality::default()));
-        assert_eq!(runs.cost(), held(0, b"abc", PacketQuality::default()).cost() + held(0, b"abcdef", PacketQuality::default()).cost());
+        let packets = [&b"abc"[..], b"abcdef"].map(|bytes| held(0, bytes, PacketQuality::default()).cost());
+        assert_eq!(runs.cost(), packets.iter().sum::<usize>() + 2 * RUN_COST);
         assert_eq!(runs.pop_first().unwrap().0, slot(1));
         assert_eq!(runs.pop_first().unwrap().0, slot(2));
         assert_eq!(runs.cost(), 0);

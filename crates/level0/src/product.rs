@@ -97,7 +97,11 @@ impl<F: Files> ProductBuilder<F> {
             Meeting::Duplicate => self.tally.duplicates += 1,
             Meeting::Differs(held) => set_aside(&mut self.aside, files, time, &held)?,
         }
-        while self.window.first().is_some_and(|slot| self.frontier.time().since(slot.time) > limits.window_span) {
+        while self
+            .window
+            .first()
+            .is_some_and(|slot| self.frontier.time().since(slot.time) > limits.window_span)
+        {
             self.write_first()?;
         }
         Ok(())
@@ -141,7 +145,7 @@ impl<F: Files> ProductBuilder<F> {
         let (mut written, index) = self.file.close()?;
         if let Some(index) = index {
             if !self.late.is_empty() {
-                let (mut sources, spilled) = self.late.into_sources(files)?;
+                let mut sources = self.late.sources(files)?;
                 let heads = files.open(&index).map_err(Error::on("open", &index))?;
                 let packets = files.open(&written.working).map_err(Error::on("open", &written.working))?;
                 sources.push(Source::file(&index, heads, Some(packets)));
@@ -152,7 +156,7 @@ impl<F: Files> ProductBuilder<F> {
                 })?;
                 let (merged, _) = file.close()?;
                 let before = core::mem::replace(&mut written, merged).working;
-                for name in spilled.iter().chain([&before]) {
+                for name in self.late.run_files().iter().chain([&before]) {
                     files.remove(name).map_err(Error::on("remove", name))?;
                 }
             }

@@ -4,7 +4,7 @@
 use crate::aside::Aside;
 use crate::construction::{
     ApidEntry, ApidSpan, ConstructionRecord, FileEntry, GapEntry, ProductKind, RecordTime, SoftwareVersion,
-    Span, SpacecraftApid, SpacecraftVcid, Text, Totals,
+    SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
 };
 use crate::contact::{Close, ContactInfo};
 use crate::files::{Error, Files};
@@ -40,14 +40,16 @@ impl Publication<'_> {
         let account_working = format!("{}.account", finished.plan.prefix);
         let packets = finished.packets;
         let account = &packets.account;
-        let packet_file = ProductFile {
-            name: name.file(FileNumber::PACKETS).to_string(),
-            bytes: account.size.as_u64(),
-            sha256: packets.sha256,
+        let is_empty = account.packets == 0;
+        let packet_file = if is_empty {
+            drop(packets.file);
+            files.remove(&packets.working).map_err(Error::on("remove", &packets.working))?;
+            None
+        } else {
+            let name = name.file(FileNumber::PACKETS).to_string();
+            files.publish(packets.file, &packets.working, &name).map_err(Error::on("publish", &name))?;
+            Some(ProductFile { name, bytes: account.size.as_u64(), sha256: packets.sha256 })
         };
-        files
-            .publish(packets.file, &packets.working, &packet_file.name)
-            .map_err(Error::on("publish", &packet_file.name))?;
         let aside_name = format!("{}.aside", name.stem());
         let accounting = accounting(&finished.tally, &finished.aside, account, finished.late_packets);
         let sidecar = Sidecar {
@@ -61,7 +63,7 @@ impl Publication<'_> {
             product: finished.plan.name,
             sorted_by: finished.plan.sorted_by,
             created: name.created(),
-            construction_record: name.to_string(),
+            construction_record: (!is_empty).then(|| name.to_string()),
             packet_file: packet_file.clone(),
             accounting,
             first: account.first,
@@ -71,12 +73,13 @@ impl Publication<'_> {
             set_aside: publish_aside(files, finished.aside, aside_name)?,
             frames: self.frames.clone(),
         };
-        let mut published = vec![packet_file];
-        published.extend(sidecar.set_aside.file.clone());
+        let mut published: Vec<_> = packet_file.into_iter().chain(sidecar.set_aside.file.clone()).collect();
         let json = serde_json::to_vec_pretty(&sidecar).expect("the sidecar has text keys only");
         published.push(write_file(files, &account_working, format!("{}.json", name.stem()), &json)?);
-        let record = self.construction_record(name, account).write()?;
-        published.push(write_file(files, &record_working, name.to_string(), &record)?);
+        if !is_empty {
+            let record = self.construction_record(name, account).write()?;
+            published.push(write_file(files, &record_working, name.to_string(), &record)?);
+        }
         Ok(Product { name, files: published, sidecar })
     }
 
@@ -136,7 +139,8 @@ fn publish_aside<F: Files>(
     if let Some(file) = aside.file {
         let file = flushed(file, &working)?;
         files.publish(file, &working, &name).map_err(Error::on("publish", &name))?;
-        report.file = Some(ProductFile { name, bytes: aside.size.as_u64(), sha256: hex(&aside.hash.finalize()) });
+        report.file =
+            Some(ProductFile { name, bytes: aside.size.as_u64(), sha256: hex(&aside.hash.finalize()) });
     }
     Ok(report)
 }

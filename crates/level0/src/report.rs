@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 pub struct Product {
     /// The construction record's name.
     pub name: ProductName,
-    /// All files under their final names, the construction record last, because it was published last.
+    /// All files under their final names in the order of publication: packets, packets set aside, account, and the
+    /// construction record last. Where no packet could be delivered, there is no packet file and no record.
     pub files: Vec<ProductFile>,
     /// What the JSON file says.
     pub sidecar: Sidecar,
@@ -59,10 +60,10 @@ pub struct Sidecar {
     pub sorted_by: SortedBy,
     /// When the product was made.
     pub created: Utc,
-    /// Name of the construction record.
-    pub construction_record: String,
-    /// The packets: raw space packets back to back.
-    pub packet_file: ProductFile,
+    /// Name of the construction record; none where no packet could be delivered.
+    pub construction_record: Option<String>,
+    /// The packets: raw space packets back to back; none where no packet could be delivered.
+    pub packet_file: Option<ProductFile>,
     /// What became of the packets offered to this product.
     pub accounting: Accounting,
     /// Times of the first and the last packet of the product.

@@ -1,0 +1,210 @@
+//! Products of real captures, read by independent programs: ccsdspy and libera_utils.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+
+#[path = "support/captures.rs"]
+mod captures;
+
+use captures::{CAPTURES, frames, mission, shared};
+use serde_json::{Value, json};
+use skyhaul_ccsds::quality::{Reason, Verdict};
+use skyhaul_level0::naming::Digit;
+use skyhaul_level0::report::{ApidReport, Product};
+use skyhaul_level0::{Close, ContactInfo, ContactProcessor, Files, Limits};
+use skyhaul_units::{Duration, Utc};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Files in a folder.
+struct Folder(PathBuf);
+
+impl Files for Folder {
+    type Writer = File;
+    type Reader = File;
+
+    fn create(&mut self, name: &str) -> io::Result<File> {
+        File::create(self.0.join(name))
+    }
+    fn open(&mut self, name: &str) -> io::Result<File> {
+        File::open(self.0.join(name))
+    }
+    fn publish(&mut self, _file: File, working: &str, name: &str) -> io::Result<()> {
+        std::fs::rename(self.0.join(working), self.0.join(name))
+    }
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.0.join(name))
+    }
+}
+
+fn start() -> Utc {
+    Utc::from_day(20_063, Duration::from_secs(63_495))
+}
+
+/// Products of a recording. With `damage`, every tenth frame is set aside and every seventh counts as corrected.
+fn products(recording: &[u8], name: &str, folder: &Path, damage: bool) -> Vec<Product> {
+    let mut frames = frames(recording, start());
+    if damage {
+        for (at, frame) in frames.iter_mut().enumerate() {
+            frame.set_aside = (at % 10 == 5).then_some(Reason::ReedSolomon);
+            if at % 7 == 0 {
+                frame.quality.verdict = Verdict::Corrected;
+            }
+        }
+    }
+    let mission = mission(name);
+    let contact = ContactInfo {
+        station: "here".to_owned(),
+        contact: name.to_owned(),
+        scid: mission.scids()[0],
+        opened: start(),
+        window: None,
+    };
+    let mut processor =
+        ContactProcessor::new(&mission, contact, Limits::default(), Folder(folder.to_owned()));
+    frames.iter().for_each(|frame| processor.frame(frame).unwrap());
+    let closed = start() + Duration::from_secs(600);
+    let created = start() + Duration::from_secs(601);
+    processor.finish(Close { closed, created, uniqueness: Digit::default() }).unwrap()
+}
+
+/// Packets delivered and set aside, by APID, over all products.
+fn counts(products: &[Product]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for sidecar in products.iter().map(|product| &product.sidecar) {
+        assert!(sidecar.accounting.balanced);
+        let delivered = sidecar.apids.iter().map(|apid| (apid.apid, apid.packets));
+        let aside = sidecar.set_aside.packets.iter().map(|entry| (entry.apid.unwrap(), 1));
+        for (apid, packets) in delivered.chain(aside) {
+            *counts.entry(apid.to_string()).or_default() += packets;
+        }
+    }
+    counts
+}
+
+#[test]
+fn every_packet_that_independent_decoders_found_is_in_a_product_or_set_aside() {
+    let Some(expected) = shared("expected.json") else { return };
+    let expected: Value = serde_json::from_slice(&expected).unwrap();
+    for (file, name) in CAPTURES {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = shared(&format!("cadu/{file}")).unwrap();
+        let products = products(&recording, name, folder.path(), false);
+        let channels = expected[format!("cadu/{file}")]["vcids"].as_object().unwrap();
+        let mut packets: BTreeMap<String, u64> = BTreeMap::new();
+        for (apid, count) in channels.values().filter_map(|channel| channel["apids"].as_object()).flatten() {
+            *packets.entry(apid.clone()).or_default() += count.as_u64().unwrap();
+        }
+        let idle = packets.remove("2047").unwrap_or_default();
+        assert_eq!(counts(&products), packets, "{file}");
+        let report = &products[0].sidecar.frames;
+        assert_eq!((report.idle_packets, report.missing), (idle, 0), "{file}");
+        for channel in &report.channels {
+            assert_eq!(channels[&channel.vcid.to_string()]["frames"], channel.frames, "{file}");
+        }
+        let left: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        let published: usize = products.iter().map(|product| product.files.len()).sum();
+        assert_eq!(left.len(), published, "{left:?}");
+    }
+}
+
+#[test]
+fn independent_readers_find_what_the_account_says() {
+    let Some(python) = python() else { return };
+    for (file, name) in CAPTURES {
+        let Some(recording) = shared(&format!("cadu/{file}")) else { return };
+        for damage in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let products = products(&recording, name, folder.path(), damage);
+            let gaps: u64 = products.iter().map(|product| product.sidecar.accounting.gaps).sum();
+            // One count for the six applications of MetOp's scatterometer: each counts in steps of six.
+            let undamaged = if name == "metop-b" { 8 } else { 0 };
+            assert!(if damage { gaps > undamaged } else { gaps == undamaged }, "{file}: {gaps} gaps");
+            let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/read.py");
+            let read = Command::new(&python).arg(script).arg(folder.path()).output().unwrap();
+            assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+            let read: BTreeMap<String, Value> = serde_json::from_slice(&read.stdout).unwrap();
+            let ours: BTreeMap<_, _> = products
+                .iter()
+                .filter_map(|product| Some((product.name.to_string(), figures(product)?)))
+                .collect();
+            assert_eq!(read, ours, "{file}");
+        }
+    }
+}
+
+/// What `read.py` says of a product, from the product's own account; `None` where it has no packets.
+fn figures(product: &Product) -> Option<Value> {
+    let sidecar = &product.sidecar;
+    let packets = sidecar.packet_file.as_ref()?;
+    let accounting = &sidecar.accounting;
+    let apids: BTreeMap<_, _> =
+        sidecar.apids.iter().map(|apid| (apid.apid.to_string(), apid.packets)).collect();
+    let time = |stamp: Option<skyhaul_level0::Stamp>| stamped(stamp.and_then(|stamp| stamp.time));
+    Some(json!({
+        "apids": apids,
+        "record": {
+            "id": product.name.stem(),
+            "packets": accounting.delivered,
+            "bytes": packets.bytes,
+            "gaps": accounting.gaps,
+            "corrected_packets": accounting.corrected_packets,
+            "first": time(sidecar.first),
+            "last": time(sidecar.last),
+            "opened": sidecar.opened,
+            "closed": sidecar.closed,
+            "files": [sidecar.construction_record, packets.name],
+            "apids": sidecar.apids.iter().map(|apid| entry(apid, sidecar.scid.value())).collect::<Vec<_>>(),
+        },
+    }))
+}
+
+fn entry(apid: &ApidReport, scid: u16) -> Value {
+    let gaps: Vec<_> = apid
+        .gap_list
+        .iter()
+        .map(|gap| {
+            json!({
+                "first_missing": gap.first_missing,
+                "missed": gap.missed,
+                "offset": gap.offset,
+                "preceding": stamped(gap.preceding.time),
+                "following": stamped(gap.following.time),
+            })
+        })
+        .collect();
+    json!({
+        "scid": scid,
+        "apid": apid.apid,
+        "vcids": apid.vcids,
+        "first_offset": apid.first_offset,
+        "packets": apid.packets,
+        "bytes": apid.bytes,
+        "corrected_packets": apid.corrected_packets,
+        "first": stamped(apid.first.time),
+        "last": stamped(apid.last.time),
+        "gaps": gaps,
+    })
+}
+
+/// A time as `read.py` prints it; a record without a time has all zeros, which is 1958.
+fn stamped(time: Option<Utc>) -> String {
+    time.map_or("1958-01-01T00:00:00.000000Z".to_owned(), |time| time.to_string())
+}
+
+/// The Python with the readers, installed on first use; says so where that is impossible.
+fn python() -> Option<String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/install.py");
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/level0-readers");
+    let Ok(installed) = Command::new("python3").arg(script).arg(folder).output() else {
+        eprintln!("SKIPPED: there is no python3");
+        return None;
+    };
+    if !installed.status.success() {
+        eprintln!("SKIPPED: {}", String::from_utf8_lossy(&installed.stderr));
+        return None;
+    }
+    Some(String::from_utf8(installed.stdout).unwrap().trim().to_owned())
+}
