@@ -7,11 +7,11 @@ use skyhaul_units::{Duration, Instant};
 pub(crate) struct Clock(pub(crate) std::time::Instant);
 
 impl Clock {
-    pub(crate) fn to_std(self, at: Instant) -> std::time::Instant {
+    pub(crate) fn std(self, at: Instant) -> std::time::Instant {
         self.0 + at.since(Instant::ZERO).to_std()
     }
 
-    pub(crate) fn from_std(self, at: std::time::Instant) -> Instant {
+    pub(crate) fn ours(self, at: std::time::Instant) -> Instant {
         Instant::ZERO + Duration::from_std(at.saturating_duration_since(self.0))
     }
 }

@@ -4,7 +4,7 @@
 //! far end's greeting has come and the handshake is confirmed.
 
 use bytes::Bytes;
-use noq_proto::{Connection, Dir, ReadError, StreamId, WriteError};
+use noq_proto::{Connection, Dir, ReadError, StreamId};
 
 /// Both directions of one path's control stream.
 #[derive(Debug, Default)]
@@ -35,10 +35,8 @@ impl Control {
     /// Appends what fits; returns how much.
     pub(crate) fn write(&mut self, conn: &mut Connection, bytes: &[u8]) -> usize {
         let Some(id) = self.outgoing else { return 0 };
-        match conn.send_stream(id).write(bytes) {
-            Ok(taken) => taken,
-            Err(WriteError::Blocked | WriteError::Stopped(_) | WriteError::ClosedStream) => 0,
-        }
+        // A stream that is blocked, stopped or closed takes nothing.
+        conn.send_stream(id).write(bytes).unwrap_or_default()
     }
 
     /// The far end opened its direction.

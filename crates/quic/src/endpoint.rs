@@ -172,7 +172,7 @@ impl Endpoint {
         client.transport_config(Arc::clone(&self.transport));
         let (handle, conn) = self
             .inner
-            .connect(self.clock.to_std(now), client, remote, SERVER_NAME)
+            .connect(self.clock.std(now), client, remote, SERVER_NAME)
             .map_err(|error| ConnectError::Address { remote, reason: error.to_string() })?;
         let feed = self.feeds.take().expect("each connection builds one controller");
         let path = QuicPath::new(now, conn, feed, self.clock, self.config.path);
@@ -197,7 +197,7 @@ impl Endpoint {
         let bytes = received.payload.len();
         let mut answer = Vec::new();
         let ecn = received.ecn.map(Into::into);
-        match self.inner.handle(self.clock.to_std(now), network_path, ecn, received.payload, &mut answer) {
+        match self.inner.handle(self.clock.std(now), network_path, ecn, received.payload, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(id) = self.by_handle.get(&handle.0).copied() {
                     let held = self.connections.get_mut(&id).expect("both maps hold the same connections");
@@ -300,7 +300,7 @@ impl Endpoint {
         let validated = incoming.remote_address_validated();
         let other_version = self.other_version(&incoming);
         let server = other_version.as_ref().map(|alpn| Arc::new(self.server_config(alpn.as_bytes())));
-        match self.inner.accept(incoming, self.clock.to_std(now), &mut answer, server) {
+        match self.inner.accept(incoming, self.clock.std(now), &mut answer, server) {
             Ok((handle, conn)) => {
                 let feed = self.feeds.take().expect("each connection builds one controller");
                 let mut path = QuicPath::new(now, conn, feed, self.clock, self.config.path);

@@ -165,7 +165,7 @@ impl QuicPath {
 
     /// Closes because the far end speaks another version; `alpn` is ours.
     pub(crate) fn close_for_version(&mut self, now: Instant, alpn: Vec<u8>) {
-        self.conn.close(self.clock.to_std(now), CLOSE_VERSION.into(), alpn.into());
+        self.conn.close(self.clock.std(now), CLOSE_VERSION.into(), alpn.into());
         self.end(DownReason::ClosedHere);
     }
 
@@ -205,7 +205,7 @@ impl QuicPath {
             Ok(greeted) if greeted && self.confirmed => match self.conn.datagrams().max_size() {
                 Some(payload) => {
                     self.state = State::Up;
-                    self.setup = Setup::towards(true);
+                    self.setup.up(now, self.sender.meter.smoothed());
                     self.events.push_back(PathEvent::Up { payload });
                     notices.push(Notice::Up);
                 }
@@ -220,11 +220,7 @@ impl QuicPath {
     }
 
     fn fail(&mut self, now: Instant, reason: &str, notices: &mut Vec<Notice>) {
-        self.conn.close(
-            self.clock.to_std(now),
-            VarInt::from_u32(0),
-            Buffer::copy_from_slice(reason.as_bytes()),
-        );
+        self.conn.close(self.clock.std(now), VarInt::from_u32(0), Buffer::copy_from_slice(reason.as_bytes()));
         self.end(DownReason::Failed(reason.to_owned()));
         notices.push(Notice::Over(ConnectionError::LocallyClosed));
     }
@@ -252,7 +248,7 @@ impl QuicPath {
             return self.copy_out(now, &copy, out);
         }
         self.feed_datagram();
-        let transmit = self.conn.poll_transmit(self.clock.to_std(now), NonZeroUsize::MIN, out)?;
+        let transmit = self.conn.poll_transmit(self.clock.std(now), NonZeroUsize::MIN, out)?;
         let sent_last = self.absorb(now);
         if matches!(self.state, State::Setup) && !self.setup.may_send(out.len()) {
             out.clear();
@@ -266,11 +262,12 @@ impl QuicPath {
             debug_assert!(sent_last.is_some() || self.is_over(), "a packet with a datagram is ack-eliciting");
             let given_up = self.sender.carried(now, number);
             self.events.extend(given_up.map(PathEvent::Lost));
-        }
-        if matches!(self.state, State::Setup) {
+        } else if self.setup.is_on(now) {
             self.setup.transmitted(out, self.config.setup_copies);
-            if stats.ack_frequency > self.counts.ack_frequency_sent {
-                self.counts.ack_frequency_sent = stats.ack_frequency;
+        }
+        if stats.ack_frequency > self.counts.ack_frequency_sent {
+            self.counts.ack_frequency_sent = stats.ack_frequency;
+            if matches!(self.state, State::Setup) {
                 self.setup.keep_repeating(now, out, self.sender.meter.smoothed());
             }
         }
@@ -301,7 +298,7 @@ impl QuicPath {
 
     /// When [`QuicPath::handle_timeout`] is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let state_machine = self.conn.poll_timeout().map(|at| self.clock.from_std(at));
+        let state_machine = self.conn.poll_timeout().map(|at| self.clock.ours(at));
         let ours = match self.state {
             State::Setup => [self.setup.repeat_at(), None],
             State::Up => [self.sender.wake(), self.ping_at()],
@@ -318,8 +315,8 @@ impl QuicPath {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if self.conn.poll_timeout().is_some_and(|at| self.clock.from_std(at) <= now) {
-            self.conn.handle_timeout(self.clock.to_std(now));
+        if self.conn.poll_timeout().is_some_and(|at| self.clock.ours(at) <= now) {
+            self.conn.handle_timeout(self.clock.std(now));
         }
         match self.state {
             State::Setup => self.setup.on_timeout(now, self.sender.meter.smoothed()),
@@ -413,11 +410,7 @@ impl Path for QuicPath {
         if self.is_over() {
             return;
         }
-        self.conn.close(
-            self.clock.to_std(now),
-            VarInt::from_u32(0),
-            Buffer::copy_from_slice(reason.as_bytes()),
-        );
+        self.conn.close(self.clock.std(now), VarInt::from_u32(0), Buffer::copy_from_slice(reason.as_bytes()));
         self.end(DownReason::ClosedHere);
     }
 }

@@ -145,7 +145,7 @@ impl Sender {
                     batch.count += 1;
                     batch.bytes += Bytes::new(bytes) + self.headers;
                     if batch.newest.is_none_or(|(newest, _)| newest < number) {
-                        batch.newest = Some((number, time.clock.from_std(sent)));
+                        batch.newest = Some((number, time.clock.ours(sent)));
                     }
                 }
                 News::EndOfAcks { in_flight } => {

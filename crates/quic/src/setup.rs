@@ -16,6 +16,8 @@ pub(crate) struct Setup {
     repeat_at: Option<Instant>,
     received: u64,
     sent: u64,
+    /// Set when this end is up: the far end may not be yet.
+    ends: Option<Instant>,
     /// The far end's address is known to be its own.
     pub(crate) validated: bool,
 }
@@ -24,6 +26,16 @@ impl Setup {
     /// Towards a far end whose address is known to be its own, or not yet.
     pub(crate) fn towards(validated: bool) -> Self {
         Self { validated, ..Self::default() }
+    }
+
+    /// This end is up. What it sends for the far end to come up too is still repeated for four round trips.
+    pub(crate) fn up(&mut self, now: Instant, rtt: Duration) {
+        *self = Self { validated: true, ends: Some(now + rtt * 4), ..Self::default() };
+    }
+
+    /// Whether datagrams are still repeated.
+    pub(crate) fn is_on(&self, now: Instant) -> bool {
+        self.ends.is_none_or(|ends| now < ends)
     }
 
     pub(crate) fn received(&mut self, bytes: usize) {

@@ -3,6 +3,8 @@
 mod common;
 
 use common::{CLIENT, Options, SERVER, World, address, identity};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use skyhaul_quic::{EndpointEvent, Refusal};
 use skyhaul_transport::{DownReason, Path};
 use skyhaul_units::{Duration, Instant};
@@ -41,7 +43,7 @@ fn a_handshake_over_660_ms_with_a_tenth_lost_always_completes() {
     }
     times.sort_unstable();
     println!("p50 {} p99 {} max {}", times[200], times[396], times[399]);
-    assert!(times[396] <= Duration::from_secs(6), "p99 {}", times[396]);
+    assert!(times[396] <= Duration::from_secs(2), "p99 {}", times[396]);
 }
 
 #[test]
@@ -131,4 +133,87 @@ fn both_ends_derive_the_same_keying_material() {
     world.path(SERVER).export_keying_material(&mut material[2], b"skyhaul session", b"b").unwrap();
     assert_eq!(material[0], material[1]);
     assert_ne!(material[0], material[2]);
+}
+
+#[test]
+fn a_node_started_anew_says_so_and_can_be_called_again() {
+    let options = Options::default();
+    let mut world = World::connected(&options);
+    world.restart_server(&options);
+    let restarted = world.now;
+    world.run(Duration::from_secs(7));
+    let Some((at, EndpointEvent::Closed { reason, .. })) = world.seen[CLIENT].events.last() else {
+        panic!("{:?}", world.seen[CLIENT].events)
+    };
+    assert_eq!(*reason, DownReason::Failed("the far end has started anew".to_owned()));
+    assert!(at.since(restarted) <= Duration::from_secs(6), "after {}", at.since(restarted));
+    world.seen[CLIENT].ready = None;
+    let now = world.now;
+    world.nodes[CLIENT].connect(now, address(SERVER), identity(1).fingerprint()).unwrap();
+    assert!(world.run_until(now + Duration::from_secs(5), World::both_ready));
+}
+
+#[test]
+fn many_callers_at_a_time_must_prove_their_addresses_and_are_bounded() {
+    let options = Options::default();
+    let mut server = common::endpoint(&options, SERVER);
+    let mut out = Vec::new();
+    for caller in 0..200u16 {
+        let mut client = common::endpoint(&options, CLIENT);
+        client.connect(Instant::ZERO, address(SERVER), identity(1).fingerprint()).unwrap();
+        client.poll_transmit(Instant::ZERO, &mut out).unwrap();
+        let received = skyhaul_quic::Received {
+            remote: ([198, 51, 100, 1], 1_000 + caller).into(),
+            local_ip: None,
+            ecn: None,
+            payload: out[..].into(),
+        };
+        server.handle_datagram(Instant::ZERO, received);
+        while server.poll_transmit(Instant::ZERO, &mut out).is_some() {}
+    }
+    assert_eq!(server.counters().retried, 200 - 16);
+    assert_eq!(server.poll_event(), None);
+}
+
+#[test]
+fn a_caller_that_proves_its_address_is_let_in_under_load() {
+    let options = Options::default();
+    let mut world = World::new(&options);
+    let mut out = Vec::new();
+    for caller in 0..16u16 {
+        let mut client = common::endpoint(&options, CLIENT);
+        client.connect(Instant::ZERO, address(SERVER), identity(1).fingerprint()).unwrap();
+        client.poll_transmit(Instant::ZERO, &mut out).unwrap();
+        world.inject(SERVER, ([198, 51, 100, 1], 1_000 + caller).into(), &out);
+        while world.nodes[SERVER].poll_transmit(Instant::ZERO, &mut out).is_some() {}
+    }
+    assert!(world.run_until(Instant::ZERO + Duration::from_secs(2), World::both_ready));
+    // Each copy of its hello is answered.
+    assert!((1..=3).contains(&world.nodes[SERVER].counters().retried));
+}
+
+#[test]
+fn no_bytes_make_an_endpoint_panic() {
+    let mut world = World::connected(&Options::default());
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    for round in 0..20_000u32 {
+        let mut bytes = vec![0; (rng.next_u32() % 1_500) as usize];
+        rng.fill_bytes(&mut bytes);
+        if let Some(first) = bytes.first_mut() {
+            // Every kind of header in turn, so that more than the first byte is looked at.
+            *first = (*first & 0x0f) | ((round % 16) as u8) << 4;
+        }
+        if round % 2 == 0 && bytes.len() > 5 {
+            bytes[1..5].copy_from_slice(&[0, 0, 0, 1]);
+        }
+        let from = if round % 3 == 0 { address(CLIENT) } else { ([198, 51, 100, 1], 9).into() };
+        world.inject(SERVER, from, &bytes);
+        if round % 100 == 0 {
+            world.run(Duration::from_millis(1));
+        }
+    }
+    let now = world.now;
+    world.apps[CLIENT] = common::App::Numbers { next: 0, count: 10, until: Instant::FAR_FUTURE };
+    world.run_until(now + Duration::from_secs(1), |_| false);
+    assert_eq!(world.seen[SERVER].datagrams, 10, "the path that was up still works");
 }

@@ -1,5 +1,6 @@
 //! Two endpoints joined by two lossy lines, under one virtual clock.
 #![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
@@ -124,6 +125,7 @@ pub enum App {
     },
 }
 
+/// Two nodes and the line between them.
 pub struct World {
     pub now: Instant,
     pub nodes: [Endpoint; 2],
@@ -151,23 +153,26 @@ fn epoch() -> std::time::Instant {
     *EPOCH.get_or_init(std::time::Instant::now)
 }
 
+/// An endpoint as the options say.
+pub fn endpoint(options: &Options, node: usize) -> Endpoint {
+    let mut path = PathConfig::over(options.declared);
+    path.line = LineConfig::declared(options.declared);
+    path.setup_copies = options.setup_copies;
+    path.max_segments = options.max_segments;
+    path.receive_buffer = options.receive_buffer;
+    let own = u8::try_from(node).unwrap();
+    let mut config = EndpointConfig::new(identity(own), path, epoch());
+    let trusted = options.trusted.unwrap_or(u8::try_from(CLIENT).unwrap());
+    config.trusted = BTreeSet::from([identity(trusted).fingerprint()]);
+    config.listen = node == SERVER;
+    config.rng_seed = Some([own; 32]);
+    config.version = options.version[node];
+    Endpoint::new(config).unwrap()
+}
+
 impl World {
+    /// Nodes with the client's call under way.
     pub fn new(options: &Options) -> Self {
-        let endpoint = |node: usize| {
-            let mut path = PathConfig::over(options.declared);
-            path.line = LineConfig::declared(options.declared);
-            path.setup_copies = options.setup_copies;
-            path.max_segments = options.max_segments;
-            path.receive_buffer = options.receive_buffer;
-            let own = u8::try_from(node).unwrap();
-            let mut config = EndpointConfig::new(identity(own), path, epoch());
-            let trusted = options.trusted.unwrap_or(u8::try_from(CLIENT).unwrap());
-            config.trusted = BTreeSet::from([identity(trusted).fingerprint()]);
-            config.listen = node == SERVER;
-            config.rng_seed = Some([own; 32]);
-            config.version = options.version[node];
-            Endpoint::new(config).unwrap()
-        };
         let link = |direction: u64| Link {
             options: options.link,
             outages: options.outages.clone(),
@@ -179,7 +184,7 @@ impl World {
         };
         let mut world = Self {
             now: Instant::ZERO,
-            nodes: [endpoint(CLIENT), endpoint(SERVER)],
+            nodes: [endpoint(options, CLIENT), endpoint(options, SERVER)],
             seen: [Seen::default(), Seen::default()],
             apps: [App::Silent, App::Silent],
             keep_events: true,
@@ -188,6 +193,18 @@ impl World {
         let expected = identity(options.expected.unwrap_or(u8::try_from(SERVER).unwrap())).fingerprint();
         world.nodes[CLIENT].connect(Instant::ZERO, address(SERVER), expected).unwrap();
         world
+    }
+
+    /// The server dies and starts anew with the same key and no memory.
+    pub fn restart_server(&mut self, options: &Options) {
+        self.nodes[SERVER] = endpoint(options, SERVER);
+        self.seen[SERVER] = Seen::default();
+    }
+
+    /// Hands a node any bytes as a datagram.
+    pub fn inject(&mut self, node: usize, remote: SocketAddr, bytes: &[u8]) {
+        let received = Received { remote, local_ip: None, ecn: None, payload: BytesMut::from(bytes) };
+        self.nodes[node].handle_datagram(self.now, received);
     }
 
     /// Runs until `done` or until `limit`; true where it was done.
@@ -289,7 +306,9 @@ impl World {
         }
         let mut out = Vec::new();
         while let Some(transmit) = endpoint.poll_transmit(self.now, &mut out) {
-            assert_eq!(transmit.to, address(1 - node));
+            if transmit.to != address(1 - node) {
+                continue;
+            }
             for datagram in out.chunks(transmit.segment_size.unwrap_or(out.len())) {
                 self.links[node].send(self.now, datagram);
             }
