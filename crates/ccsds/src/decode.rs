@@ -52,6 +52,18 @@ impl BlockDecoder {
         }
     }
 
+    /// For bare frames of a mission: nothing to derandomise or correct, the frame's own checks remain.
+    pub fn bare(mission: &Mission) -> Self {
+        Self {
+            format: *mission.frame(),
+            randomiser: None,
+            code: None,
+            block_len: mission.frame().length,
+            keep_check_symbols: false,
+            work: Vec::with_capacity(mission.frame().length),
+        }
+    }
+
     /// Decodes a block of the mission's length in true polarity.
     ///
     /// # Panics

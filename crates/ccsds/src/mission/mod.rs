@@ -152,6 +152,7 @@ pub struct Mission {
     scids: Vec<Scid>,
     frame: FrameFormat,
     coding: Coding,
+    content: Content,
     channels: Vec<ChannelRule>,
     longest_packet: usize,
     times: Vec<TimeRule>,
@@ -195,7 +196,7 @@ impl Mission {
     }
     /// What a virtual channel carries.
     pub fn content(&self, vcid: Vcid) -> Content {
-        self.channels.iter().find(|rule| rule.vcid == vcid).map_or(Content::Packets, |rule| rule.content)
+        self.channels.iter().find(|rule| rule.vcid == vcid).map_or(self.content, |rule| rule.content)
     }
     /// Length of the longest packet in bytes; a longer one is taken for damage.
     pub const fn longest_packet(&self) -> usize {
@@ -232,7 +233,7 @@ impl Mission {
         let made: Result<_, ParameterError> = ReedSolomon::new(self.coding.reed_solomon?);
         Some(made.expect("parameters are tried when the mission is read"))
     }
-    /// The same mission for bare frames: no marker, no randomiser, no check symbols.
+    /// Whether blocks have check symbols.
     pub fn is_coded(&self) -> bool {
         self.coding.reed_solomon.is_some()
     }

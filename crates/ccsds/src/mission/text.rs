@@ -53,6 +53,8 @@ struct Form {
     name: Spanned<String>,
     title: String,
     scids: Spanned<Vec<u16>>,
+    #[serde(default)]
+    content: Option<ContentForm>,
     frame: FrameForm,
     coding: Spanned<CodingForm>,
     #[serde(default)]
@@ -133,12 +135,22 @@ struct ChannelForm {
     content: ContentForm,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "kebab-case")]
 enum ContentForm {
     Packets,
     Idle,
     Opaque,
+}
+
+impl From<ContentForm> for Content {
+    fn from(form: ContentForm) -> Self {
+        match form {
+            ContentForm::Packets => Self::Packets,
+            ContentForm::Idle => Self::Idle,
+            ContentForm::Opaque => Self::Opaque,
+        }
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -205,11 +217,7 @@ impl Reader<'_> {
         self.list(&form.scids, form.channel.len().max(form.time.len()).max(form.product.len()))?;
         let mut channels = Vec::new();
         for rule in &form.channel {
-            let content = match rule.content {
-                ContentForm::Packets => Content::Packets,
-                ContentForm::Idle => Content::Idle,
-                ContentForm::Opaque => Content::Opaque,
-            };
+            let content = rule.content.into();
             for vcid in self.vcids(&rule.vcids, frame.kind)? {
                 if channels.iter().any(|known: &ChannelRule| known.vcid == vcid) {
                     return Err(self.refuse(&rule.vcids, format!("channel {vcid} has two rules; keep one")));
@@ -223,6 +231,7 @@ impl Reader<'_> {
             scids,
             frame,
             coding,
+            content: form.content.map_or(Content::Packets, Content::from),
             channels,
             longest_packet: self.longest_packet(form.packets.longest.as_ref())?,
             times: form.time.iter().map(|rule| self.time(rule)).collect::<Result<_, _>>()?,

@@ -4,17 +4,20 @@ use proptest::prelude::*;
 const MARKER: u32 = 0x1ACF_FC1D;
 const LEN: usize = 40;
 
-/// Good where the block's first byte is the sum of the others and not all bytes are zero; the opinion is the second
-/// byte.
+/// Good where the block's first four bytes are the hash of the others; the opinion is the fifth byte.
 struct Sum;
 impl Judge for Sum {
     type Opinion = (u8, bool);
     fn judge(&mut self, block: &[u8]) -> (Judgement, (u8, bool)) {
-        let good = block[2..].iter().fold(block[1], |sum, byte| sum.wrapping_mul(31).wrapping_add(*byte))
-            == block[0]
-            && block.iter().any(|byte| *byte != 0);
-        (if good { Judgement::Good } else { Judgement::Bad }, (block[1], good))
+        let good = block[..4] == hash(&block[4..]);
+        (if good { Judgement::Good } else { Judgement::Bad }, (block[4], good))
     }
+}
+
+fn hash(bytes: &[u8]) -> [u8; 4] {
+    let hash =
+        bytes.iter().fold(0x811C_9DC5u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    hash.to_be_bytes()
 }
 
 /// Knows nothing.
@@ -22,14 +25,15 @@ struct Blind;
 impl Judge for Blind {
     type Opinion = (u8, bool);
     fn judge(&mut self, block: &[u8]) -> (Judgement, (u8, bool)) {
-        (Judgement::Unknown, (block[1], true))
+        (Judgement::Unknown, (block[4], true))
     }
 }
 
 fn block(number: u8) -> Vec<u8> {
-    let mut block = vec![0, number];
-    block.extend((2..LEN).map(|i| (i as u8).wrapping_mul(37) ^ number.wrapping_mul(91)));
-    block[0] = block[2..].iter().fold(block[1], |sum, byte| sum.wrapping_mul(31).wrapping_add(*byte));
+    let mut content = vec![number];
+    content.extend((5..LEN).map(|i| (i as u8).wrapping_mul(37) ^ number.wrapping_mul(91)));
+    let mut block = hash(&content).to_vec();
+    block.extend(content);
     block
 }
 
@@ -195,7 +199,8 @@ proptest! {
             }
             match impairment {
                 Impairment::Delete(count) => {
-                    bits.truncate(bits.len() - count);
+                    let start = bits.len() - 8 * LEN + 32;
+                    bits.drain(start..start + count);
                     expected.pop();
                 }
                 Impairment::Insert(count) => bits.extend((0..count).map(|i| i % 3 == 0)),

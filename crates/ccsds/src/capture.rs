@@ -1,0 +1,425 @@
+//! The capture pipeline: from the bytes of a receiver or a file to captured frames.
+//!
+//! `push` bytes with the time of their reception, then `poll` until `None`. An input of unknown kind is held
+//! until it is identified; then everything held is captured from its first bit on. Memory is bounded: what is
+//! held for identifying by [`CaptureOptions::identify_limit`], after that a few blocks; beyond that only what one
+//! `push` brings.
+
+use crate::decode::{BlockDecoder, DecodedBlock};
+use crate::frame;
+use crate::id::Scid;
+use crate::identify::{Identification, InputFormat, Unidentified, identify};
+use crate::mission::{Mission, MissionSet};
+use crate::quality::{BitPosition, CapturedFrame, Quality};
+use crate::record::SyncCounts;
+use crate::sync::{Found, SyncConfig, SyncEvent, Synchroniser};
+use skyhaul_units::Utc;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the caller knows of the input.
+#[derive(Debug, Clone)]
+pub struct CaptureOptions {
+    /// How it is laid out; `None`: found out.
+    pub format: Option<InputFormat>,
+    /// The mission; `None`: found out.
+    pub mission: Option<Mission>,
+    /// Where the input goes on: the first byte pushed holds this bit. Later than the start needs a mission.
+    pub start: BitPosition,
+    /// Good frames come with their check symbols.
+    pub keep_check_symbols: bool,
+    /// Thresholds of the synchroniser.
+    pub sync: SyncConfig,
+    /// Most bytes held while the input is not identified; beyond it the older half is dropped and counted. Default
+    /// 256 KiB: 140 ms at 15 Mbit/s, 250 frames. At least 16 KiB.
+    pub identify_limit: usize,
+}
+
+impl Default for CaptureOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            mission: None,
+            start: BitPosition::START,
+            keep_check_symbols: false,
+            sync: SyncConfig::default(),
+            identify_limit: 256 * 1024,
+        }
+    }
+}
+
+/// What a capture reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CaptureEvent {
+    /// The input is known now; frames follow. Reported once, also where the caller named the mission.
+    Identified(Box<Identification>),
+    /// The synchroniser is in lock from here on.
+    Locked(BitPosition),
+    /// A frame, good or set aside.
+    Frame(CapturedFrame),
+    /// The synchroniser lost lock; the last frame ended here.
+    LockLost(BitPosition),
+    /// Frames of one more spacecraft are in the stream: reported at its second one.
+    OtherSpacecraft {
+        /// Its id.
+        scid: Scid,
+        /// Its mission, where it is a known one.
+        mission: Option<Box<Mission>>,
+    },
+    /// The input ended and was never identified.
+    Unidentified(Unidentified),
+}
+
+/// What became of the input so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CaptureStats {
+    /// The synchroniser's counts. For bare frames: bits, frames and skipped bits only.
+    pub sync: SyncCounts,
+    /// Good frames.
+    pub good_frames: u64,
+    /// Good frames with symbols corrected.
+    pub corrected_frames: u64,
+    /// Symbols corrected in good frames.
+    pub corrected_symbols: u64,
+    /// Frames set aside.
+    pub set_aside: u64,
+}
+
+/// Captures one input.
+#[derive(Debug)]
+pub struct Capture {
+    missions: MissionSet,
+    options: CaptureOptions,
+    stage: Stage,
+    events: VecDeque<CaptureEvent>,
+    stats: CaptureStats,
+    spacecraft: BTreeMap<Scid, u64>,
+    dropped_bits: u64,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Held until it is known what it is.
+    Unknown(Held),
+    Bits(Box<BitStage>),
+    Frames(FrameStage),
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    bytes: Vec<u8>,
+    /// Place of the first byte held, in bytes.
+    start: u64,
+    /// Ends of the pushes in held bytes, and their times.
+    arrivals: VecDeque<(usize, Utc)>,
+    /// Bytes held when identifying was tried last.
+    tried: usize,
+}
+
+#[derive(Debug)]
+struct BitStage {
+    sync: Synchroniser<DecodedBlock>,
+    decoder: BlockDecoder,
+}
+
+#[derive(Debug)]
+struct FrameStage {
+    decoder: BlockDecoder,
+    frame_len: usize,
+    /// Bytes of a frame that is not whole yet.
+    partial: Vec<u8>,
+    /// Bits before the partial frame.
+    position: u64,
+    ready: VecDeque<CapturedFrame>,
+    bits: u64,
+    frames: u64,
+}
+
+/// Identifying is first tried with this many bytes, some frames, and then each time that twice as many have come.
+const FIRST_TRY_BYTES: usize = 8 * 1024;
+/// Most pushes whose times are told apart while the input is unknown.
+const MAX_ARRIVALS: usize = 4_096;
+/// Most spacecraft looked out for.
+const MAX_SPACECRAFT: usize = 64;
+/// Good frames after which a spacecraft is believed to be there.
+const BELIEVED_FRAMES: u64 = 2;
+
+impl Capture {
+    /// Begins. With a mission and no format, bits are expected (CADUs are bits, too); with the mission of bare
+    /// frames, give [`InputFormat::Frames`].
+    pub fn new(missions: MissionSet, options: CaptureOptions) -> Self {
+        let mut capture = Self {
+            missions,
+            stage: Stage::Unknown(Held { start: options.start.byte(), ..Held::default() }),
+            options,
+            events: VecDeque::new(),
+            stats: CaptureStats::default(),
+            spacecraft: BTreeMap::new(),
+            dropped_bits: 0,
+            ended: false,
+        };
+        if let (Some(mission), Some(format)) = (capture.options.mission.clone(), capture.options.format) {
+            capture.begin(Identification { format, mission, scid: None, is_generic: false });
+        }
+        capture
+    }
+
+    /// Takes the next bytes of the input, whose last bit was received at `received`.
+    pub fn push(&mut self, received: Utc, bytes: &[u8]) {
+        let received = Utc::from_micros(received.as_micros());
+        match &mut self.stage {
+            Stage::Bits(stage) => stage.sync.push(received, bytes),
+            Stage::Frames(stage) => stage.push(received, bytes),
+            Stage::Unknown(held) => {
+                held.push(received, bytes);
+                self.try_to_identify();
+            }
+        }
+    }
+
+    /// The input ends here. Poll for what is left.
+    pub fn finish(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        if let Stage::Unknown(_) = &self.stage {
+            self.try_to_identify();
+        }
+        match &mut self.stage {
+            Stage::Bits(stage) => stage.sync.finish(),
+            Stage::Frames(_) | Stage::Unknown(_) => {}
+        }
+    }
+
+    /// The next event; `None` where more bytes are needed, or after the end.
+    pub fn poll(&mut self) -> Option<CaptureEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let frame = match &mut self.stage {
+            Stage::Unknown(_) => return None,
+            Stage::Frames(stage) => stage.ready.pop_front()?,
+            Stage::Bits(stage) => match stage.sync.poll(&mut stage.decoder)? {
+                SyncEvent::Locked(position) => return Some(CaptureEvent::Locked(position)),
+                SyncEvent::Lost(position) => return Some(CaptureEvent::LockLost(position)),
+                SyncEvent::Found(found) => captured(found),
+            },
+        };
+        self.count(&frame);
+        Some(CaptureEvent::Frame(frame))
+    }
+
+    /// What became of the input so far.
+    pub fn stats(&self) -> CaptureStats {
+        let sync = match &self.stage {
+            Stage::Bits(stage) => stage.sync.counts(),
+            Stage::Frames(stage) => SyncCounts {
+                bits: stage.bits,
+                frames: stage.frames,
+                skipped_bits: if self.ended { 8 * stage.partial.len() as u64 } else { 0 },
+                ..SyncCounts::default()
+            },
+            Stage::Unknown(held) => SyncCounts { bits: 8 * held.bytes.len() as u64, ..SyncCounts::default() },
+        };
+        let dropped_bits = self.dropped_bits;
+        let sync = SyncCounts { bits: sync.bits + dropped_bits, dropped_bits, ..sync };
+        CaptureStats { sync, ..self.stats }
+    }
+
+    /// Whether frames are being followed.
+    pub fn is_locked(&self) -> bool {
+        match &self.stage {
+            Stage::Bits(stage) => stage.sync.is_locked(),
+            Stage::Frames(_) => true,
+            Stage::Unknown(_) => false,
+        }
+    }
+
+    fn try_to_identify(&mut self) {
+        let Stage::Unknown(held) = &mut self.stage else { return };
+        let more = held.tried.clamp(FIRST_TRY_BYTES, (self.options.identify_limit / 2).max(FIRST_TRY_BYTES));
+        if !self.ended && held.bytes.len() < held.tried + more {
+            return;
+        }
+        held.tried = held.bytes.len();
+        match self.options.recognise(&held.bytes, &self.missions, self.ended) {
+            Ok(identification) => self.begin(identification),
+            Err(reason) if self.ended => {
+                self.dropped_bits += 8 * held.bytes.len() as u64;
+                *held = Held::default();
+                self.events.push_back(CaptureEvent::Unidentified(reason));
+            }
+            Err(_) => {
+                if held.bytes.len() >= self.options.identify_limit {
+                    self.dropped_bits += 8 * held.drop_older(self.options.identify_limit / 2);
+                }
+            }
+        }
+    }
+
+    /// Captures from the first held byte on.
+    fn begin(&mut self, identification: Identification) {
+        let Identification { format, mission, .. } = &identification;
+        let Stage::Unknown(held) = &mut self.stage else { return };
+        let held = core::mem::take(held);
+        let start = self.options.start.as_bits().max(8 * held.start);
+        self.stage = match format {
+            InputFormat::Bits | InputFormat::Cadus => Stage::Bits(Box::new(BitStage {
+                sync: Synchroniser::new(
+                    self.options.sync,
+                    mission.coding().marker,
+                    mission.block_len(),
+                    BitPosition::from_bits(start),
+                ),
+                decoder: BlockDecoder::new(mission, self.options.keep_check_symbols),
+            })),
+            InputFormat::Frames => Stage::Frames(FrameStage::new(mission, start)),
+        };
+        self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
+        let mut from = 0;
+        for (end, received) in held.arrivals {
+            self.push(received, &held.bytes[from..end]);
+            from = end;
+        }
+    }
+
+    fn count(&mut self, frame: &CapturedFrame) {
+        if !frame.is_good() {
+            self.stats.set_aside += 1;
+            return;
+        }
+        let symbols = frame.quality.corrected.total();
+        self.stats.good_frames += 1;
+        self.stats.corrected_frames += u64::from(symbols > 0);
+        self.stats.corrected_symbols += u64::from(symbols);
+        let Some((_, channel, _)) = frame::glimpse(&frame.bytes) else { return };
+        let scid = channel.scid;
+        let is_first = self.spacecraft.is_empty();
+        if !self.spacecraft.contains_key(&scid) && self.spacecraft.len() >= MAX_SPACECRAFT {
+            return;
+        }
+        let frames = self.spacecraft.entry(scid).or_insert(if is_first { BELIEVED_FRAMES } else { 0 });
+        *frames += 1;
+        if *frames == BELIEVED_FRAMES {
+            let known = self.missions.iter().find(|mission| mission.scids().contains(&scid));
+            let mission = known.cloned().map(Box::new);
+            self.events.push_back(CaptureEvent::OtherSpacecraft { scid, mission });
+        }
+    }
+}
+
+impl CaptureOptions {
+    /// What the input is, with what the caller knows of it taken for granted.
+    fn recognise(
+        &self,
+        sample: &[u8],
+        missions: &MissionSet,
+        is_whole: bool,
+    ) -> Result<Identification, Unidentified> {
+        let Some(mission) = &self.mission else {
+            let found = identify(sample, missions, is_whole)?;
+            let format = self.format.unwrap_or(found.format);
+            return Ok(Identification { format, ..found });
+        };
+        let mut only = MissionSet::empty();
+        only.add(mission.clone()).expect("an empty set has room");
+        let found = identify(sample, &only, is_whole).ok();
+        let own = found.filter(|found| found.mission.name() == mission.name() && !found.is_generic);
+        // The caller names the mission: an input that shows no sign of it yet is taken for bits.
+        Ok(own.unwrap_or_else(|| Identification {
+            format: InputFormat::Bits,
+            mission: mission.clone(),
+            scid: None,
+            is_generic: false,
+        }))
+    }
+}
+
+impl Held {
+    fn push(&mut self, received: Utc, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let end = self.bytes.len();
+        let is_full = self.arrivals.len() >= MAX_ARRIVALS;
+        match self.arrivals.back_mut() {
+            Some(last) if last.1 == received || is_full => *last = (end, received),
+            _ => self.arrivals.push_back((end, received)),
+        }
+    }
+
+    /// Keeps the newest `keep` bytes; returns how many were dropped.
+    fn drop_older(&mut self, keep: usize) -> u64 {
+        let dropped = self.bytes.len().saturating_sub(keep);
+        self.bytes.drain(..dropped);
+        self.start += dropped as u64;
+        self.tried = self.bytes.len();
+        self.arrivals.retain(|(end, _)| *end > dropped);
+        for (end, _) in &mut self.arrivals {
+            *end -= dropped;
+        }
+        dropped as u64
+    }
+}
+
+impl FrameStage {
+    fn new(mission: &Mission, position: u64) -> Self {
+        Self {
+            decoder: BlockDecoder::bare(mission),
+            frame_len: mission.frame().length,
+            partial: Vec::new(),
+            position,
+            ready: VecDeque::new(),
+            bits: 0,
+            frames: 0,
+        }
+    }
+
+    fn push(&mut self, received: Utc, bytes: &[u8]) {
+        self.bits += 8 * bytes.len() as u64;
+        self.partial.extend_from_slice(bytes);
+        let whole = self.partial.len() / self.frame_len * self.frame_len;
+        let partial = self.partial.split_off(whole);
+        let frames = core::mem::replace(&mut self.partial, partial);
+        for frame in frames.chunks_exact(self.frame_len) {
+            let decoded = self.decoder.decode(frame);
+            let position = BitPosition::from_bits(self.position);
+            self.position += 8 * frame.len() as u64;
+            self.frames += 1;
+            let quality = Quality {
+                verdict: decoded.verdict,
+                fhec: decoded.fhec,
+                fecf: decoded.fecf,
+                ..Quality::NOT_CHECKED
+            };
+            self.ready.push_back(CapturedFrame {
+                received,
+                position,
+                quality,
+                set_aside: decoded.set_aside,
+                bytes: decoded.bytes,
+                check_symbols: decoded.check_symbols,
+            });
+        }
+    }
+}
+
+fn captured(found: Found<DecodedBlock>) -> CapturedFrame {
+    let decoded = found.opinion;
+    CapturedFrame {
+        received: found.received,
+        position: found.position,
+        quality: Quality {
+            marker_errors: found.marker_errors,
+            inverted: found.inverted,
+            slip: found.slip,
+            flywheel: found.flywheel,
+            verdict: decoded.verdict,
+            corrected: decoded.corrected,
+            fhec: decoded.fhec,
+            fecf: decoded.fecf,
+        },
+        set_aside: decoded.set_aside,
+        bytes: decoded.bytes,
+        check_symbols: decoded.check_symbols,
+    }
+}

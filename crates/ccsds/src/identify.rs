@@ -1,0 +1,317 @@
+//! What an unknown input is: bits, CADUs or bare frames, of which mission, found from a sample of it.
+//!
+//! The distance between markers gives the block length; codings of that length are tried until blocks decode;
+//! spacecraft id and length are then looked up among the missions. Where none fits, a generic mission is made of
+//! what was found, so that frames come out all the same. Without markers, a frame length is sought at which
+//! headers repeat and their counts go on.
+
+use crate::decode::BlockDecoder;
+use crate::frame;
+use crate::id::{Channel, Scid};
+use crate::mission::{FrameKind, MARKER_LEN, Mission, MissionSet};
+use crate::sync::{Judge, Judgement};
+use std::collections::BTreeMap;
+
+/// How the input is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Demodulated bits: markers at any bit offset.
+    Bits,
+    /// Markers and blocks, byte aligned from the first byte on.
+    Cadus,
+    /// Transfer frames one after the other, without markers.
+    Frames,
+}
+
+/// What an input was found to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identification {
+    /// How it is laid out.
+    pub format: InputFormat,
+    /// The mission that fits, or a generic one.
+    pub mission: Mission,
+    /// The spacecraft seen.
+    pub scid: Option<Scid>,
+    /// The mission is generic: made for this input, frames only.
+    pub is_generic: bool,
+}
+
+/// Why a sample was not identified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unidentified {
+    /// Neither markers nor frames.
+    #[error(
+        "there is no CCSDS marker and no run of frames in the input; check receiver and demodulator, or name the mission"
+    )]
+    Nothing,
+    /// Markers, but no regular distance.
+    #[error("markers were found but at no regular distance; name the mission if the signal is that weak")]
+    Irregular,
+    /// Blocks of one length, but nothing decodes.
+    #[error(
+        "blocks of {0} bytes were found but no known coding fits; describe the mission in a file and name it"
+    )]
+    Coding(usize),
+}
+
+/// Finds out what `sample` is. `is_whole` says that nothing will follow it, so that fewer repetitions suffice.
+///
+/// # Errors
+/// [`Unidentified`], for this much of the input; more of it may succeed.
+pub fn identify(
+    sample: &[u8],
+    missions: &MissionSet,
+    is_whole: bool,
+) -> Result<Identification, Unidentified> {
+    let hits = markers(sample, MARKER);
+    if hits.is_empty() {
+        return bare_frames(sample, missions, is_whole).ok_or(Unidentified::Nothing);
+    }
+    let lengths = cadu_lengths(&hits, missions, is_whole);
+    let mut tried = None;
+    for length in lengths {
+        let blocks = blocks(sample, &hits, length - MARKER_LEN);
+        if let Some((mission, scid, is_generic)) = coding(&blocks, missions) {
+            let aligned =
+                hits[0].position == 0 && hits.iter().all(|hit| hit.position % 8 == 0 && !hit.inverted);
+            let format = if aligned { InputFormat::Cadus } else { InputFormat::Bits };
+            return Ok(Identification { format, mission, scid, is_generic });
+        }
+        tried = tried.or(Some(length));
+    }
+    if let Some(frames) = bare_frames(sample, missions, is_whole) {
+        return Ok(frames);
+    }
+    Err(tried.map_or(Unidentified::Irregular, Unidentified::Coding))
+}
+
+/// The marker that all built-in missions have. A mission with another one has to be named.
+const MARKER: u32 = 0x1ACF_FC1D;
+/// Most markers looked at: enough for a distance, few enough to be quick.
+const MAX_MARKERS: usize = 256;
+/// Most blocks decoded for each coding that is tried.
+const MAX_BLOCKS: usize = 8;
+/// Shortest and longest distance between markers in bytes that is believed.
+const CADU_LENGTHS: core::ops::RangeInclusive<usize> = 32..=16_384;
+/// Most distances tried.
+const MAX_LENGTHS: usize = 8;
+
+#[derive(Debug, Clone, Copy)]
+struct MarkerHit {
+    position: usize,
+    inverted: bool,
+}
+
+/// Bit positions of exact markers in either polarity.
+fn markers(sample: &[u8], marker: u32) -> Vec<MarkerHit> {
+    let mut hits = Vec::new();
+    let mut window = 0u64;
+    for (index, byte) in sample.iter().enumerate() {
+        window = window << 8 | u64::from(*byte);
+        if index < 4 {
+            if index == 3 && (window as u32 == marker || window as u32 == !marker) {
+                hits.push(MarkerHit { position: 0, inverted: window as u32 != marker });
+            }
+            continue;
+        }
+        for shift in (0..8).rev() {
+            let word = (window >> shift) as u32;
+            if word == marker || word == !marker {
+                hits.push(MarkerHit { position: 8 * (index - 3) - shift, inverted: word != marker });
+            }
+        }
+        if hits.len() >= MAX_MARKERS {
+            break;
+        }
+    }
+    hits
+}
+
+/// Distances between markers in bytes, the most frequent first; at a whole input's end also those of the missions.
+fn cadu_lengths(hits: &[MarkerHit], missions: &MissionSet, is_whole: bool) -> Vec<usize> {
+    let mut distances: BTreeMap<usize, usize> = BTreeMap::new();
+    for pair in hits.windows(2) {
+        let bits = pair[1].position - pair[0].position;
+        if bits.is_multiple_of(8) && CADU_LENGTHS.contains(&(bits / 8)) {
+            *distances.entry(bits / 8).or_default() += 1;
+        }
+    }
+    let fewest = if is_whole { 1 } else { 2 };
+    let mut lengths: Vec<(usize, usize)> = distances
+        .into_iter()
+        .filter(|(_, count)| *count >= fewest)
+        .map(|(length, count)| (count, length))
+        .collect();
+    lengths.sort_by_key(|(count, length)| (core::cmp::Reverse(*count), *length));
+    let mut lengths: Vec<usize> = lengths.into_iter().map(|(_, length)| length).take(MAX_LENGTHS).collect();
+    if is_whole {
+        for mission in missions.iter() {
+            if !lengths.contains(&mission.cadu_len()) {
+                lengths.push(mission.cadu_len());
+            }
+        }
+    }
+    lengths
+}
+
+/// Up to [`MAX_BLOCKS`] blocks behind markers, true polarity.
+fn blocks(sample: &[u8], hits: &[MarkerHit], block_len: usize) -> Vec<Vec<u8>> {
+    let block = |hit: &MarkerHit| {
+        let start = hit.position + 8 * MARKER_LEN;
+        let (byte, shift) = (start / 8, start % 8);
+        let flip = if hit.inverted { 0xFF } else { 0 };
+        if shift == 0 {
+            return Some(sample.get(byte..byte + block_len)?.iter().map(|byte| byte ^ flip).collect());
+        }
+        let bytes = sample.get(byte..=byte + block_len)?.windows(2);
+        Some(bytes.map(|pair| (pair[0] << shift | pair[1] >> (8 - shift)) ^ flip).collect())
+    };
+    hits.iter().filter_map(block).take(MAX_BLOCKS).collect()
+}
+
+/// The mission whose coding decodes the most blocks to frames of its own, else a generic one.
+fn coding(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<(Mission, Option<Scid>, bool)> {
+    let block_len = blocks.first()?.len();
+    let mut best: Option<(usize, &Mission, Scid)> = None;
+    for mission in missions.iter().filter(|mission| mission.block_len() == block_len) {
+        let mut own = BTreeMap::new();
+        for channel in decoded(blocks, mission) {
+            if mission.covers(channel.scid) {
+                *own.entry(channel.scid).or_insert(0usize) += 1;
+            }
+        }
+        let most = own.into_iter().max_by_key(|(_, count)| *count);
+        if let Some((scid, count)) = most.filter(|(_, count)| best.is_none_or(|(most, ..)| *count > most)) {
+            best = Some((count, mission, scid));
+        }
+    }
+    if let Some((_, mission, scid)) = best {
+        return Some((mission.clone(), Some(scid), false));
+    }
+    let mut best: Option<(usize, Mission, Scid)> = None;
+    for text in generic_codings(block_len) {
+        let Ok(mission) = Mission::from_toml(&text) else { continue };
+        let channels = decoded(blocks, &mission);
+        let Some(first) = channels.first() else { continue };
+        let same = channels.iter().filter(|channel| channel.scid == first.scid).count();
+        // Uncoded blocks all "decode": there the headers have to agree.
+        let fewest = if mission.is_coded() { 1 } else { (blocks.len() / 2 + 1).max(2) };
+        if same >= fewest && best.as_ref().is_none_or(|(most, ..)| same > *most) {
+            best = Some((same, mission, first.scid));
+        }
+    }
+    best.map(|(_, mission, scid)| (mission, Some(scid), true))
+}
+
+/// Channels of the blocks that a mission's coding turns into frames of its kind.
+fn decoded(blocks: &[Vec<u8>], mission: &Mission) -> Vec<Channel> {
+    let mut decoder = BlockDecoder::new(mission, false);
+    let mut channels = Vec::new();
+    for block in blocks {
+        let (judgement, decoded) = decoder.judge(block);
+        if judgement == Judgement::Bad || decoded.set_aside.is_some() {
+            continue;
+        }
+        let glimpsed = frame::glimpse(&decoded.bytes).filter(|(kind, ..)| *kind == mission.frame().kind);
+        channels.extend(glimpsed.map(|(_, channel, _)| channel));
+    }
+    channels
+}
+
+/// Mission texts for every coding of the standards that gives blocks of this length, the most usual first.
+fn generic_codings(block_len: usize) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut add = |frame_len: usize, check: &str| {
+        for kind in ["aos", "tm"] {
+            for randomiser in ["ccsds255", "ccsds131071", "none"] {
+                texts.push(generic_text(kind, frame_len, &format!("randomiser = \"{randomiser}\"\n{check}")));
+            }
+        }
+    };
+    for (corrects, check_len) in [(16, 32), (8, 16)] {
+        for basis in ["dual", "conventional"] {
+            for interleave in [1usize, 2, 3, 4, 5, 8] {
+                let Some(fill) = (255 * interleave).checked_sub(block_len) else { continue };
+                // A shorter code with more than half of it filled is more likely a code of less depth.
+                if !fill.is_multiple_of(interleave)
+                    || fill > 128 * interleave
+                    || block_len <= check_len * interleave
+                {
+                    continue;
+                }
+                let check = format!(
+                    "[coding.reed_solomon]\ncorrects = {corrects}\ninterleave = {interleave}\nbasis = \"{basis}\"\n\
+                     virtual_fill = {fill}\n"
+                );
+                add(block_len - check_len * interleave, &check);
+            }
+        }
+    }
+    add(block_len, "");
+    texts
+}
+
+fn generic_text(kind: &str, frame_len: usize, coding: &str) -> String {
+    format!(
+        "name = \"generic\"\ntitle = \"Unknown spacecraft\"\nscids = []\ncontent = \"opaque\"\n\n\
+         [frame]\nkind = \"{kind}\"\nlength = {frame_len}\n\n[coding]\n{coding}"
+    )
+}
+
+/// Frames without markers: of a mission, else of any length at which headers go on.
+fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) -> Option<Identification> {
+    for mission in missions.iter() {
+        let format = mission.frame();
+        let mut seen = BTreeMap::new();
+        let headers = headers(sample, format.length);
+        for (kind, channel, _) in &headers {
+            if *kind == format.kind && mission.covers(channel.scid) {
+                *seen.entry(channel.scid).or_insert(0usize) += 1;
+            }
+        }
+        let own: usize = seen.values().sum();
+        let enough = if is_whole && sample.len().is_multiple_of(format.length) { 1 } else { 4 };
+        if own >= enough && own * 10 >= headers.len() * 9 {
+            let scid = seen.into_iter().max_by_key(|(_, count)| *count).map(|(scid, _)| scid);
+            let mission = mission.clone();
+            return Some(Identification { format: InputFormat::Frames, mission, scid, is_generic: false });
+        }
+    }
+    let (length, kind, scid) = FRAME_LENGTHS.clone().find_map(|length| {
+        let (kind, scid) = running_headers(sample, length)?;
+        Some((length, kind, scid))
+    })?;
+    let kind = if kind == FrameKind::Tm { "tm" } else { "aos" };
+    let mission = Mission::from_toml(&generic_text(kind, length, "randomiser = \"none\"\n")).ok()?;
+    Some(Identification { format: InputFormat::Frames, mission, scid: Some(scid), is_generic: true })
+}
+
+/// Lengths of bare frames in bytes that are tried.
+const FRAME_LENGTHS: core::ops::RangeInclusive<usize> = 32..=4_096;
+/// Most headers looked at for each length.
+const MAX_HEADERS: usize = 64;
+/// Fewest steps of frame counts that make a run.
+const FEWEST_STEPS: usize = 6;
+
+fn headers(sample: &[u8], length: usize) -> Vec<(FrameKind, Channel, u32)> {
+    sample.chunks_exact(length).take(MAX_HEADERS).filter_map(frame::glimpse).collect()
+}
+
+/// Kind and spacecraft of the headers at every `length` bytes, where counts of the same channel mostly go on by one.
+fn running_headers(sample: &[u8], length: usize) -> Option<(FrameKind, Scid)> {
+    let headers = headers(sample, length);
+    let (kind, first, _) = *headers.first()?;
+    let mut last: BTreeMap<Channel, u32> = BTreeMap::new();
+    let (mut steps, mut in_sequence) = (0, 0);
+    for (_, channel, count) in headers.iter().filter(|header| header.0 == kind) {
+        let range = if kind == FrameKind::Tm { 0xFF } else { 0xFF_FFFF };
+        if let Some(previous) = last.insert(*channel, *count) {
+            steps += 1;
+            in_sequence += usize::from(*count == (previous + 1) & range);
+        }
+    }
+    let is_run = steps >= FEWEST_STEPS
+        && in_sequence * 10 >= steps * 7
+        && steps * 2 >= (sample.len() / length).min(MAX_HEADERS);
+    is_run.then_some((kind, first.scid))
+}
