@@ -157,8 +157,7 @@ fn after_an_outage_data_flows_again_within_two_round_trips_and_a_second() {
 #[test]
 fn a_path_silent_for_the_idle_time_ends_with_all_tokens_resolved() {
     let from = Instant::ZERO + Duration::from_secs(2);
-    let mut options = Options::default();
-    options.outages = vec![(from, Instant::FAR_FUTURE)];
+    let options = Options { outages: vec![(from, Instant::FAR_FUTURE)], ..Options::default() };
     let mut world = World::connected(&options);
     world.apps[CLIENT] = App::Numbers { next: 0, count: u64::MAX, until: from + Duration::from_secs(5) };
     world.run(Duration::from_secs(120));
