@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 pub struct ContactInfo {
     /// The receiving station's name.
     pub station: String,
-    /// The contact's name: whatever tells it from others in the sidecar.
+    /// The contact's name: whatever tells it from others.
     pub contact: String,
     /// The spacecraft.
     pub scid: Scid,

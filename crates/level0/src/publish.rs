@@ -13,7 +13,8 @@ use crate::naming::{FileNumber, ProductName};
 use crate::packet_file::{Account, flushed, hex};
 use crate::product::{Finished, Tally};
 use crate::report::{
-    Accounting, ApidReport, AsideReport, FORMAT, FrameReport, Product, ProductFile, Sidecar,
+    Accounting, ApidReport, AsideReport, ContactReport, FORMAT, FrameReport, Product, ProductFile,
+    ProductReport, Sidecar,
 };
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::{Apid, Scid};
@@ -54,20 +55,17 @@ impl Publication<'_> {
         let accounting = accounting(&finished.tally, &finished.aside, account, finished.late_packets);
         let sidecar = Sidecar {
             format: FORMAT,
-            mission: self.mission.to_owned(),
-            scid: self.contact.scid,
-            station: self.contact.station.clone(),
-            contact: self.contact.contact.clone(),
-            opened: self.contact.opened,
-            closed: self.close.closed,
-            product: finished.plan.name,
-            sorted_by: finished.plan.sorted_by,
-            created: name.created(),
-            construction_record: (!is_empty).then(|| name.to_string()),
-            packet_file: packet_file.clone(),
+            contact: self.contact_report(),
+            product: ProductReport {
+                name: finished.plan.name,
+                sorted_by: finished.plan.sorted_by,
+                created: name.created(),
+                construction_record: (!is_empty).then(|| name.to_string()),
+                packet_file: packet_file.clone(),
+                first: account.first,
+                last: account.last,
+            },
             accounting,
-            first: account.first,
-            last: account.last,
             apids: account.apids.iter().map(|(apid, account)| ApidReport::new(*apid, account)).collect(),
             apids_not_in_construction_record: account.apids.len().saturating_sub(RECORD_APIDS) as u64,
             set_aside: publish_aside(files, finished.aside, aside_name)?,
@@ -81,6 +79,17 @@ impl Publication<'_> {
             published.push(write_file(files, &record_working, name.to_string(), &record)?);
         }
         Ok(Product { name, files: published, sidecar })
+    }
+
+    fn contact_report(&self) -> ContactReport {
+        ContactReport {
+            name: self.contact.contact.clone(),
+            station: self.contact.station.clone(),
+            mission: self.mission.to_owned(),
+            scid: self.contact.scid,
+            opened: self.contact.opened,
+            closed: self.close.closed,
+        }
     }
 
     fn construction_record(&self, name: ProductName, account: &Account) -> ConstructionRecord {

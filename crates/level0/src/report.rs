@@ -42,34 +42,12 @@ pub struct ProductFile {
 pub struct Sidecar {
     /// Name and version of this format.
     pub format: &'static str,
-    /// The mission's name.
-    pub mission: String,
-    /// Spacecraft id.
-    pub scid: Scid,
-    /// The station that received the contact.
-    pub station: String,
-    /// The contact's name.
-    pub contact: String,
-    /// Start of the contact.
-    pub opened: Utc,
-    /// End of the contact.
-    pub closed: Utc,
-    /// The mission's name for the product.
-    pub product: String,
-    /// What the packets are in the order of.
-    pub sorted_by: SortedBy,
-    /// When the product was made.
-    pub created: Utc,
-    /// Name of the construction record; none where no packet could be delivered.
-    pub construction_record: Option<String>,
-    /// The packets: raw space packets back to back; none where no packet could be delivered.
-    pub packet_file: Option<ProductFile>,
+    /// Where the data came from.
+    pub contact: ContactReport,
+    /// The product and its files.
+    pub product: ProductReport,
     /// What became of the packets offered to this product.
     pub accounting: Accounting,
-    /// Times of the first and the last packet of the product.
-    pub first: Option<Stamp>,
-    /// The last packet.
-    pub last: Option<Stamp>,
     /// What there is of each application, by its id.
     pub apids: Vec<ApidReport>,
     /// Applications for which the construction record, which has room for 255, has no entry.
@@ -78,6 +56,42 @@ pub struct Sidecar {
     pub set_aside: AsideReport,
     /// The frames of the whole contact.
     pub frames: FrameReport,
+}
+
+/// The contact that a product comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContactReport {
+    /// The contact's name.
+    pub name: String,
+    /// The station that received it.
+    pub station: String,
+    /// The mission's name.
+    pub mission: String,
+    /// Spacecraft id.
+    pub scid: Scid,
+    /// Start of the contact.
+    pub opened: Utc,
+    /// End of the contact.
+    pub closed: Utc,
+}
+
+/// A product and its files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProductReport {
+    /// The mission's name for the product.
+    pub name: String,
+    /// What the packets are in the order of.
+    pub sorted_by: SortedBy,
+    /// When the product was made.
+    pub created: Utc,
+    /// Name of the construction record; none where no packet could be delivered.
+    pub construction_record: Option<String>,
+    /// The packets: raw space packets back to back; none where no packet could be delivered.
+    pub packet_file: Option<ProductFile>,
+    /// The first packet.
+    pub first: Option<Stamp>,
+    /// The last packet.
+    pub last: Option<Stamp>,
 }
 
 /// What became of the packets offered to a product.

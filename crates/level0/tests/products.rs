@@ -49,7 +49,7 @@ fn packets_are_in_the_order_of_time_then_the_missions_order_of_applications_then
     let (products, files) = process(Limits::default(), &packets(&shuffled));
     assert_eq!(packet_file(&products[0], &files), bytes(&in_order));
     let sidecar = &products[0].sidecar;
-    assert_eq!((sidecar.product.as_str(), sidecar.sorted_by), ("imager", SortedBy::PacketTime));
+    assert_eq!((sidecar.product.name.as_str(), sidecar.product.sorted_by), ("imager", SortedBy::PacketTime));
     assert_eq!((sidecar.accounting.delivered, sidecar.accounting.gaps), (11, 0));
     assert_eq!(files.created.get("merged"), None, "nothing was late");
 }
@@ -88,9 +88,9 @@ fn gaps_are_in_the_account_and_in_the_construction_record() {
     assert_eq!(record.sessions[0].first.utc(), Some(contact().opened));
     assert_eq!(record.sessions[0].last.utc(), Some(close().closed));
     let names: Vec<_> = record.files.iter().map(|file| file.name.as_str()).collect();
-    let packets = sidecar.packet_file.clone().unwrap();
+    let packets = sidecar.product.packet_file.clone().unwrap();
     assert_eq!(names, [products[0].name.to_string(), packets.name]);
-    assert_eq!(sidecar.construction_record, Some(products[0].name.to_string()));
+    assert_eq!(sidecar.product.construction_record, Some(products[0].name.to_string()));
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn packets_of_no_group_and_without_time_code_have_products_of_their_own() {
     );
     assert_eq!(packet_file(&products[1], &files), [made[2].bytes(), made[0].bytes()].concat());
     assert_eq!(packet_file(&products[2], &files), [made[1].bytes(), made[3].bytes()].concat());
-    assert_eq!(products[2].sidecar.sorted_by, SortedBy::Reception);
-    assert_eq!(products[2].sidecar.first.unwrap().time, None);
+    assert_eq!(products[2].sidecar.product.sorted_by, SortedBy::Reception);
+    assert_eq!(products[2].sidecar.product.first.unwrap().time, None);
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn independent_readers_find_what_the_account_says() {
 /// What `read.py` says of a product, from the product's own account; `None` where it has no packets.
 fn figures(product: &Product) -> Option<Value> {
     let sidecar = &product.sidecar;
-    let packets = sidecar.packet_file.as_ref()?;
+    let packets = sidecar.product.packet_file.as_ref()?;
     let accounting = &sidecar.accounting;
     let apids: BTreeMap<_, _> =
         sidecar.apids.iter().map(|apid| (apid.apid.to_string(), apid.packets)).collect();
@@ -151,12 +151,12 @@ fn figures(product: &Product) -> Option<Value> {
             "bytes": packets.bytes,
             "gaps": accounting.gaps,
             "corrected_packets": accounting.corrected_packets,
-            "first": time(sidecar.first),
-            "last": time(sidecar.last),
-            "opened": sidecar.opened,
-            "closed": sidecar.closed,
-            "files": [sidecar.construction_record, packets.name],
-            "apids": sidecar.apids.iter().map(|apid| entry(apid, sidecar.scid.value())).collect::<Vec<_>>(),
+            "first": time(sidecar.product.first),
+            "last": time(sidecar.product.last),
+            "opened": sidecar.contact.opened,
+            "closed": sidecar.contact.closed,
+            "files": [sidecar.product.construction_record, packets.name],
+            "apids": sidecar.apids.iter().map(|apid| entry(apid, sidecar.contact.scid.value())).collect::<Vec<_>>(),
         },
     }))
 }

@@ -221,5 +221,5 @@ pub fn process_contact(
 
 /// The bytes of a product's packet file.
 pub fn packet_file<'a>(product: &Product, files: &'a Memory) -> &'a [u8] {
-    &files.published[&product.sidecar.packet_file.as_ref().expect("a packet was delivered").name]
+    &files.published[&product.sidecar.product.packet_file.as_ref().expect("a packet was delivered").name]
 }
