@@ -114,6 +114,19 @@ fn a_finished_flow_answers_duplicates_for_ever() {
 }
 
 #[test]
+fn what_a_finished_contact_holds_is_durable() {
+    for seed in 0..32 {
+        let disk = SimDisk::new(Bytes::mib(1));
+        let mut store = open(&disk);
+        put(&mut store, 1, 0).unwrap();
+        store.finish(&name("kiruna"), FlowId(1), NOW).unwrap();
+        disk.crash(seed);
+        let segment = disk.list("contacts/kiruna/00000001").unwrap().remove(0);
+        assert!(segment.size >= Bytes::new(144), "seed {seed}: {segment:?}");
+    }
+}
+
+#[test]
 fn data_of_finished_contacts_goes_after_its_retention() {
     let disk = SimDisk::new(Bytes::mib(1));
     let mut store = open(&disk);

@@ -215,6 +215,20 @@ fn a_failed_sync_spoils_the_log_until_it_is_opened_again() {
 }
 
 #[test]
+fn a_sync_that_works_after_one_that_failed_promises_nothing() {
+    let disk = SimDisk::new(Bytes::mib(1));
+    let mut log = open(&disk);
+    put(&mut log, 1, 0, b"a").unwrap();
+    let (first, second) = (log.sync_handle().unwrap(), log.sync_handle().unwrap());
+    disk.fail_after(0);
+    let failed = first.sync();
+    assert!(matches!(log.synced(second.sync()), Err(LogError::SyncFailed { .. })));
+    assert!(log.synced(failed).is_err());
+    let mut cursor = log.start();
+    assert_eq!(log.read(&mut cursor).unwrap(), None);
+}
+
+#[test]
 fn oversized_payloads_are_refused() {
     let mut log = open(&SimDisk::new(Bytes::mib(4)));
     let limit = vec![0; MAX_PAYLOAD.as_usize()];

@@ -168,6 +168,33 @@ fn a_device_full_at_any_byte_leaves_a_valid_spool_that_goes_on_by_itself() {
 }
 
 #[test]
+fn freeing_never_forgets_what_comes_next_in_a_flow() {
+    for seed in 0..64 {
+        let disk = SimDisk::new(Bytes::mib(1));
+        let mut spool = open(&disk);
+        let flow = spool.open_flow(NOW).unwrap();
+        for _ in 0..7 {
+            spool.append(flow, &[0; 100], NOW).unwrap();
+        }
+        assert_eq!(spool.log.sealed().count(), 1, "the seventh, not durable yet, begins a segment");
+        spool.custody(flow, Seq(6));
+        if seed % 2 == 0 {
+            disk.set_capacity(disk.used() + config().reserve);
+            spool.append(flow, &[0; 100], NOW).unwrap();
+            assert_eq!(spool.stats().freed_early, 1);
+        } else {
+            // The state file lags, as on a full device.
+            disk.fail_after(0);
+            spool.free(later(100)).unwrap();
+            assert_eq!((spool.stats().freed, spool.stats().state_failures), (1, 1));
+        }
+        disk.set_capacity(Bytes::mib(1));
+        disk.crash(seed);
+        assert!(open(&disk).open_flows()[0].next >= Seq(7), "seed {seed}");
+    }
+}
+
+#[test]
 fn what_the_disk_does_not_give_back_is_named_so_that_the_far_end_need_not_wait() {
     let disk = SimDisk::new(Bytes::mib(1));
     let mut spool = open(&disk);
