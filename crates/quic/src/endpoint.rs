@@ -1,25 +1,21 @@
 //! The endpoint: takes and makes calls, knows each connection by its id, moves datagrams.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, TokenClock};
 use crate::config::{ALPN_PREFIX, EndpointConfig};
 use crate::event::{down_reason, refusal};
 use crate::feed::FeedFactory;
 use crate::path::Notice;
 use crate::tls::{self, Trust};
 use crate::{ConnectionId, EndpointEvent, Fingerprint, QuicPath, Received, Refusal, Transmit};
-use aws_lc_rs::{digest, hmac};
 use noq_proto::{
     ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, FourTuple, Incoming,
     RandomConnectionIdGenerator, ServerConfig, TransportConfig, ValidationTokenConfig,
 };
-use rustls::pki_types::CertificateDer;
 use skyhaul_transport::DownReason;
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration as StdDuration, SystemTime};
 
 /// All connections that share one socket.
 pub struct Endpoint {
@@ -117,7 +113,7 @@ impl Endpoint {
     /// An endpoint without connections.
     pub fn new(config: EndpointConfig) -> Result<Self, ConfigError> {
         let payload = config.path.udp_payload;
-        let mut inner = noq_proto::EndpointConfig::new(Arc::new(reset_key(&config)));
+        let mut inner = noq_proto::EndpointConfig::new(Arc::new(tls::reset_key(&config.identity)));
         if payload < 1200 || inner.max_udp_payload_size(payload).is_err() {
             return Err(ConfigError::UdpPayload(payload));
         }
@@ -407,7 +403,7 @@ impl Endpoint {
         let ours = self.config.identity.fingerprint();
         let refused_key = self.trust.take_refused();
         let Some(held) = self.connections.get_mut(&id) else { return };
-        let peer = peer_key(held.path.connection());
+        let peer = tls::peer_key(held.path.connection());
         let event = match notice {
             Notice::Connected => {
                 let Some(theirs) = held.other_version.clone() else { return };
@@ -505,38 +501,6 @@ fn batch(
     first.size = out.len();
     first.segment_size = (count > 1).then_some(segment);
     Some(first)
-}
-
-/// The key the far end has proven, once the handshake has got so far.
-fn peer_key(conn: &noq_proto::Connection) -> Option<Fingerprint> {
-    let identity = conn.crypto_session().peer_identity()?;
-    let chain = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
-    chain.first().map(|key| Fingerprint::of_public_key(key))
-}
-
-/// Made from the node's key, so that a node that was started anew can tell the others that it knows their
-/// connections no more (RFC 9000 10.3), and they needn't wait for the idle time-out.
-fn reset_key(config: &EndpointConfig) -> hmac::Key {
-    let mut secret = digest::Context::new(&digest::SHA256);
-    secret.update(b"skyhaul stateless reset");
-    secret.update(config.identity.secret());
-    hmac::Key::new(hmac::HMAC_SHA256, secret.finish().as_ref())
-}
-
-/// The time for Retry tokens, which say when they were made.
-#[derive(Debug, Default)]
-struct TokenClock(AtomicU64);
-
-impl TokenClock {
-    fn set(&self, now: Instant) {
-        self.0.store(now.as_nanos(), Ordering::Relaxed);
-    }
-}
-
-impl noq_proto::TimeSource for TokenClock {
-    fn now(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + StdDuration::from_nanos(self.0.load(Ordering::Relaxed))
-    }
 }
 
 /// Not sent (no server name indication), but the TLS library wants one.

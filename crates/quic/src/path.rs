@@ -378,16 +378,13 @@ impl Path for QuicPath {
         if let Some(datagram) = self.poll_datagram() {
             return Some(PathEvent::Datagram(datagram));
         }
-        if matches!(self.state, State::Up) {
-            match self.control.read(&mut self.conn) {
-                Ok(Some(bytes)) => return Some(PathEvent::Control(bytes)),
-                Ok(None) => return None,
-                Err(broken) => {
-                    let mut notices = Vec::new();
-                    self.fail(now, &broken.to_string(), &mut notices);
-                    return self.poll(now);
-                }
-            }
+        match (self.control.read(&mut self.conn), self.is_over()) {
+            (Ok(Some(bytes)), _) => return Some(PathEvent::Control(bytes)),
+            (Err(broken), false) => self.fail(now, &broken.to_string(), &mut Vec::new()),
+            (Ok(None), _) | (Err(_), true) => {}
+        }
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
         }
         match &mut self.state {
             State::Over(reason) => reason.take().map(PathEvent::Down),

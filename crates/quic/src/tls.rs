@@ -1,6 +1,8 @@
 //! TLS 1.3 between two nodes: bare public keys in both directions (RFC 7250), accepted by fingerprint alone.
 
 use crate::{Fingerprint, Identity};
+use ::aws_lc_rs::digest::{Context, SHA256};
+use ::aws_lc_rs::hmac;
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
@@ -207,4 +209,20 @@ pub(crate) fn server(identity: &Identity, trust: &Arc<Trust>, alpn: &[u8]) -> Qu
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
     QuicServerConfig::try_from(config).expect("the provider has the suite of Initial packets")
+}
+
+/// The key the far end has proven, once the handshake has got so far.
+pub(crate) fn peer_key(conn: &noq_proto::Connection) -> Option<Fingerprint> {
+    let identity = conn.crypto_session().peer_identity()?;
+    let chain = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    chain.first().map(|key| Fingerprint::of_public_key(key))
+}
+
+/// Made from the node's key, so that a node that was started anew can tell the others that it knows their
+/// connections no more (RFC 9000 10.3), and they needn't wait for the idle time-out.
+pub(crate) fn reset_key(identity: &Identity) -> hmac::Key {
+    let mut secret = Context::new(&SHA256);
+    secret.update(b"skyhaul stateless reset");
+    secret.update(identity.secret());
+    hmac::Key::new(hmac::HMAC_SHA256, secret.finish().as_ref())
 }

@@ -217,3 +217,18 @@ fn no_bytes_make_an_endpoint_panic() {
     world.run_until(now + Duration::from_secs(1), |_| false);
     assert_eq!(world.seen[SERVER].datagrams, 10, "the path that was up still works");
 }
+
+#[test]
+fn what_cannot_work_is_refused_with_what_to_do() {
+    let options = Options::default();
+    let mut client = common::endpoint(&options, CLIENT);
+    let key = identity(1).fingerprint();
+    let error = client.connect(Instant::ZERO, ([192, 0, 2, 1], 0).into(), key).unwrap_err().to_string();
+    assert!(error.contains("192.0.2.1:0") && error.contains("port"), "{error}");
+    for payload in [0, 1_199, 65_528] {
+        let mut config = common::config(&options, CLIENT);
+        config.path.udp_payload = payload;
+        let error = skyhaul_quic::Endpoint::new(config).err().unwrap().to_string();
+        assert!(error.contains(&payload.to_string()) && error.contains("1472"), "{error}");
+    }
+}

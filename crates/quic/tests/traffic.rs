@@ -115,6 +115,32 @@ fn datagrams_fill_the_declared_line_at_any_loss_without_queue() {
 }
 
 #[test]
+fn a_line_slower_than_declared_keeps_a_bounded_queue() {
+    for percent in [70, 95] {
+        let mut options = Options::lossy(1, 160);
+        options.link.rate = options.declared.scaled(percent, 100);
+        let (share, queue) = throughput(&options, Duration::from_secs(30));
+        println!("{percent} % of the declared rate: {share:.4}, queue {queue}");
+        assert!(share >= 0.85, "{percent} %: {share:.4}");
+        assert!(queue <= Duration::from_millis(60), "{percent} %: {queue}");
+    }
+}
+
+#[test]
+fn control_bytes_sent_just_before_closing_arrive() {
+    let mut world = World::connected(&Options::default());
+    let now = world.now;
+    assert_eq!(world.path(SERVER).send_control(now, b"receipt"), 7);
+    world.run_until(now + Duration::from_millis(10), |_| false);
+    let now = world.now;
+    world.path(SERVER).close(now, "done");
+    world.run(Duration::from_secs(2));
+    let events: Vec<_> = world.seen[CLIENT].path_events.iter().map(|(_, event)| event.clone()).collect();
+    let end = PathEvent::Down(DownReason::ClosedByPeer("done".to_owned()));
+    assert_eq!(events[1..], [PathEvent::Control(b"receipt"[..].into()), end]);
+}
+
+#[test]
 fn batches_change_nothing_on_the_line() {
     let plain = throughput(&Options::lossy(1, 160), Duration::from_secs(5));
     let batched = throughput(&Options { max_segments: 32, ..Options::lossy(1, 160) }, Duration::from_secs(5));

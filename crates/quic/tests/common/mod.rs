@@ -155,6 +155,11 @@ fn epoch() -> std::time::Instant {
 
 /// An endpoint as the options say.
 pub fn endpoint(options: &Options, node: usize) -> Endpoint {
+    Endpoint::new(config(options, node)).unwrap()
+}
+
+/// A node's configuration as the options say.
+pub fn config(options: &Options, node: usize) -> EndpointConfig {
     let mut path = PathConfig::over(options.declared);
     path.line = LineConfig::declared(options.declared);
     path.setup_copies = options.setup_copies;
@@ -167,7 +172,7 @@ pub fn endpoint(options: &Options, node: usize) -> Endpoint {
     config.listen = node == SERVER;
     config.rng_seed = Some([own; 32]);
     config.version = options.version[node];
-    Endpoint::new(config).unwrap()
+    config
 }
 
 impl World {
