@@ -5,6 +5,8 @@ use skyhaul_node::config::ConfigError;
 /// Who must act, as an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
+    /// The result is not as asked: data is missing or differs.
+    Result = 1,
     /// The configuration or the command line is wrong.
     Usage = 2,
     /// This machine refused: a file, folder, disk or port.
@@ -33,6 +35,10 @@ impl Exit {
 }
 
 impl Failure {
+    /// What is wrong, and what to do about it.
+    pub fn new(exit: Exit, what: &str, help: &str) -> Self {
+        Self { exit, what: what.to_owned(), help: help.to_owned(), source: None }
+    }
     /// This machine refused to read or write.
     pub fn io(what: &str, place: &str, help: &str, source: std::io::Error) -> Self {
         Self {
@@ -46,7 +52,7 @@ impl Failure {
     pub fn from_sentence(exit: Exit, sentence: &str) -> Self {
         let parts = sentence.split_once("; ").or_else(|| sentence.rsplit_once(": "));
         let (what, help) = parts.unwrap_or((sentence, "see the command's --help"));
-        Self { exit, what: what.to_owned(), help: help.to_owned(), source: None }
+        Self::new(exit, what, help)
     }
     /// The same failure, saying where.
     pub fn at(mut self, place: &str) -> Self {

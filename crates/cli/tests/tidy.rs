@@ -240,7 +240,7 @@ const BANNED_IN_CORE: &[&str] = &[
     "std::process",
     "tokio",
     "Instant::now",
-    "SystemTime",
+    "SystemTime::now",
     "UdpSocket",
     "TcpStream",
     "TcpListener",

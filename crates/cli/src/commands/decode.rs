@@ -1,0 +1,291 @@
+//! `skyhaul decode`: capture files to frames and packets, with the full account.
+
+use crate::failure::{Exit, Failure};
+use skyhaul_ccsds::account::{Account, ChannelReport, FileReport};
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
+use skyhaul_ccsds::extract::ExtractedPacket;
+use skyhaul_ccsds::id::Channel;
+use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
+use skyhaul_node::config::{self, MissionRef};
+use skyhaul_units::Utc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The arguments of `skyhaul decode`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "What a file holds (a raw bit stream, CADUs or bare frames, and of which spacecraft) is found out
+from the file. --format and --mission are for files that do not tell.
+
+Example:
+  skyhaul decode pass.dat
+  skyhaul decode pass.dat --packets-out packets --frames-out frames.bin --json"
+)]
+pub struct Decode {
+    /// The capture files.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The mission: a name (suomi-npp), or a mission file ending in .toml.
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    mission: Option<MissionRef>,
+    /// What the files hold: auto, bits, cadus or frames.
+    #[arg(long, default_value = "auto")]
+    format: config::InputFormat,
+    /// Writes the packets of each virtual channel to a file of its own in this folder.
+    #[arg(long, value_name = "DIR")]
+    packets_out: Option<PathBuf>,
+    /// Writes all good frames, one after the other, to this file.
+    #[arg(long, value_name = "FILE")]
+    frames_out: Option<PathBuf>,
+    /// Prints the account as one JSON line.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Report<'a> {
+    files: &'a [FileReport],
+}
+
+/// Decodes the files one after the other and prints their account. A file that cannot be read does not keep the
+/// others from being decoded.
+///
+/// # Errors
+/// The first file of which nothing could be made; or an output that cannot be written.
+pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
+    let known = MissionSet::built_in();
+    let options = CaptureOptions {
+        format: match command.format {
+            config::InputFormat::Auto => None,
+            config::InputFormat::Bits => Some(InputFormat::Bits),
+            config::InputFormat::Cadus => Some(InputFormat::Cadus),
+            config::InputFormat::Frames => Some(InputFormat::Frames),
+        },
+        mission: command.mission.as_ref().map(|wanted| mission(wanted, &known)).transpose()?,
+        ..CaptureOptions::default()
+    };
+    let mut outputs = Outputs::open(command)?;
+    let mut reports = Vec::new();
+    let mut failures = Vec::new();
+    for file in &command.files {
+        match decode(file, (&known, &options), &mut outputs) {
+            Ok(report) => reports.push(report),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    outputs.close()?;
+    if command.json {
+        serde_json::to_writer(&mut *out, &Report { files: &reports }).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        reports.iter().try_for_each(|report| write_report(report, out))?;
+    }
+    let mut failures = failures.into_iter();
+    let first = failures.next();
+    for failure in failures {
+        writeln!(io::stderr(), "{failure}")?;
+    }
+    first.map_or(Ok(()), Err)
+}
+
+fn mission(wanted: &MissionRef, known: &MissionSet) -> Result<Mission, Failure> {
+    let file = match wanted {
+        MissionRef::Named(name) if name == "generic" => {
+            return Ok(Mission::from_toml(GENERIC).expect("the program's own mission can be read"));
+        }
+        MissionRef::Named(name) => {
+            return known.by_name(name).cloned().ok_or_else(|| {
+                let names: Vec<&str> = known.iter().map(Mission::name).collect();
+                let help = format!("write one of {}, generic, or a file ending in .toml", names.join(", "));
+                Failure::new(Exit::Usage, &format!("there is no mission `{name}`"), &help)
+            });
+        }
+        MissionRef::File(file) => file,
+    };
+    let place = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|source| {
+        Failure::io("the mission cannot be read", &place, "give the path of a mission file", source)
+    })?;
+    Mission::from_toml(&text).map_err(|error| {
+        Failure::new(Exit::Usage, &error.reason, "missions/ has examples")
+            .at(&format!("{place}:{}", error.line))
+    })
+}
+
+fn decode(
+    file: &Path,
+    (known, options): (&MissionSet, &CaptureOptions),
+    outputs: &mut Outputs,
+) -> Result<FileReport, Failure> {
+    let name = file.display().to_string();
+    let unreadable =
+        |source| Failure::io("the capture cannot be read", &name, "give the path of a readable file", source);
+    let mut input = File::open(file).map_err(unreadable)?;
+    let mut capture = Capture::new(known.clone(), options.clone());
+    let mut account = None;
+    let mut buffer = vec![0; READ_SIZE];
+    outputs.begin(file);
+    loop {
+        let len = input.read(&mut buffer).map_err(unreadable)?;
+        // A file does not say when it was received.
+        capture.push(Utc::from_micros(0), &buffer[..len]);
+        if len == 0 {
+            capture.finish();
+        }
+        while let Some(event) = capture.poll() {
+            match (event, &mut account) {
+                (CaptureEvent::Identified(found), _) => account = Some(Account::new(&found.mission, known)),
+                (CaptureEvent::Frame(frame), Some(account)) => {
+                    if frame.is_good() {
+                        outputs.frame(&frame.bytes);
+                    }
+                    account.feed_with(&frame, |packet| outputs.packet(packet));
+                }
+                (CaptureEvent::Unidentified(reason), _) => {
+                    return Err(Failure::from_sentence(Exit::Result, &reason.to_string()).at(&name));
+                }
+                _ => {}
+            }
+        }
+        if len == 0 {
+            break;
+        }
+    }
+    let nothing = || {
+        let help = "see whether it is a capture, and name its --mission and --format";
+        Failure::new(Exit::Result, "no frame was found", help).at(&name)
+    };
+    account.map(|account| account.finish(&name)).filter(|report| report.cadus > 0).ok_or_else(nothing)
+}
+
+/// Where frames and packets are written. The first write that fails is kept, and told at the end.
+struct Outputs {
+    frames: Option<BufWriter<File>>,
+    folder: Option<PathBuf>,
+    /// What the names of the present input's packet files begin with.
+    stem: String,
+    packets: BTreeMap<Channel, BufWriter<File>>,
+    failed: Option<Failure>,
+}
+
+impl Outputs {
+    fn open(command: &Decode) -> Result<Self, Failure> {
+        let mut stems = BTreeSet::new();
+        if let Some(twice) = command.files.iter().find(|file| !stems.insert(stem(file)))
+            && command.packets_out.is_some()
+        {
+            let help = "decode them one by one into different folders";
+            let what = "two inputs have the same name, and so would their packet files";
+            return Err(Failure::new(Exit::Usage, what, help).at(&twice.display().to_string()));
+        }
+        if let Some(folder) = &command.packets_out {
+            std::fs::create_dir_all(folder).map_err(|source| refused(folder, source))?;
+        }
+        let frames = command
+            .frames_out
+            .as_ref()
+            .map(|file| File::create(file).map(BufWriter::new).map_err(|source| refused(file, source)));
+        Ok(Self {
+            frames: frames.transpose()?,
+            folder: command.packets_out.clone(),
+            stem: String::new(),
+            packets: BTreeMap::new(),
+            failed: None,
+        })
+    }
+
+    fn begin(&mut self, file: &Path) {
+        let flushed = std::mem::take(&mut self.packets).into_values().try_for_each(|mut file| file.flush());
+        self.note(flushed);
+        self.stem = stem(file);
+    }
+
+    fn frame(&mut self, bytes: &[u8]) {
+        let written = self.frames.as_mut().map_or(Ok(()), |file| file.write_all(bytes));
+        self.note(written);
+    }
+
+    fn packet(&mut self, packet: &ExtractedPacket) {
+        let Some(folder) = &self.folder else { return };
+        if !self.packets.contains_key(&packet.channel) {
+            let Channel { scid, vcid } = packet.channel;
+            let name = format!("{}-scid{}-vcid{}.packets", self.stem, scid.value(), vcid.value());
+            match File::create(folder.join(name)) {
+                Ok(file) => drop(self.packets.insert(packet.channel, BufWriter::new(file))),
+                Err(source) => return self.note(Err(source)),
+            }
+        }
+        let written =
+            self.packets.get_mut(&packet.channel).map_or(Ok(()), |file| file.write_all(&packet.bytes));
+        self.note(written);
+    }
+
+    fn note(&mut self, written: io::Result<()>) {
+        if let (Err(source), None) = (written, &self.failed) {
+            let folder = self.folder.clone().unwrap_or_default();
+            self.failed = Some(refused(&folder, source));
+        }
+    }
+
+    fn close(mut self) -> Result<(), Failure> {
+        let packets = std::mem::take(&mut self.packets).into_values().try_for_each(|mut file| file.flush());
+        self.note(packets);
+        let frames = self.frames.take().map_or(Ok(()), |mut file| file.flush());
+        self.note(frames);
+        self.failed.map_or(Ok(()), Err)
+    }
+}
+
+fn stem(file: &Path) -> String {
+    file.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned())
+}
+
+fn refused(place: &Path, source: io::Error) -> Failure {
+    let help = "give a place that this user may write to, with room";
+    Failure::io("the output cannot be written", &place.display().to_string(), help, source)
+}
+
+fn write_report(report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
+    let spacecraft = report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
+    writeln!(out, "{}: mission {}{spacecraft}", report.file, report.mission)?;
+    writeln!(
+        out,
+        "  {} frames: {} clean, {} corrected ({} symbols), {} set aside",
+        report.cadus,
+        report.clean_frames,
+        report.corrected_frames,
+        report.corrected_symbols,
+        report.uncorrectable_frames
+    )?;
+    write_channels(&report.vcids, out)?;
+    for other in &report.other_spacecraft {
+        let mission = other.mission.as_deref().unwrap_or("unknown");
+        writeln!(out, "  also spacecraft {}, mission {mission}", other.scid.value())?;
+        write_channels(&other.vcids, out)?;
+    }
+    Ok(())
+}
+
+fn write_channels(channels: &BTreeMap<u8, ChannelReport>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "  VCID   frames  missing  packets        bytes  packets by APID")?;
+    for (vcid, channel) in channels {
+        let apids: Vec<String> =
+            channel.apids.iter().map(|(apid, count)| format!("{apid}: {count}")).collect();
+        writeln!(
+            out,
+            "  {vcid:>4} {:>8} {:>8} {:>8} {:>12}  {}",
+            channel.good_frames,
+            channel.missing_frames,
+            channel.packets,
+            channel.bytes,
+            apids.join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+/// 256 KiB: large enough that reading costs nothing beside decoding.
+const READ_SIZE: usize = 256 << 10;
