@@ -141,6 +141,36 @@ fn control_bytes_sent_just_before_closing_arrive() {
 }
 
 #[test]
+fn a_thin_line_is_filled_too() {
+    let mut options = Options::lossy(1, 600);
+    options.link.rate = Rate::from_mbps(1);
+    options.declared = options.link.rate;
+    let (share, queue) = throughput(&options, Duration::from_secs(120));
+    println!("1 Mbit/s: {share:.4}, queue {queue}");
+    assert!(share >= 0.96, "{share:.4}");
+    assert!(queue <= Duration::from_millis(5), "{queue}");
+}
+
+#[test]
+fn both_directions_are_filled_at_once() {
+    let options = Options::lossy(10, 160);
+    let mut world = World::connected(&options);
+    world.keep_events = false;
+    for node in [CLIENT, SERVER] {
+        world.apps[node] = App::Numbers { next: 0, count: u64::MAX, until: Instant::FAR_FUTURE };
+    }
+    world.run(Duration::from_secs(3));
+    let before = [CLIENT, SERVER].map(|node| world.seen[node].datagrams);
+    world.run(Duration::from_secs(10));
+    for node in [CLIENT, SERVER] {
+        let arrived = Bytes::new((world.seen[node].datagrams - before[node]) * 1_490);
+        let share = Rate::over(arrived, Duration::from_secs(10)).as_bps() as f64 / 0.9 / 93e6;
+        println!("towards node {node}: {share:.4}");
+        assert!(share >= 0.97, "towards node {node}: {share:.4}");
+    }
+}
+
+#[test]
 fn batches_change_nothing_on_the_line() {
     let plain = throughput(&Options::lossy(1, 160), Duration::from_secs(5));
     let batched = throughput(&Options { max_segments: 32, ..Options::lossy(1, 160) }, Duration::from_secs(5));
