@@ -21,6 +21,8 @@ pub enum Reason {
     GroupSetAside,
     /// Another packet with the same time, application and count, and other bytes, is in the product.
     Differs,
+    /// The packet comes from a spacecraft that is neither the contact's nor the mission's.
+    OtherSpacecraft,
     /// An encapsulation packet: the product's format has only space packets.
     NotASpacePacket,
 }

@@ -7,7 +7,7 @@
 
 use crate::aside::Reason;
 use skyhaul_ccsds::extract::ExtractedPacket;
-use skyhaul_ccsds::id::{Apid, Vcid};
+use skyhaul_ccsds::id::{Apid, Channel};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
 use skyhaul_units::{Duration, Utc};
@@ -57,8 +57,8 @@ pub(crate) struct Timeline {
     reference: Option<Utc>,
     samples: Vec<Utc>,
     /// What became of the last packet with a time, which packets without one follow. Bounded by the widths of
-    /// its key: 2^17 entries of 40 bytes if every id occurred.
-    leaders: BTreeMap<(Vcid, Apid), Leader>,
+    /// its key: 2^17 entries of 40 bytes for a spacecraft if every id occurred.
+    leaders: BTreeMap<(Channel, Apid), Leader>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,17 +83,17 @@ impl Timeline {
         self.samples.len() >= SAMPLES
     }
 
-    /// Takes the median of what was seen for the contact's time.
+    /// Takes the median of what was seen for the contact's time. Where no packet had a time it stays open.
     pub fn set(&mut self) {
         self.samples.sort_unstable();
-        self.reference = Some(self.samples.get(self.samples.len() / 2).copied().unwrap_or_default());
+        self.reference = self.samples.get(self.samples.len() / 2).copied();
         self.samples = Vec::new();
     }
 
     /// Where a space packet goes. Packets of one application on one channel are to be shown in the order of the
     /// channel, which frame counts keep.
     pub fn place(&mut self, mission: &Mission, packet: &ExtractedPacket, header: &SpaceHeader) -> Placement {
-        let key = (packet.channel.vcid, header.apid);
+        let key = (packet.channel, header.apid);
         if mission.time_rule(header.apid).is_none() {
             return Placement::AsReceived;
         }
@@ -112,7 +112,7 @@ impl Timeline {
     }
 
     /// A packet without a time goes where the last one with a time went.
-    fn follow(&mut self, key: (Vcid, Apid), header: &SpaceHeader) -> Placement {
+    fn follow(&mut self, key: (Channel, Apid), header: &SpaceHeader) -> Placement {
         let begins = matches!(header.grouping, Grouping::First | Grouping::Standalone);
         if begins {
             // What continues this group must not be taken for a part of the one before.
@@ -129,7 +129,7 @@ impl Timeline {
 
     fn is_credible(&self, time: Utc, received: Utc) -> bool {
         let reference = match self.check.reference {
-            ClockReference::Contact => self.reference.unwrap_or_default(),
+            ClockReference::Contact => self.reference.expect("packets with a time wait until it is set"),
             ClockReference::Reception => received,
         };
         time.since(reference).max(reference.since(time)) <= self.check.bound

@@ -211,12 +211,14 @@ impl<F: Files> ContactProcessor<F> {
             bytes: &packet.bytes,
         };
         let Header::Space(header) = packet.header else {
-            let (product, files) = self.product(Route::Other)?;
-            product.tally.received += 1;
-            return product.aside.put(files, shelved, Reason::NotASpacePacket);
+            return self.refuse(shelved, Reason::NotASpacePacket);
         };
         shelved.apid = Some(header.apid);
         shelved.count = Some(header.count);
+        let scid = packet.channel.scid;
+        if scid != self.contact.scid && !self.mission.scids().contains(&scid) {
+            return self.refuse(shelved, Reason::OtherSpacecraft);
+        }
         let placement = self.timeline.place(&self.mission, packet, &header);
         let route = match placement {
             Placement::AsReceived => Route::Untimed,
@@ -249,6 +251,13 @@ impl<F: Files> ContactProcessor<F> {
             }
         }
         self.relieve()
+    }
+
+    /// Sets aside a packet that belongs to no product.
+    fn refuse(&mut self, packet: Shelved<'_>, reason: Reason) -> Result<(), Error> {
+        let (product, files) = self.product(Route::Other)?;
+        product.tally.received += 1;
+        product.aside.put(files, packet, reason)
     }
 
     /// Keeps the memory of all products together within the limits.

@@ -123,6 +123,29 @@ fn an_archived_pass_is_believed_unless_reception_is_the_reference() {
 }
 
 #[test]
+fn the_contacts_time_is_found_however_many_packets_without_time_come_first() {
+    let without = Make { grouping: Grouping::Continuation, millis: None, len: 60_000, ..Make::default() };
+    let mut made = vec![without.packet(); 100];
+    made.push(Make { apid: 12, len: 60_000, ..Make::default() }.packet());
+    made.push(Make { count: 1, ..Make::default() }.packet());
+    let (products, _) = process(Limits::default(), &made);
+    let accounting = products[0].sidecar.accounting;
+    assert_eq!((accounting.delivered, accounting.set_aside), (1, 100));
+    assert_eq!(products[1].sidecar.accounting.delivered, 1);
+}
+
+#[test]
+fn a_second_spacecraft_in_the_stream_is_kept_apart() {
+    let mut foreign = Make { fill: 3, ..Make::default() }.packet();
+    foreign.channel.scid = skyhaul_ccsds::id::Scid::new(99).unwrap();
+    let (products, files) = process(Limits::default(), &[foreign.clone(), Make::default().packet()]);
+    assert_eq!(packet_file(&products[0], &files), Make::default().bytes());
+    let aside = &products[1].sidecar.set_aside;
+    assert_eq!(aside.reasons[&Reason::OtherSpacecraft], 1);
+    assert_eq!(files.published[&aside.file.as_ref().unwrap().name], foreign.bytes);
+}
+
+#[test]
 fn packets_that_cannot_be_timed_are_set_aside_by_reason() {
     let tail = Make { count: 1, grouping: Grouping::Continuation, millis: None, ..Make::default() };
     let untimed_first = Make { count: 2, grouping: Grouping::First, millis: None, ..Make::default() };
