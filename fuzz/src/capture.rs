@@ -1,12 +1,37 @@
 //! What comes out of the demodulator, and what a station says about it.
 
 use bytes::Bytes;
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
 use skyhaul_ccsds::record::{Record, RecordReader, RecordWriter};
 use skyhaul_units::Utc;
+
+/// Any bits, in two pieces, as an unknown input: the account of every frame adds up.
+pub fn bit_stream(input: &[u8]) {
+    let mut capture = Capture::new(MissionSet::built_in(), CaptureOptions::default());
+    let (first, second) = input.split_at(input.len() / 3);
+    let (mut good, mut set_aside) = (0, 0);
+    for piece in [first, second, &[]] {
+        capture.push(Utc::from_micros(0), piece);
+        if piece.is_empty() {
+            capture.finish();
+        }
+        while let Some(event) = capture.poll() {
+            let CaptureEvent::Frame(frame) = event else { continue };
+            match frame.is_good() {
+                true => good += 1,
+                false => set_aside += 1,
+            }
+            assert!(frame.position.as_bits() < 8 * input.len() as u64);
+        }
+    }
+    let stats = capture.stats();
+    assert_eq!((stats.good_frames, stats.set_aside), (good, set_aside));
+    assert_eq!(stats.sync.bits, 8 * input.len() as u64);
+}
 
 /// A packet file is divided into packets and a rest, and nothing is lost between them.
 pub fn packets(input: &[u8]) {

@@ -9,7 +9,7 @@ mod products;
 mod storage;
 mod wire;
 
-pub use capture::{contact_records, frames, mission, packets};
+pub use capture::{bit_stream, contact_records, frames, mission, packets};
 pub use configuration::configuration;
 pub use products::{construction_record, product_name};
 pub use storage::log_segment;
@@ -28,6 +28,7 @@ pub struct Target {
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    Target { name: "bit_stream", body: bit_stream, rounds: 300 },
     Target { name: "configuration", body: configuration, rounds: 20_000 },
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
