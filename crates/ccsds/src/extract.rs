@@ -316,7 +316,7 @@ impl ChannelState {
             rest = after;
             match header {
                 Some(header) if open.bytes.len() == header.total_len() => {
-                    self.emit(open, header, source, sink)
+                    self.emit(open, header, source, sink);
                 }
                 _ => self.open = Some(open),
             }

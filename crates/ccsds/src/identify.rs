@@ -297,21 +297,35 @@ fn headers(sample: &[u8], length: usize) -> Vec<(FrameKind, Channel, u32)> {
     sample.chunks_exact(length).take(MAX_HEADERS).filter_map(frame::glimpse).collect()
 }
 
+/// How the frame counts of one channel go on.
+#[derive(Default)]
+struct Run {
+    last: Option<u32>,
+    frames: usize,
+    steps: usize,
+    in_sequence: usize,
+}
+
 /// Kind and spacecraft of the headers at every `length` bytes, where counts of the same channel mostly go on by one.
+/// Frames may be repeated; what never counts on, like idle data, is no header.
 fn running_headers(sample: &[u8], length: usize) -> Option<(FrameKind, Scid)> {
     let headers = headers(sample, length);
     let (kind, first, _) = *headers.first()?;
-    let mut last: BTreeMap<Channel, u32> = BTreeMap::new();
-    let (mut steps, mut in_sequence) = (0, 0);
+    let range = if kind == FrameKind::Tm { 0xFF } else { 0xFF_FFFF };
+    let mut runs: BTreeMap<Channel, Run> = BTreeMap::new();
     for (_, channel, count) in headers.iter().filter(|header| header.0 == kind) {
-        let range = if kind == FrameKind::Tm { 0xFF } else { 0xFF_FFFF };
-        if let Some(previous) = last.insert(*channel, *count) {
-            steps += 1;
-            in_sequence += usize::from(*count == (previous + 1) & range);
+        let run = runs.entry(*channel).or_default();
+        run.frames += 1;
+        if let Some(last) = run.last.replace(*count).filter(|last| last != count) {
+            run.steps += 1;
+            run.in_sequence += usize::from(*count == (last + 1) & range);
         }
     }
-    let is_run = steps >= FEWEST_STEPS
-        && in_sequence * 10 >= steps * 7
-        && steps * 2 >= (sample.len() / length).min(MAX_HEADERS);
+    let counting = || runs.values().filter(|run| run.in_sequence > 0);
+    let total = |part: fn(&Run) -> usize| counting().map(part).sum::<usize>();
+    let (frames, steps, in_sequence) =
+        (total(|run| run.frames), total(|run| run.steps), total(|run| run.in_sequence));
+    let looked_at = (sample.len() / length).min(MAX_HEADERS);
+    let is_run = steps >= FEWEST_STEPS && in_sequence * 10 >= steps * 7 && frames * 3 >= looked_at * 2;
     is_run.then_some((kind, first.scid))
 }

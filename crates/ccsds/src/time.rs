@@ -12,6 +12,8 @@ pub enum TimeCode {
     Cds8,
     /// CDS without P-field, 6 bytes: day u16, millisecond of the day u32.
     Cds6,
+    /// As [`Self::Cds6`], days since 2000-01-01: MetOp.
+    Cds6Since2000,
     /// EOS CUC: two P-field bytes, the second with the leap-second count in its low 7 bits, then seconds u32 and
     /// a fraction u16 since 1958 TAI.
     EosCuc,
@@ -22,7 +24,7 @@ impl TimeCode {
     pub const fn len(self) -> usize {
         match self {
             Self::Cds8 | Self::EosCuc => 8,
-            Self::Cds6 => 6,
+            Self::Cds6 | Self::Cds6Since2000 => 6,
         }
     }
     /// Never: every code takes bytes.
@@ -38,12 +40,17 @@ impl TimeCode {
                 let micros = u16::from_be_bytes([u0, u1]);
                 cds(u16::from_be_bytes([d0, d1]), u32::from_be_bytes([m0, m1, m2, m3]), micros)
             }
-            Self::Cds6 => {
+            Self::Cds6 | Self::Cds6Since2000 => {
                 let [d0, d1, m0, m1, m2, m3] = *bytes.first_chunk::<6>()?;
-                cds(u16::from_be_bytes([d0, d1]), u32::from_be_bytes([m0, m1, m2, m3]), 0)
+                let day = i64::from(u16::from_be_bytes([d0, d1])) - self.days_to_1970();
+                utc_of(day, u32::from_be_bytes([m0, m1, m2, m3]), 0)
             }
             Self::EosCuc => {
-                let code = bytes.get(1..8)?;
+                let (p_field, code) = bytes.get(..8)?.split_first()?;
+                // 301.0-B-4 3.2.2: extended, 4 coarse and 2 fine octets.
+                if p_field & 0x8F != 0x8E {
+                    return None;
+                }
                 let leap = u64::from(code[0] & 0x7F);
                 let utc = cuc(&code[1..5], &code[5..7])?;
                 Some(utc - Duration::from_secs(leap))
@@ -55,14 +62,24 @@ impl TimeCode {
     /// Returns whether the bytes were enough and the time within the code's range; if not, nothing is written.
     pub fn write(self, time: Utc, bytes: &mut [u8]) -> bool {
         match self {
-            Self::Cds8 | Self::Cds6 => write_cds(time, self.len(), bytes),
+            Self::Cds8 | Self::Cds6 | Self::Cds6Since2000 => write_cds(self, time, bytes),
             Self::EosCuc => write_eos_cuc(time, bytes),
+        }
+    }
+
+    /// Days from the code's epoch to 1970-01-01.
+    const fn days_to_1970(self) -> i64 {
+        match self {
+            Self::Cds8 | Self::Cds6 | Self::EosCuc => DAYS_1958_TO_1970,
+            Self::Cds6Since2000 => -DAYS_1970_TO_2000,
         }
     }
 }
 
-fn write_cds(time: Utc, len: usize, bytes: &mut [u8]) -> bool {
-    let (Some(code), Ok(day)) = (bytes.get_mut(..len), u16::try_from(time.day() + DAYS_1958_TO_1970)) else {
+fn write_cds(code: TimeCode, time: Utc, bytes: &mut [u8]) -> bool {
+    let len = code.len();
+    let (Some(code), Ok(day)) = (bytes.get_mut(..len), u16::try_from(time.day() + code.days_to_1970()))
+    else {
         return false;
     };
     let micros = time.in_day().as_micros();
@@ -90,11 +107,15 @@ fn write_eos_cuc(time: Utc, bytes: &mut [u8]) -> bool {
 /// Days since 1958-01-01, millisecond of the day and microsecond of the millisecond, as UTC. `None` where the
 /// millisecond lies beyond a day with a leap second or the microsecond beyond a millisecond.
 pub fn cds(day: u16, millis: u32, micros: u16) -> Option<Utc> {
+    utc_of(i64::from(day) - DAYS_1958_TO_1970, millis, micros)
+}
+
+fn utc_of(day: i64, millis: u32, micros: u16) -> Option<Utc> {
     if millis >= 86_401_000 || micros >= 1_000 {
         return None;
     }
     let in_day = Duration::from_micros(u64::from(millis) * 1_000 + u64::from(micros));
-    Some(Utc::from_day(i64::from(day) - DAYS_1958_TO_1970, in_day))
+    Some(Utc::from_day(day, in_day))
 }
 
 /// Seconds since 1958-01-01 TAI of 1 to 4 bytes and a binary fraction of 0 to 3 bytes (301.0-B-4 3.2), on the
@@ -126,6 +147,7 @@ pub fn cuc_with_p_field(bytes: &[u8]) -> Option<(Utc, usize)> {
 
 const NANOS: i64 = 1_000_000_000;
 const DAYS_1958_TO_1970: i64 = 4_383;
+const DAYS_1970_TO_2000: i64 = 10_957;
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +160,12 @@ mod tests {
         assert_eq!(TimeCode::Cds8.parse(&code).unwrap().to_string(), "2024-11-01T00:00:01.684519Z");
         assert_eq!(TimeCode::Cds6.parse(&code).unwrap().to_string(), "2024-11-01T00:00:01.684000Z");
         assert_eq!(TimeCode::Cds8.parse(&code[..7]), None);
+        let metop = [0x23, 0x92, 0x03, 0x54, 0x5B, 0xFA];
+        let time = TimeCode::Cds6Since2000.parse(&metop).unwrap();
+        assert_eq!(time.to_string(), "2024-12-06T15:31:00.218000Z");
+        let mut written = [0u8; 6];
+        assert!(TimeCode::Cds6Since2000.write(time, &mut written));
+        assert_eq!(written, metop);
     }
 
     #[test]
@@ -176,7 +204,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_time_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..12)) {
-            for code in [TimeCode::Cds8, TimeCode::Cds6, TimeCode::EosCuc] {
+            for code in [TimeCode::Cds8, TimeCode::Cds6, TimeCode::Cds6Since2000, TimeCode::EosCuc] {
                 let _ = code.parse(&bytes);
             }
             let _ = cuc_with_p_field(&bytes);

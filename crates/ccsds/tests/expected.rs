@@ -1,6 +1,8 @@
 //! Byte-identical to what independent decoders made of real downlinks (`testdata/expected.json`, made by the programs
 //! that its `peers` name).
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it skips")]
+
 use serde_json::Value;
 use skyhaul_ccsds::account::{Account, ChannelReport, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};

@@ -1,5 +1,7 @@
 //! Reed-Solomon against published answers, and its promises under random errors.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use proptest::prelude::*;
 use skyhaul_coding::{Basis, Codeword, Correction, ParameterError, Parameters, ReedSolomon};
 

@@ -174,6 +174,8 @@ struct TimeForm {
 enum TimeCodeForm {
     Cds8,
     Cds6,
+    #[serde(rename = "cds6-since-2000")]
+    Cds6Since2000,
     EosCuc,
     None,
 }
@@ -410,6 +412,7 @@ impl Reader<'_> {
         let code = match form.code {
             TimeCodeForm::Cds8 => Some(TimeCode::Cds8),
             TimeCodeForm::Cds6 => Some(TimeCode::Cds6),
+            TimeCodeForm::Cds6Since2000 => Some(TimeCode::Cds6Since2000),
             TimeCodeForm::EosCuc => Some(TimeCode::EosCuc),
             TimeCodeForm::None => None,
         };
