@@ -374,6 +374,7 @@ fn many_late_packets_go_through_many_run_files() {
     assert_eq!(packet_file(&products[0], &files), expected);
     assert!(products[0].sidecar.accounting.late > 1_900);
     assert!(files.created["run"] > 100, "{:?}", files.created);
+    assert!(files.most_run_files <= 33, "32, and the one that they become: {}", files.most_run_files);
     let (again, _) = process(tiny(), &backwards);
     assert_eq!(again, products, "same packets and creation time, same product");
 }

@@ -67,6 +67,8 @@ pub struct Memory {
     pub working: BTreeMap<String, Shared>,
     pub published: BTreeMap<String, Vec<u8>>,
     pub created: BTreeMap<String, u32>,
+    /// The most run files that were there at once.
+    pub most_run_files: usize,
     /// Creating a file of this name fails.
     pub refuses: Option<&'static str>,
 }
@@ -83,6 +85,8 @@ impl Files for Memory {
         *self.created.entry(kind.to_owned()).or_default() += 1;
         let file = Shared::default();
         self.working.insert(name.to_owned(), file.clone());
+        let runs = self.working.keys().filter(|name| name.contains(".run")).count();
+        self.most_run_files = self.most_run_files.max(runs);
         Ok(file)
     }
     fn open(&mut self, name: &str) -> io::Result<Self::Reader> {
