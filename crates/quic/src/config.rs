@@ -1,6 +1,6 @@
 //! What is configured of an endpoint and its paths.
 
-use crate::feed::FeedFactory;
+use crate::feed::{Feed, FeedFactory};
 use crate::{Fingerprint, Identity};
 use noq_proto::{AckFrequencyConfig, IdleTimeout, TransportConfig, VarInt};
 use skyhaul_congestion::LineConfig;
@@ -97,7 +97,8 @@ impl PathConfig {
         u32::try_from(datagrams.clamp(1, 9)).expect("at most nine")
     }
 
-    pub(crate) fn transport(&self, feeds: Arc<FeedFactory>) -> Arc<TransportConfig> {
+    /// For one connection, whose news go to `feed`.
+    pub(crate) fn transport(&self, feed: &Feed) -> Arc<TransportConfig> {
         let mut acks = AckFrequencyConfig::default();
         // Reordering threshold 0: gaps are normal here and must not bring an acknowledgement each.
         acks.ack_eliciting_threshold(self.ack_threshold().into()).reordering_threshold(0u32.into());
@@ -122,7 +123,7 @@ impl PathConfig {
             .ack_frequency_config(Some(acks))
             .datagram_receive_buffer_size(Some(self.receive_buffer.as_usize()))
             .datagram_send_buffer_size(usize::from(u16::MAX) * 2)
-            .congestion_controller_factory(feeds)
+            .congestion_controller_factory(Arc::new(FeedFactory(feed.clone())))
             .enable_segmentation_offload(false);
         Arc::new(config)
     }

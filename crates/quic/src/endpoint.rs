@@ -3,13 +3,13 @@
 use crate::clock::{Clock, TokenClock};
 use crate::config::{ALPN_PREFIX, EndpointConfig};
 use crate::event::{down_reason, refusal};
-use crate::feed::FeedFactory;
+use crate::feed::Feed;
 use crate::path::Notice;
 use crate::tls::{self, Trust};
 use crate::{ConnectionId, EndpointEvent, Fingerprint, QuicPath, Received, Refusal, Transmit};
 use noq_proto::{
     ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, FourTuple, Incoming,
-    RandomConnectionIdGenerator, ServerConfig, TransportConfig, ValidationTokenConfig,
+    RandomConnectionIdGenerator, ServerConfig, ValidationTokenConfig,
 };
 use skyhaul_transport::DownReason;
 use skyhaul_units::Instant;
@@ -23,8 +23,8 @@ pub struct Endpoint {
     clock: Clock,
     inner: noq_proto::Endpoint,
     trust: Arc<Trust>,
-    feeds: Arc<FeedFactory>,
-    transport: Arc<TransportConfig>,
+    /// For calls taken; each gets a copy with its own transport parameters.
+    server: Option<ServerConfig>,
     token_clock: Arc<TokenClock>,
     connections: BTreeMap<ConnectionId, Held>,
     by_handle: BTreeMap<usize, ConnectionId>,
@@ -122,13 +122,11 @@ impl Endpoint {
             .rng_seed(config.rng_seed);
         let trust = Arc::new(Trust::default());
         trust.accept(config.trusted.clone());
-        let feeds = Arc::new(FeedFactory::default());
         let mut endpoint = Self {
             clock: Clock(config.epoch),
             inner: noq_proto::Endpoint::new(Arc::new(inner), None, false),
             trust,
-            transport: config.path.transport(Arc::clone(&feeds)),
-            feeds,
+            server: None,
             token_clock: Arc::default(),
             connections: BTreeMap::new(),
             by_handle: BTreeMap::new(),
@@ -140,8 +138,9 @@ impl Endpoint {
             config,
         };
         if endpoint.config.listen {
-            let server = endpoint.server_config(&endpoint.config.alpn());
-            endpoint.inner.set_server_config(Some(Arc::new(server)));
+            let server = endpoint.server_config();
+            endpoint.inner.set_server_config(Some(Arc::new(server.clone())));
+            endpoint.server = Some(server);
         }
         Ok(endpoint)
     }
@@ -165,12 +164,12 @@ impl Endpoint {
         }
         let crypto = tls::client(&self.config.identity, expected, &self.trust, &self.config.alpn());
         let mut client = ClientConfig::new(Arc::new(crypto));
-        client.transport_config(Arc::clone(&self.transport));
+        let feed = Feed::default();
+        client.transport_config(self.config.path.transport(&feed));
         let (handle, conn) = self
             .inner
             .connect(self.clock.std(now), client, remote, SERVER_NAME)
             .map_err(|error| ConnectError::Address { remote, reason: error.to_string() })?;
-        let feed = self.feeds.take().expect("each connection builds one controller");
         let path = QuicPath::new(now, conn, feed, self.clock, self.config.path);
         let held = Held {
             path,
@@ -295,10 +294,10 @@ impl Endpoint {
         }
         let validated = incoming.remote_address_validated();
         let other_version = self.other_version(&incoming);
-        let server = other_version.as_ref().map(|alpn| Arc::new(self.server_config(alpn.as_bytes())));
+        let feed = Feed::default();
+        let server = self.server_for(&feed, other_version.as_deref());
         match self.inner.accept(incoming, self.clock.std(now), &mut answer, server) {
             Ok((handle, conn)) => {
-                let feed = self.feeds.take().expect("each connection builds one controller");
                 let mut path = QuicPath::new(now, conn, feed, self.clock, self.config.path);
                 path.heard(now, bytes);
                 if validated {
@@ -341,19 +340,28 @@ impl Endpoint {
         String::from_utf8(name.to_vec()).ok()
     }
 
-    fn server_config(&self, alpn: &[u8]) -> ServerConfig {
-        let crypto = tls::server(&self.config.identity, &self.trust, alpn);
+    fn server_config(&self) -> ServerConfig {
+        let crypto = tls::server(&self.config.identity, &self.trust, &self.config.alpn());
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
         let mut no_tokens = ValidationTokenConfig::default();
         no_tokens.sent(0);
         server
-            .transport_config(Arc::clone(&self.transport))
             .validation_token_config(no_tokens)
             .time_source(Arc::clone(&self.token_clock) as Arc<dyn noq_proto::TimeSource>)
             .max_incoming(MAX_HANDSHAKES)
             .incoming_buffer_size(INCOMING_BYTES)
             .incoming_buffer_size_total(INCOMING_BYTES * 4);
         server
+    }
+
+    /// For one call.
+    fn server_for(&self, feed: &Feed, other_version: Option<&str>) -> Option<Arc<ServerConfig>> {
+        let mut server = self.server.clone()?;
+        server.transport_config(self.config.path.transport(feed));
+        if let Some(alpn) = other_version {
+            server.crypto = Arc::new(tls::server(&self.config.identity, &self.trust, alpn.as_bytes()));
+        }
+        Some(Arc::new(server))
     }
 
     fn hold(&mut self, held: Held) -> ConnectionId {

@@ -39,22 +39,13 @@ impl Feed {
     }
 }
 
-/// Gives each new connection a feed and keeps the newest for its owner to take.
-#[derive(Debug, Default)]
-pub(crate) struct FeedFactory(Mutex<Option<Feed>>);
-
-impl FeedFactory {
-    /// The feed of the connection made last.
-    pub(crate) fn take(&self) -> Option<Feed> {
-        self.0.lock().expect("no holder of this lock panics").take()
-    }
-}
+/// Gives all controllers of one connection the same feed: a far end that moves to another address gets a new one.
+#[derive(Debug)]
+pub(crate) struct FeedFactory(pub(crate) Feed);
 
 impl ControllerFactory for FeedFactory {
     fn build(self: Arc<Self>, _now: Instant, _mtu: u16) -> Box<dyn Controller> {
-        let feed = Feed::default();
-        *self.0.lock().expect("no holder of this lock panics") = Some(feed.clone());
-        Box::new(Tap(feed))
+        Box::new(Tap(self.0.clone()))
     }
 }
 

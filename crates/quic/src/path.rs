@@ -258,9 +258,11 @@ impl QuicPath {
         let stats = self.conn.path_stats(PathId::ZERO).unwrap_or_default().frame_tx;
         if stats.datagram > self.counts.datagrams_sent {
             self.counts.datagrams_sent = stats.datagram;
-            let number = sent_last.unwrap_or_default();
-            debug_assert!(sent_last.is_some() || self.is_over(), "a packet with a datagram is ack-eliciting");
-            let given_up = self.sender.carried(now, number);
+            // A packet whose number is not known can't be followed.
+            let given_up = match sent_last {
+                Some(number) => self.sender.carried(now, number),
+                None => self.sender.refused(),
+            };
             self.events.extend(given_up.map(PathEvent::Lost));
         } else if self.setup.is_on(now) {
             self.setup.transmitted(out, self.config.setup_copies);

@@ -171,6 +171,25 @@ fn both_directions_are_filled_at_once() {
 }
 
 #[test]
+fn a_translator_of_addresses_may_forget_its_table() {
+    let mut world = World::connected(&Options { seed: 8, ..Options::lossy(1, 160) });
+    for node in [CLIENT, SERVER] {
+        world.apps[node] = App::Numbers { next: 0, count: 60_000, until: Instant::FAR_FUTURE };
+    }
+    world.run(Duration::from_secs(2));
+    world.addresses[CLIENT] = ([198, 51, 100, 7], 50_123).into();
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.path(SERVER).remote(), Some(world.addresses[CLIENT]));
+    for node in [CLIENT, SERVER] {
+        let arrived = world.numbers(1 - node).len();
+        assert!(arrived > 55_000, "from node {node}: {arrived}");
+        let fates = world.fates(node);
+        assert_eq!(fates.len(), 60_000, "node {node}");
+        assert!(fates.values().all(|fate| fate.0 + fate.1 == 1), "node {node}");
+    }
+}
+
+#[test]
 fn batches_change_nothing_on_the_line() {
     let plain = throughput(&Options::lossy(1, 160), Duration::from_secs(5));
     let batched = throughput(&Options { max_segments: 32, ..Options::lossy(1, 160) }, Duration::from_secs(5));

@@ -132,6 +132,8 @@ pub struct World {
     pub seen: [Seen; 2],
     pub apps: [App; 2],
     pub keep_events: bool,
+    /// Where each node is seen by the other; a translator of addresses may change it.
+    pub addresses: [SocketAddr; 2],
     links: [Link; 2],
 }
 
@@ -193,6 +195,7 @@ impl World {
             seen: [Seen::default(), Seen::default()],
             apps: [App::Silent, App::Silent],
             keep_events: true,
+            addresses: [address(CLIENT), address(SERVER)],
             links: [link(0), link(1)],
         };
         let expected = identity(options.expected.unwrap_or(u8::try_from(SERVER).unwrap())).fingerprint();
@@ -272,7 +275,7 @@ impl World {
         while self.links[link].flying.front().is_some_and(|(at, _)| *at <= self.now) {
             let (_, payload) = self.links[link].flying.pop_front().expect("just seen");
             let payload = BytesMut::from(&payload[..]);
-            let received = Received { remote: address(1 - to), local_ip: None, ecn: None, payload };
+            let received = Received { remote: self.addresses[1 - to], local_ip: None, ecn: None, payload };
             self.nodes[to].handle_datagram(self.now, received);
         }
     }
@@ -311,7 +314,7 @@ impl World {
         }
         let mut out = Vec::new();
         while let Some(transmit) = endpoint.poll_transmit(self.now, &mut out) {
-            if transmit.to != address(1 - node) {
+            if transmit.to != self.addresses[1 - node] {
                 continue;
             }
             for datagram in out.chunks(transmit.segment_size.unwrap_or(out.len())) {
