@@ -6,6 +6,7 @@ pub mod count;
 pub mod decode;
 pub mod extract;
 pub mod frame;
+pub mod generate;
 pub mod id;
 pub mod identify;
 pub mod mission;

@@ -1,0 +1,223 @@
+//! One virtual channel of a generated downlink: packets carried on, framed.
+
+use super::ChannelTruth;
+use super::source::{ChannelSource, DataField};
+use crate::count::Modulus;
+use crate::id::Apid;
+use crate::mission::{FrameKind, Mission};
+use crate::packet::{Grouping, SpaceHeader};
+use sha2::{Digest, Sha256};
+use skyhaul_coding::crc;
+use skyhaul_units::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+/// An endless stream of frames of one channel.
+#[derive(Debug)]
+pub(super) struct ChannelStream {
+    source: ChannelSource,
+    field: DataField,
+    /// Zone bytes of a cycle.
+    cycle_bytes: usize,
+    cycle_len: Duration,
+    cycles: u64,
+    next_packet: usize,
+    /// Zone bytes taken up by packets of this cycle.
+    cycle_used: usize,
+    /// Bytes waiting for a frame.
+    waiting: VecDeque<u8>,
+    /// Packets begun and not settled: at most those of one frame and the one that runs on.
+    open: VecDeque<OpenPacket>,
+    /// Zone bytes into the first open packet.
+    frame_count: u32,
+    sequence: BTreeMap<Apid, u32>,
+    mission: Mission,
+    counts: ChannelTruth,
+    digest: Sha256,
+}
+
+#[derive(Debug)]
+struct OpenPacket {
+    bytes: Vec<u8>,
+    /// Bytes that are in settled frames.
+    sent: usize,
+    /// A frame that holds some of it does not arrive.
+    is_lost: bool,
+}
+
+impl ChannelStream {
+    /// `share` is the number of the channel's frames in a cycle.
+    pub fn new(mission: &Mission, source: ChannelSource, share: usize, cycle_len: Duration) -> Self {
+        let field = source.data_field(mission);
+        Self {
+            cycle_bytes: share * (field.end - field.start),
+            field,
+            cycle_len,
+            cycles: 0,
+            next_packet: 0,
+            cycle_used: 0,
+            waiting: VecDeque::new(),
+            open: VecDeque::new(),
+            frame_count: source.first_count,
+            sequence: BTreeMap::new(),
+            mission: mission.clone(),
+            counts: ChannelTruth::default(),
+            digest: Sha256::new(),
+            source,
+        }
+    }
+
+    /// The channel's next frame. Call [`Self::settle`] after it.
+    pub fn next_frame(&mut self, mission: &Mission) -> Vec<u8> {
+        let mut frame = self.source.template.clone();
+        self.write_count(&mut frame, mission.frame().kind);
+        self.frame_count = self.field.modulus.after(self.frame_count);
+        if self.field.has_packets {
+            let zone_len = self.field.end - self.field.start;
+            // The packet that runs into this frame takes up what waits.
+            let first_header = self.waiting.len();
+            while self.waiting.len() < zone_len {
+                let packet = self.following_packet();
+                self.waiting.extend(&packet);
+                self.open.push_back(OpenPacket { bytes: packet, sent: 0, is_lost: false });
+            }
+            for (place, byte) in
+                frame[self.field.start..self.field.end].iter_mut().zip(self.waiting.drain(..zone_len))
+            {
+                *place = byte;
+            }
+            let pointer =
+                u16::try_from(first_header).ok().filter(|_| first_header < zone_len).unwrap_or(0x7FF);
+            let status = &mut frame[self.field.pointer..self.field.pointer + 2];
+            status[0] = status[0] & 0xF8 | (pointer >> 8) as u8;
+            status[1] = pointer as u8;
+        }
+        if mission.frame().fecf {
+            let covered = frame.len() - 2;
+            let check = crc::fecf(&frame[..covered]).to_be_bytes();
+            frame[covered..].copy_from_slice(&check);
+        }
+        frame
+    }
+
+    /// Says whether the last frame arrives good; packets that end in it are decided.
+    pub fn settle(&mut self, is_good: bool) {
+        self.counts.good_frames += u64::from(is_good);
+        if !self.field.has_packets {
+            return;
+        }
+        let mut left = self.field.end - self.field.start;
+        while let Some(packet) = self.open.front_mut().filter(|_| left > 0) {
+            let taken = left.min(packet.bytes.len() - packet.sent);
+            packet.sent += taken;
+            packet.is_lost |= !is_good;
+            left -= taken;
+            if packet.sent < packet.bytes.len() {
+                break;
+            }
+            let packet = self.open.pop_front().expect("looked at above");
+            if !packet.is_lost {
+                self.arrive(&packet.bytes);
+            }
+        }
+    }
+
+    pub fn truth(&self) -> ChannelTruth {
+        let digest = self.digest.clone().finalize();
+        ChannelTruth {
+            packets_sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            ..self.counts.clone()
+        }
+    }
+
+    fn arrive(&mut self, packet: &[u8]) {
+        self.counts.packets += 1;
+        self.counts.bytes += packet.len() as u64;
+        self.digest.update(packet);
+        if let Ok(header) = SpaceHeader::parse(packet) {
+            *self.counts.apids.entry(header.apid.value()).or_default() += 1;
+        }
+    }
+
+    fn write_count(&self, frame: &mut [u8], kind: FrameKind) {
+        match kind {
+            FrameKind::Tm => frame[3] = self.frame_count as u8,
+            FrameKind::Aos => {
+                let [cycle, high, middle, low] = self.frame_count.to_be_bytes();
+                frame[2..5].copy_from_slice(&[high, middle, low]);
+                if self.field.modulus == Modulus::AOS_FRAME_CYCLE {
+                    self.write_cycle(frame, cycle);
+                }
+            }
+        }
+    }
+
+    /// The count's cycle is in the signalling field, which the header error control covers.
+    fn write_cycle(&self, frame: &mut [u8], cycle: u8) {
+        frame[5] = frame[5] & 0xF0 | cycle & 0x0F;
+        if self.mission.frame().fhec {
+            let field = skyhaul_coding::fhec::encode([frame[0], frame[1], frame[5]]).to_be_bytes();
+            frame[6..8].copy_from_slice(&field);
+        }
+    }
+
+    /// The next packet with time and count carried on, or idle data up to the cycle's end.
+    fn following_packet(&mut self) -> Vec<u8> {
+        let next = self.source.packets.get(self.next_packet);
+        if let Some(original) =
+            next.filter(|packet| self.cycle_used + packet.len() <= self.cycle_bytes.max(packet.len()))
+        {
+            let mut packet = original.clone();
+            self.next_packet += 1;
+            self.cycle_used += packet.len();
+            self.carry_on(&mut packet);
+            return packet;
+        }
+        let left = self.cycle_bytes.saturating_sub(self.cycle_used).clamp(SHORTEST_PACKET, LONGEST_IDLE);
+        self.cycle_used += left;
+        if self.cycle_used >= self.cycle_bytes {
+            self.cycles += 1;
+            // What this cycle took too much is taken from the next one, so that channels keep step.
+            self.cycle_used -= self.cycle_bytes.min(self.cycle_used);
+            self.next_packet = 0;
+        }
+        idle_packet(left, self.count_after(Apid::IDLE, 0))
+    }
+
+    fn carry_on(&mut self, packet: &mut [u8]) {
+        let header = SpaceHeader::parse(packet).expect("a source holds space packets");
+        let count = self.count_after(header.apid, header.count);
+        packet[..SpaceHeader::LEN].copy_from_slice(&SpaceHeader { count, ..header }.to_bytes());
+        let time = self.mission.packet_time(packet).zip(self.mission.time_rule(header.apid));
+        if let Some((time, (code, offset))) = time {
+            let later = time + self.cycle_len * self.cycles;
+            if let Some(bytes) = packet.get_mut(offset..).filter(|_| self.cycles > 0) {
+                code.write(later, bytes);
+            }
+        }
+    }
+
+    /// The application's next sequence count; its first is `first`.
+    fn count_after(&mut self, apid: Apid, first: u16) -> u16 {
+        let count = self.sequence.get(&apid).map_or(u32::from(first), |last| Modulus::PACKET.after(*last));
+        self.sequence.insert(apid, count);
+        count as u16
+    }
+}
+
+const SHORTEST_PACKET: usize = SpaceHeader::LEN + 1;
+/// Longest idle packet in bytes.
+const LONGEST_IDLE: usize = 4_096;
+
+fn idle_packet(len: usize, count: u16) -> Vec<u8> {
+    let header = SpaceHeader {
+        is_telecommand: false,
+        has_secondary: false,
+        apid: Apid::IDLE,
+        grouping: Grouping::Standalone,
+        count,
+        total_len: len,
+    };
+    let mut packet = header.to_bytes().to_vec();
+    packet.resize(len, 0);
+    packet
+}

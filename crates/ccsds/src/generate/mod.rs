@@ -1,0 +1,240 @@
+//! A downlink of any length made from real packets: their times and counters carried on, framed, coded and randomised
+//! anew, with channel errors if wanted, and with the truth about what a receiver can get out of it.
+//!
+//! The packets of a capture ([`Source`]) are sent again and again in cycles of as many frames as the capture had;
+//! each cycle's times are later by the capture's length, sequence counts and frame counts go on. What a virtual
+//! channel has left over of its share of a cycle's frames is filled with idle packets. Memory does not grow
+//! with the length. The same source, options and seed give the same bits.
+
+mod channel;
+mod errors;
+mod source;
+
+pub use errors::{ChannelErrors, ErrorPlan};
+pub use source::{Source, SourceError};
+
+use crate::decode::BlockDecoder;
+use crate::id::{Channel, Vcid};
+use crate::mission::Mission;
+use channel::ChannelStream;
+use errors::{Damage, Damager};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What is generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GeneratorOptions {
+    /// Frames sent, those that are then lost included.
+    pub frames: u64,
+    /// Channel errors.
+    pub errors: ErrorPlan,
+    /// Bits before the first marker, so that the stream is not byte aligned: 0 to 7.
+    pub offset_bits: u8,
+    /// Seed of the errors.
+    pub seed: u64,
+}
+
+/// What a receiver can get out of the downlink.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Truth {
+    /// Frames sent, lost ones included.
+    pub frames_sent: u64,
+    /// Frames that arrive good.
+    pub good_frames: u64,
+    /// Good frames that have wrong symbols to correct.
+    pub corrected_frames: u64,
+    /// Wrong symbols in good frames.
+    pub corrected_symbols: u64,
+    /// Frames that arrive beyond correction.
+    pub uncorrectable_frames: u64,
+    /// Frames that do not arrive.
+    pub dropped_frames: u64,
+    /// By virtual channel.
+    pub vcids: BTreeMap<u8, ChannelTruth>,
+}
+
+/// What a receiver can get out of one virtual channel.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ChannelTruth {
+    /// Frames that arrive good.
+    pub good_frames: u64,
+    /// Packets all of whose frames arrive good, idle ones included.
+    pub packets: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Digest of those, one after the other.
+    pub packets_sha256: String,
+    /// Packets by application process id.
+    pub apids: BTreeMap<u16, u64>,
+}
+
+/// Generates a downlink, a piece at a time.
+#[derive(Debug)]
+pub struct Generator {
+    mission: Mission,
+    coder: BlockDecoder,
+    options: GeneratorOptions,
+    /// The channels of a cycle's frames, in order.
+    order: Vec<Channel>,
+    channels: BTreeMap<Channel, ChannelStream>,
+    damager: Damager,
+    bits: BitWriter,
+    sent: u64,
+    truth: Truth,
+}
+
+/// Frames made for each piece.
+const PIECE_FRAMES: u64 = 32;
+
+impl Generator {
+    /// Begins a downlink.
+    pub fn new(source: Source, options: GeneratorOptions) -> Self {
+        let Source { mission, order, channels, cycle } = source;
+        let streams = channels
+            .into_iter()
+            .map(|(channel, packets)| {
+                let share = order.iter().filter(|of_frame| **of_frame == channel).count();
+                (channel, ChannelStream::new(&mission, packets, share, cycle))
+            })
+            .collect();
+        let mut bits = BitWriter::default();
+        bits.push(&[0], usize::from(options.offset_bits % 8));
+        Self {
+            coder: BlockDecoder::new(&mission, false),
+            damager: Damager::new(&mission, options.errors, options.seed),
+            mission,
+            options,
+            order,
+            channels: streams,
+            bits,
+            sent: 0,
+            truth: Truth::default(),
+        }
+    }
+
+    /// What a receiver can get out of what was generated so far.
+    pub fn truth(&self) -> Truth {
+        let vcids = self.channels.iter().map(|(channel, stream)| (channel.vcid.value(), stream.truth()));
+        Truth { vcids: vcids.collect(), frames_sent: self.sent, ..self.truth.clone() }
+    }
+
+    /// Length of the whole downlink in bits, before any are deleted, inserted or dropped.
+    pub fn nominal_bits(&self) -> u64 {
+        8 * self.mission.cadu_len() as u64 * self.options.frames
+    }
+
+    fn send_frame(&mut self) {
+        let index = usize::try_from(self.sent % self.order.len() as u64).expect("below a length");
+        let channel = self.order[index];
+        let stream = self.channels.get_mut(&channel).expect("the order names the source's channels");
+        let frame = stream.next_frame(&self.mission);
+        let mut cadu = Vec::with_capacity(self.mission.cadu_len());
+        self.coder.encode(self.mission.coding().marker, &frame, &mut cadu);
+        let (errors, damage) = self.damager.damage(&mut cadu);
+        self.sent += 1;
+        stream.settle(matches!(damage, Damage::None | Damage::Correctable(_)));
+        match damage {
+            Damage::None => self.truth.good_frames += 1,
+            Damage::Correctable(symbols) => {
+                self.truth.good_frames += 1;
+                self.truth.corrected_frames += 1;
+                self.truth.corrected_symbols += symbols;
+            }
+            Damage::Uncorrectable => self.truth.uncorrectable_frames += 1,
+            Damage::Dropped => {
+                self.truth.dropped_frames += 1;
+                return;
+            }
+        }
+        self.bits.push_damaged(&cadu, &errors);
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Vec<u8>;
+
+    /// The next piece: some 32 CADUs; `None` after the last one. The last piece is filled up with zero bits.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        if self.sent >= self.options.frames {
+            let rest = self.bits.finish();
+            return (!rest.is_empty()).then_some(rest);
+        }
+        for _ in 0..PIECE_FRAMES.min(self.options.frames - self.sent) {
+            self.send_frame();
+        }
+        Some(self.bits.take_whole())
+    }
+}
+
+/// Puts bits together to bytes.
+#[derive(Debug, Default)]
+struct BitWriter {
+    bytes: Vec<u8>,
+    /// Bits not yet in a byte, in the lowest places.
+    partial: u8,
+    partial_len: usize,
+}
+
+impl BitWriter {
+    /// Appends the first `len` bits of `bytes`.
+    fn push(&mut self, bytes: &[u8], len: usize) {
+        let whole = len / 8;
+        let shift = self.partial_len;
+        for byte in &bytes[..whole] {
+            self.bytes.push(if shift == 0 { *byte } else { self.partial << (8 - shift) | byte >> shift });
+            self.partial = if shift == 0 { 0 } else { byte & ((1 << shift) - 1) };
+        }
+        for bit in 0..len % 8 {
+            self.push_bit(bytes[whole] >> (7 - bit) & 1);
+        }
+    }
+
+    fn push_bit(&mut self, bit: u8) {
+        self.partial = self.partial << 1 | bit;
+        self.partial_len += 1;
+        if self.partial_len == 8 {
+            self.bytes.push(self.partial);
+            self.partial = 0;
+            self.partial_len = 0;
+        }
+    }
+
+    fn push_damaged(&mut self, cadu: &[u8], errors: &ChannelErrors) {
+        let flipped: Vec<u8>;
+        let cadu = if errors.inverted {
+            flipped = cadu.iter().map(|byte| !byte).collect();
+            &flipped
+        } else {
+            cadu
+        };
+        let bits = 8 * cadu.len();
+        let Some((at, slip)) = errors.slip else { return self.push(cadu, bits) };
+        for bit in (0..bits).filter(|bit| slip >= 0 || !(at..at + slip.unsigned_abs() as usize).contains(bit))
+        {
+            self.push_bit(cadu[bit / 8] >> (7 - bit % 8) & 1);
+            if bit == at {
+                (0..slip).for_each(|_| self.push_bit(0));
+            }
+        }
+    }
+
+    fn take_whole(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.bytes)
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        while self.partial_len > 0 {
+            self.push_bit(0);
+        }
+        self.take_whole()
+    }
+}
+
+/// Whether a channel carries packets that are sent on.
+fn carries_packets(mission: &Mission, vcid: Vcid) -> bool {
+    mission.content(vcid) == crate::mission::Content::Packets
+        && !(mission.frame().kind == crate::mission::FrameKind::Aos && vcid == Vcid::MAX)
+}
+
+#[cfg(test)]
+mod tests;
