@@ -14,7 +14,8 @@ impl Clock {
     /// Starts at zero now.
     #[allow(clippy::disallowed_methods, reason = "the edge is where clocks are read")]
     pub fn start() -> Self {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let since_1970 =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let nanos = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
         Self { start: std::time::Instant::now(), utc_at_start: Utc::from_nanos(nanos) }
     }

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::socket::{Outgoing, Socket};
 use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_quic::{Arrival, Engine, EngineEvent};
+use skyhaul_quic::{Engine, EngineEvent, Received, Transmit};
 use skyhaul_units::{Duration, Instant};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,14 +20,13 @@ pub trait Service {
 }
 
 /// An engine, its socket and its clock.
-#[derive(Debug)]
 pub struct Driver {
     engine: Engine,
     socket: Socket,
     clock: Clock,
     waker: Waker,
     /// A batch that the socket's full buffer kept back.
-    unsent: Option<(skyhaul_quic::Transmit, Vec<u8>)>,
+    unsent: Option<(Transmit, Vec<u8>)>,
     /// Datagrams that the system refused to send.
     send_errors: u64,
 }
@@ -99,8 +98,10 @@ impl Driver {
         let (engine, clock) = (&mut self.engine, &self.clock);
         let now = clock.now();
         self.socket.receive(|incoming| {
-            let from = Arrival { remote: incoming.from, local_ip: incoming.to, ecn: incoming.ecn };
-            engine.handle_datagram(now, from, incoming.contents.into());
+            let payload = incoming.contents.into();
+            let received =
+                Received { remote: incoming.from, local_ip: incoming.to, ecn: incoming.ecn, payload };
+            engine.handle_datagram(now, received);
         })
     }
 
@@ -135,12 +136,16 @@ impl Driver {
     fn wait(&self, due: Option<Instant>) -> io::Result<()> {
         let span = due.map_or(WAIT_MAX, |due| self.clock.until(due)).clamp(WAIT_MIN, WAIT_MAX);
         let nanos = span.as_nanos();
-        let timeout =
-            Timespec { tv_sec: (nanos / 1_000_000_000).cast_signed(), tv_nsec: (nanos % 1_000_000_000).cast_signed() };
+        let timeout = Timespec {
+            tv_sec: (nanos / 1_000_000_000).cast_signed(),
+            tv_nsec: (nanos % 1_000_000_000).cast_signed(),
+        };
         let writable = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
         let (socket, waker) = (self.socket.fd(), self.waker.fd());
-        let mut fds =
-            [PollFd::from_borrowed_fd(socket, PollFlags::IN | writable), PollFd::from_borrowed_fd(waker, PollFlags::IN)];
+        let mut fds = [
+            PollFd::from_borrowed_fd(socket, PollFlags::IN | writable),
+            PollFd::from_borrowed_fd(waker, PollFlags::IN),
+        ];
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

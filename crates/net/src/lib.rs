@@ -1,6 +1,16 @@
 //! Sockets and real time for the sans-IO core.
 //!
-//! [`relay`] is a UDP relay that behaves like a long, thin, lossy line, for tests, demonstrations and rehearsals
-//! on machines where the kernel's own emulation would need root.
+//! A [`Driver`] runs an engine of sessions over QUIC paths on a UDP socket. [`relay`] is a UDP relay that behaves like a
+//! long, thin, lossy line, for tests, demonstrations and rehearsals on machines where the kernel's own emulation would
+//! need root.
 
+mod clock;
+mod driver;
 pub mod relay;
+mod socket;
+mod waker;
+
+pub use clock::Clock;
+pub use driver::{Driver, Service};
+pub use socket::{Buffers, Incoming, Outgoing, Socket};
+pub use waker::Waker;

@@ -1,6 +1,7 @@
 //! A UDP socket with batches: segmentation and receive offload, congestion marks, large buffers.
 
 use noq_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use skyhaul_quic::Ecn;
 use skyhaul_units::Bytes;
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -80,7 +81,7 @@ impl Socket {
     pub fn send(&self, transmit: &Outgoing<'_>) -> io::Result<bool> {
         let transmit = Transmit {
             destination: transmit.to,
-            ecn: transmit.ecn.and_then(EcnCodepoint::from_bits),
+            ecn: transmit.ecn.map(to_codepoint),
             contents: transmit.contents,
             segment_size: transmit.segment_size,
             src_ip: transmit.from,
@@ -98,7 +99,8 @@ impl Socket {
     /// As the system says; an earlier datagram's ICMP answer is not one.
     pub fn receive(&mut self, mut take: impl FnMut(Incoming<'_>)) -> io::Result<()> {
         for _ in 0..BATCHES {
-            let mut slices: Vec<IoSliceMut<'_>> = self.buffers.iter_mut().map(|one| IoSliceMut::new(one)).collect();
+            let mut slices: Vec<IoSliceMut<'_>> =
+                self.buffers.iter_mut().map(|one| IoSliceMut::new(one)).collect();
             let count = match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut self.metas) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -107,7 +109,7 @@ impl Socket {
                 Err(error) => return Err(error),
             };
             for (meta, buffer) in self.metas.iter().zip(&self.buffers).take(count) {
-                let ecn = meta.ecn.map(|ecn| ecn as u8);
+                let ecn = meta.ecn.map(from_codepoint);
                 for datagram in buffer[..meta.len].chunks(meta.stride.max(1)) {
                     take(Incoming { from: meta.addr, to: meta.dst_ip, ecn, contents: datagram });
                 }
@@ -129,7 +131,7 @@ pub struct Outgoing<'a> {
     /// The local address to send from, where several could be.
     pub from: Option<std::net::IpAddr>,
     /// Congestion mark, as in the IP header.
-    pub ecn: Option<u8>,
+    pub ecn: Option<Ecn>,
     /// The datagrams, one after the other.
     pub contents: &'a [u8],
     /// The size of each but the last, where there are several.
@@ -144,7 +146,23 @@ pub struct Incoming<'a> {
     /// The local address it was sent to.
     pub to: Option<std::net::IpAddr>,
     /// Congestion mark, as in the IP header.
-    pub ecn: Option<u8>,
+    pub ecn: Option<Ecn>,
     /// Its payload.
     pub contents: &'a [u8],
+}
+
+const fn to_codepoint(ecn: Ecn) -> EcnCodepoint {
+    match ecn {
+        Ecn::Ect0 => EcnCodepoint::Ect0,
+        Ecn::Ect1 => EcnCodepoint::Ect1,
+        Ecn::Ce => EcnCodepoint::Ce,
+    }
+}
+
+const fn from_codepoint(ecn: EcnCodepoint) -> Ecn {
+    match ecn {
+        EcnCodepoint::Ect0 => Ecn::Ect0,
+        EcnCodepoint::Ect1 => Ecn::Ect1,
+        EcnCodepoint::Ce => Ecn::Ce,
+    }
 }

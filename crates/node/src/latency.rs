@@ -27,7 +27,10 @@ const LONGEST_STEPS: u64 = 1 << 36;
 
 impl Default for Latency {
     fn default() -> Self {
-        Self(Histogram::new_with_bounds(1, LONGEST_STEPS, 3).expect("the bounds and digits are constants in range"))
+        Self(
+            Histogram::new_with_bounds(1, LONGEST_STEPS, 3)
+                .expect("the bounds and digits are constants in range"),
+        )
     }
 }
 
@@ -72,7 +75,9 @@ mod tests {
         }
         let summary = latency.summary();
         assert_eq!(summary.count, 200);
-        for (got, wanted) in [(summary.min, 0.001), (summary.p50, 0.050), (summary.p99, 0.099), (summary.max, 0.100)] {
+        for (got, wanted) in
+            [(summary.min, 0.001), (summary.p50, 0.050), (summary.p99, 0.099), (summary.max, 0.100)]
+        {
             assert!((got - wanted).abs() < 0.0002, "{got} for {wanted}");
         }
     }

@@ -1,3 +1,11 @@
 //! Station and centre: what each is told to do, and the services that do it.
 
+pub mod centre;
 pub mod config;
+pub mod custody;
+pub mod fault;
+pub mod latency;
+pub mod payload;
+mod services;
+pub mod station;
+pub mod status;

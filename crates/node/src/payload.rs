@@ -7,6 +7,7 @@
 //! | position | u64 | bits of the input that are in this block or before it: where a file is read on after a restart |
 //! | set aside, corrected symbols | u64, u64 | totals of the contact up to the end of this block |
 //! | channel | u8 + text | the station's name for the input |
+//! | frames | u16 + 11 each | good frames of the contact up to the end of this block: spacecraft u16, channel u8, count u64 |
 //! | records | to the end | contact records, the first frame among them readable by itself |
 //!
 //! A block that the station's disk did not give back is the single byte 0.
@@ -14,7 +15,9 @@
 //! On the wire and in the store 8 bytes stand before it: microseconds since 1970 when the block was taken out of the
 //! spool for sending.
 
-use skyhaul_ccsds::BitPosition;
+use skyhaul_ccsds::id::{Channel, Scid, Vcid};
+use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_ccsds::record::MAX_CLOSE_CHANNELS;
 use skyhaul_units::Utc;
 
 /// A block's head.
@@ -30,6 +33,8 @@ pub struct Head {
     pub corrected_symbols: u64,
     /// The station's name for the input, at most 255 bytes.
     pub channel: String,
+    /// Good frames of the contact so far, by virtual channel; at most [`MAX_CLOSE_CHANNELS`].
+    pub frames: Vec<(Channel, u64)>,
 }
 
 /// Why a block is none of a contact.
@@ -54,6 +59,7 @@ pub const LOST: &[u8] = &[0];
 
 const VERSION: u8 = 1;
 const FIXED: usize = 1 + 8 + 8 + 8 + 8 + 1;
+const FRAMES_ENTRY: usize = 2 + 1 + 8;
 
 impl Head {
     /// Appends the head to `out`.
@@ -66,6 +72,13 @@ impl Head {
         out.extend_from_slice(&self.corrected_symbols.to_be_bytes());
         out.push(channel.len() as u8);
         out.extend_from_slice(channel);
+        let frames = &self.frames[..self.frames.len().min(MAX_CLOSE_CHANNELS)];
+        out.extend_from_slice(&(frames.len() as u16).to_be_bytes());
+        for (channel, count) in frames {
+            out.extend_from_slice(&channel.scid.value().to_be_bytes());
+            out.push(channel.vcid.value());
+            out.extend_from_slice(&count.to_be_bytes());
+        }
     }
 
     /// Takes the head off a block; what is left are its records.
@@ -81,18 +94,30 @@ impl Head {
             return Err(PayloadError::Version(version));
         }
         let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or(PayloadError::Truncated)?;
-        let word = |at: usize| fixed[at..at + 8].iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
-        let (channel, records) =
+        let word = |at: usize| number(&fixed[at..at + 8]);
+        let (channel, rest) =
             rest.split_at_checked(usize::from(fixed[FIXED - 1])).ok_or(PayloadError::Truncated)?;
+        let (count, rest) = rest.split_first_chunk::<2>().ok_or(PayloadError::Truncated)?;
+        let len = usize::from(u16::from_be_bytes(*count)) * FRAMES_ENTRY;
+        let (frames, records) = rest.split_at_checked(len).ok_or(PayloadError::Truncated)?;
+        let entry = |entry: &[u8]| {
+            let (scid, vcid) = (Scid::from_bits(number(&entry[..2]) as u16), Vcid::from_bits(entry[2]));
+            (Channel { scid, vcid }, number(&entry[3..]))
+        };
         let head = Self {
             closed: Utc::from_micros(word(1).cast_signed()),
             position: BitPosition::from_bits(word(9)),
             set_aside: word(17),
             corrected_symbols: word(25),
             channel: String::from_utf8_lossy(channel).into_owned(),
+            frames: frames.chunks_exact(FRAMES_ENTRY).map(entry).collect(),
         };
         Ok((head, records))
     }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
 /// A block as it goes on the wire: the time of taking, then `payload`.
@@ -121,13 +146,16 @@ mod tests {
         #[test]
         fn heads_survive(
             closed in any::<i32>(), position in any::<u64>(), totals in any::<(u64, u64)>(), channel in ".{0,40}",
+            frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20),
         ) {
+            let channel_of = |scid, vcid| Channel { scid: Scid::from_bits(scid), vcid: Vcid::from_bits(vcid) };
             let head = Head {
                 closed: Utc::from_micros(i64::from(closed)),
                 position: BitPosition::from_bits(position),
                 set_aside: totals.0,
                 corrected_symbols: totals.1,
                 channel,
+                frames: frames.into_iter().map(|(scid, vcid, count)| (channel_of(scid, vcid), count)).collect(),
             };
             let mut bytes = Vec::new();
             head.encode(&mut bytes);

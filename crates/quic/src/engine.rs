@@ -61,8 +61,8 @@ const WAITING: Duration = Duration::from_millis(20);
 
 impl Engine {
     /// An engine over `endpoint` whose sessions are set up as `session_config` says.
-    pub const fn new(endpoint: Endpoint, session_config: SessionConfig) -> Self {
-        let (sessions, events) = (BTreeMap::new(), VecDeque::new());
+    pub fn new(endpoint: Endpoint, session_config: SessionConfig) -> Self {
+        let (sessions, events) = Default::default();
         Self { endpoint, session_config, sessions, events, flushed: Instant::ZERO }
     }
 

@@ -29,6 +29,7 @@ mod clock;
 mod config;
 mod control;
 mod endpoint;
+mod engine;
 mod event;
 mod feed;
 mod identity;
@@ -41,6 +42,7 @@ mod tls;
 
 pub use config::{EndpointConfig, PROTOCOL_VERSION, PathConfig};
 pub use endpoint::{ConfigError, ConnectError, Counters, Endpoint};
+pub use engine::{Engine, EngineEvent};
 pub use event::{ConnectionId, Ecn, EndpointEvent, Received, Refusal, Transmit};
 pub use identity::{Fingerprint, FingerprintError, Identity, IdentityError};
 pub use path::{ExportError, PathCounters, QuicPath};

@@ -31,7 +31,6 @@
 
 mod contacts;
 mod disk;
-mod ids;
 mod log;
 mod publish;
 mod spool;
@@ -41,10 +40,10 @@ pub use contacts::{
     ContactSynced, FlowStatus, Receipt, Resume, StationName, StationNameError, StoreError,
 };
 pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
-pub use ids::{FlowId, Seq};
 pub use log::{
     Cursor, Damage, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD, NewRecord, Position,
     Record, SegmentNo, Summary, SyncHandle, Synced, scan_bytes,
 };
 pub use publish::{Pending, PublishError, Publisher};
+pub use skyhaul_units::{FlowId, Seq};
 pub use spool::{Depth, OpenFlow, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader, SpoolStats};

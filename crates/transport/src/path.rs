@@ -63,6 +63,17 @@ pub struct Estimate {
     pub loss: Probability,
 }
 
+impl core::fmt::Display for DownReason {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::ClosedHere => f.write_str("closed by this end"),
+            Self::ClosedByPeer(reason) => write!(f, "closed by the far end: {reason}"),
+            Self::TimedOut => f.write_str("nothing was heard from the far end"),
+            Self::Failed(reason) => f.write_str(reason),
+        }
+    }
+}
+
 /// One way between two nodes, driven without IO: time is passed in.
 pub trait Path {
     /// How many full-size datagrams the congestion controller and the pacer let go at `now`.

@@ -57,7 +57,7 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CloseReason {
     /// The path under it ended.
-    #[error("the path ended: {0:?}")]
+    #[error("the path ended: {0}")]
     Path(DownReason),
     /// The far end refused and said why.
     #[error("the far end refused: {0}")]

@@ -1,12 +1,12 @@
 //! Writes arrived blocks to the store, waits for the disk, and only then lets receipts go out.
 
 use super::shared::Shared;
-use super::stamps::Stamps;
+use crate::custody::{Stamps, keep};
 use crate::fault::Fault;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
 use skyhaul_quic::ConnectionId;
-use skyhaul_store::{Appended, Arrival, FlowStatus, Receipt, Seq, StationName, StoreError};
+use skyhaul_store::{Receipt, StationName, StoreError};
 use skyhaul_transport::Received;
 use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
@@ -57,7 +57,12 @@ const FULL: &str = "stations are held back";
 
 impl Keeper {
     /// A keeper that takes from `blocks` and tells `kept`.
-    pub fn new(shared: Arc<Shared>, clock: Clock, sync_interval: Duration, channels: (Receiver<ToKeep>, Sender<Kept>)) -> Self {
+    pub fn new(
+        shared: Arc<Shared>,
+        clock: Clock,
+        sync_interval: Duration,
+        channels: (Receiver<ToKeep>, Sender<Kept>),
+    ) -> Self {
         let (blocks, kept) = channels;
         Self { shared, clock, sync_interval, blocks, kept, unsynced_since: None }
     }
@@ -92,19 +97,16 @@ impl Keeper {
 
     fn keep(&mut self, block: ToKeep) {
         let ToKeep { connection, station, received } = block;
-        let stamps = Stamps::of(&received.timing, self.clock);
-        let (flow, seq, len) = (received.block.flow, received.block.seq, received.block.bytes.len());
-        let payload = stamps.before(&received.block.bytes);
-        let arrival = Arrival { station: &station, flow, seq, received: stamps.delivered, payload: &payload };
+        let stamps = Stamps::of(&received.timing, self.clock.utc_at_start());
         loop {
-            let appended = self.shared.store().append(arrival);
-            match appended {
-                Ok(Appended::New) => {
+            let kept = keep(&mut self.shared.store(), &station, &received.block, &stamps);
+            match kept {
+                Ok(None) => {
                     self.unsynced_since.get_or_insert(self.clock.now());
                     break;
                 }
-                Ok(Appended::Duplicate) => {
-                    self.receipt_again(&arrival);
+                Ok(Some(receipt)) => {
+                    self.tell(Kept::Durable(receipt));
                     break;
                 }
                 Err(StoreError::Full { .. }) if self.shared.is_stopping() => return,
@@ -119,25 +121,15 @@ impl Keeper {
                     return;
                 }
                 Err(error) => {
-                    let help = "mend the disk and start the centre again: it goes on from what is on the disk";
+                    let help =
+                        "mend the disk and start the centre again: it goes on from what is on the disk";
                     return self.shared.fail(Fault::environment("the store failed", error, help));
                 }
             }
         }
         self.shared.store_state(StoreState::Ok);
         self.shared.clear_alarm(FULL);
-        self.tell(Kept::Written(connection, len));
-    }
-
-    /// The station has not heard, or has forgotten, what is durable.
-    fn receipt_again(&self, arrival: &Arrival<'_>) {
-        let status = self.shared.store().status(arrival.station, arrival.flow);
-        let next = match status {
-            FlowStatus::Open { durable, .. } => durable,
-            FlowStatus::Finished => Seq::FINISHED,
-            FlowStatus::Unknown => return,
-        };
-        self.tell(Kept::Durable(Receipt { station: arrival.station.clone(), flow: arrival.flow, next }));
+        self.tell(Kept::Written(connection, received.block.bytes.len()));
     }
 
     /// Waits for the disk without keeping the store from its readers.

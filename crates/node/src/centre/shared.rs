@@ -3,7 +3,8 @@
 use crate::fault::Fault;
 use crate::latency::Latency;
 use crate::status::{
-    CentreStatus, ContactReceived, NodeStatus, StationPeer, StoreState, StoreStatus, peak_resident_bytes, resident_bytes,
+    CentreStatus, ContactReceived, NodeStatus, StationPeer, StoreState, StoreStatus, peak_resident_bytes,
+    resident_bytes,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::{ContactStore, Seq, StationName};
@@ -209,7 +210,8 @@ impl Shared {
     pub fn commit_time(&self, station: &StationName, flow: FlowId, seq: Seq) -> Option<Utc> {
         let mut state = self.state();
         let ours = |commit: &CommitTime| commit.flow == flow && commit.station == *station;
-        let at = state.commits.iter().find(|commit| ours(commit) && commit.next > seq).map(|commit| commit.at);
+        let at =
+            state.commits.iter().find(|commit| ours(commit) && commit.next > seq).map(|commit| commit.at);
         state.commits.retain(|commit| !ours(commit) || commit.next > seq.next());
         at
     }
@@ -256,7 +258,11 @@ impl Shared {
             stations: state.stations.clone(),
             contacts: state.contacts.clone(),
             store,
-            latency_s: state.latency.iter().map(|(stage, times)| (stage.name().to_owned(), times.summary())).collect(),
+            latency_s: state
+                .latency
+                .iter()
+                .map(|(stage, times)| (stage.name().to_owned(), times.summary()))
+                .collect(),
             refused: state.refused,
             alarms: state.alarms.iter().map(|(what, reason)| format!("{what}: {reason}")).collect(),
         })

@@ -69,7 +69,9 @@ impl Source {
             Input::Tcp(address) => {
                 Kind::Connect { address: address.to_string(), stream: None, retry_at: Instant::ZERO }
             }
-            Input::Udp(address) => Kind::Udp(UdpSocket::bind(address).map_err(|error| in_use(input, &error))?),
+            Input::Udp(address) => {
+                Kind::Udp(UdpSocket::bind(address).map_err(|error| in_use(input, &error))?)
+            }
             Input::File(path) => {
                 let opened = File::open(path).and_then(|mut file| {
                     file.seek(SeekFrom::Start(from))?;
@@ -77,7 +79,11 @@ impl Source {
                 });
                 let file = opened.map_err(|error| {
                     let what = format!("the input file cannot be read ({error})");
-                    Fault::environment(what, path.display(), "give the path of a file that this user may read")
+                    Fault::environment(
+                        what,
+                        path.display(),
+                        "give the path of a file that this user may read",
+                    )
                 })?;
                 let pace = rate.map(|rate| Pace { rate, started: clock.now(), played: Bytes::ZERO });
                 Kind::File { file, pace }
@@ -190,8 +196,10 @@ fn connect(address: &str) -> Option<TcpStream> {
 
 fn readable(fd: &impl AsFd, patience: Duration) -> io::Result<bool> {
     let nanos = patience.as_nanos();
-    let timeout =
-        Timespec { tv_sec: (nanos / 1_000_000_000).cast_signed(), tv_nsec: (nanos % 1_000_000_000).cast_signed() };
+    let timeout = Timespec {
+        tv_sec: (nanos / 1_000_000_000).cast_signed(),
+        tv_nsec: (nanos % 1_000_000_000).cast_signed(),
+    };
     match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),

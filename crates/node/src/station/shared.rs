@@ -2,8 +2,8 @@
 
 use crate::fault::Fault;
 use crate::status::{
-    ChannelStatus, ContactCaptured, LineStatus, NodeStatus, SpoolStatus, StationStatus, StoreState, peak_resident_bytes,
-    resident_bytes,
+    ChannelStatus, ContactCaptured, LineStatus, NodeStatus, SpoolStatus, StationStatus, StoreState,
+    peak_resident_bytes, resident_bytes,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -97,7 +97,7 @@ impl Shared {
     }
 
     /// Waits for `span`, less where the station ends.
-    pub fn wait(&self, span: Duration) {
+    pub fn pause(&self, span: Duration) {
         let guard = self.stopping.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_stopping() {
             drop(self.stopping.1.wait_timeout(guard, span.to_std()));

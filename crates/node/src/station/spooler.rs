@@ -1,21 +1,20 @@
 //! Writes blocks to the spool and waits for the disk, so that capturing does not.
 
 use super::shared::Shared;
-use crate::fault::Fault;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
 use skyhaul_store::SpoolError;
 use skyhaul_units::{Duration, FlowId};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
 /// What a channel hands over.
 #[derive(Debug)]
 pub enum ToSpool {
     /// A block of a contact.
     Block(SpoolBlock),
-    /// The contact takes no more blocks.
-    CloseFlow(FlowId),
+    /// The contact takes no more blocks; answered when that, and all before it, is durable.
+    CloseFlow(FlowId, SyncSender<()>),
 }
 
 /// A block of a contact.
@@ -52,13 +51,16 @@ pub fn run(shared: &Arc<Shared>, blocks: &Receiver<ToSpool>, clock: Clock) {
                         return;
                     }
                 }
-                ToSpool::CloseFlow(flow) => closing.push(flow),
+                ToSpool::CloseFlow(flow, done) => closing.push((flow, done)),
             }
         }
         sync(shared);
-        for flow in closing {
+        for (flow, done) in closing {
             let closed = shared.spool().close_flow(flow);
-            report(shared, closed);
+            if report(shared, closed) {
+                // A channel that does not wait any more looks at its next start.
+                let _ = done.try_send(());
+            }
         }
         shared.wake_uplink();
     }
@@ -81,7 +83,7 @@ fn append(shared: &Shared, block: &SpoolBlock, clock: Clock) -> bool {
                 // What was appended before may be what the centre needs to make room.
                 sync(shared);
                 shared.wake_uplink();
-                shared.wait(RETRY);
+                shared.pause(RETRY);
                 let freed = shared.spool().free(clock.utc());
                 report(shared, freed.map(|_| ()));
             }
@@ -106,10 +108,9 @@ fn sync(shared: &Shared) {
 }
 
 /// A spool that fails cannot promise anything: the station ends with the reason, and checks it at the next start.
-fn report(shared: &Shared, outcome: Result<(), SpoolError>) {
-    if let Err(error) = outcome {
-        shared.store_state(StoreState::Failed);
-        let help = "mend the disk and start the station again: it goes on from what is on the disk";
-        shared.fail(Fault::environment("the spool failed", error, help));
-    }
+fn report(shared: &Shared, outcome: Result<(), SpoolError>) -> bool {
+    let Err(error) = outcome else { return true };
+    shared.store_state(StoreState::Failed);
+    shared.fail(super::spool_fault(&error));
+    false
 }

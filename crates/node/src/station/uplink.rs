@@ -1,15 +1,12 @@
 //! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees what is in custody.
 
 use super::shared::Shared;
-use crate::payload::{LOST, with_taken};
+use crate::custody::{FeedError, Feeder};
 use crate::status::{LineState, LineStatus};
-use bytes::Bytes;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::{ConnectionId, Engine, EngineEvent, Fingerprint, Refusal};
-use skyhaul_store::{Seq, Spool, SpoolItem, SpoolReader};
-use skyhaul_transport::{Block, Event, Resume, SendError, Session};
-use skyhaul_units::{Duration, FlowId, Instant};
-use std::collections::VecDeque;
+use skyhaul_transport::{Event, Resume};
+use skyhaul_units::{Duration, Instant};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
@@ -32,10 +29,7 @@ pub struct Uplink {
     shared: Arc<Shared>,
     clock: Clock,
     connection: Option<ConnectionId>,
-    /// Where the spool is read on; none while the centre has not said what it has.
-    reader: Option<SpoolReader>,
-    /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most those of a segment).
-    held: VecDeque<Block>,
+    feeder: Feeder,
     retry_at: Instant,
     update_at: Instant,
     free_at: Instant,
@@ -59,8 +53,7 @@ impl Uplink {
             shared,
             clock,
             connection: None,
-            reader: None,
-            held: VecDeque::new(),
+            feeder: Feeder::default(),
             retry_at: Instant::ZERO,
             update_at: Instant::ZERO,
             free_at: Instant::ZERO,
@@ -86,8 +79,7 @@ impl Uplink {
         self.status.state = state;
         self.status.reason = Some(reason);
         self.connection = None;
-        self.reader = None;
-        self.held.clear();
+        self.feeder.disconnected();
         self.shared.line(self.status.clone());
     }
 
@@ -110,16 +102,16 @@ impl Uplink {
 
     fn greeted(&mut self, now: Instant, engine: &mut Engine, name: &str, resume: &Resume) {
         if name != self.centre.name {
-            let reason = format!("the centre calls itself `{name}`, not `{}`: correct one configuration", self.centre.name);
+            let reason = format!(
+                "the centre calls itself `{name}`, not `{}`: correct one configuration",
+                self.centre.name
+            );
             if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
                 session.refuse(&reason);
             }
             return self.down(LineState::Refused, reason);
         }
-        let mut spool = self.shared.spool();
-        take_custody(&mut spool, resume);
-        self.reader = Some(spool.reader_from_custody());
-        drop(spool);
+        self.feeder.greeted(&mut self.shared.spool(), resume);
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;
@@ -128,28 +120,15 @@ impl Uplink {
     }
 
     /// Moves blocks from the spool to the session while it has room.
-    fn feed(&mut self, session: &mut Session) {
-        let Some(reader) = &mut self.reader else { return };
-        loop {
-            while let Some(block) = self.held.pop_front() {
-                match session.send(block.clone()) {
-                    Ok(()) => {}
-                    Err(SendError::Full { .. } | SendError::NotOpen) => {
-                        self.held.push_front(block);
-                        return;
-                    }
-                    Err(error) => {
-                        self.shared.alarm("the spool cannot be sent", &error.to_string());
-                        session.refuse("the station's spool is out of order");
-                        return;
-                    }
-                }
-            }
-            let item = self.shared.spool().read(reader);
-            match item {
-                Ok(Some(item)) => self.held.extend(blocks(item, self.clock)),
-                Ok(None) => return,
-                Err(error) => return self.shared.alarm("the spool cannot be read", &error.to_string()),
+    fn feed(&mut self, engine: &mut Engine) {
+        let Some(session) = self.connection.and_then(|id| engine.session(id)) else { return };
+        let (shared, taken) = (&self.shared, self.clock.utc());
+        match self.feeder.feed(|reader| shared.spool().read(reader), session, taken) {
+            Ok(()) => {}
+            Err(FeedError::Spool(error)) => self.shared.alarm("the spool cannot be read", &error.to_string()),
+            Err(FeedError::Session(error)) => {
+                self.shared.alarm("the spool cannot be sent", &error.to_string());
+                session.refuse("the station's spool is out of order");
             }
         }
     }
@@ -190,10 +169,10 @@ impl Service for Uplink {
             EngineEvent::Disconnected { id, reason } if Some(id) == self.connection => {
                 self.down(LineState::Down, reason.to_string());
             }
-            EngineEvent::Refused { reason: Refusal::NoAnswer, .. } if self.reader.is_none() => {
+            EngineEvent::Refused { reason: Refusal::NoAnswer, .. } if !self.feeder.is_feeding() => {
                 self.down(LineState::Down, Refusal::NoAnswer.to_string());
             }
-            EngineEvent::Refused { reason, .. } if self.reader.is_none() => {
+            EngineEvent::Refused { reason, .. } if !self.feeder.is_feeding() => {
                 self.down(LineState::Refused, reason.to_string());
             }
             _ => {}
@@ -204,9 +183,7 @@ impl Service for Uplink {
         if self.connection.is_none() && now >= self.retry_at {
             self.connect(now, engine);
         }
-        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
-            self.feed(session);
-        }
+        self.feed(engine);
         if now >= self.update_at {
             self.update(now, engine);
         }
@@ -222,26 +199,8 @@ impl Service for Uplink {
     }
 }
 
-/// Takes over what the centre says it has.
-fn take_custody(spool: &mut Spool, resume: &Resume) {
-    for flow in spool.live_flows() {
-        spool.custody(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
-    }
-}
-
-/// A record as a block for the wire, or the places of a hole.
-fn blocks(item: SpoolItem, clock: Clock) -> Vec<Block> {
-    let taken = clock.utc();
-    let block = |flow: FlowId, seq: Seq, payload: &[u8]| Block { flow, seq, bytes: Bytes::from(with_taken(taken, payload)) };
-    match item {
-        SpoolItem::Block(record) => vec![block(record.flow, record.seq, &record.payload)],
-        SpoolItem::Missing { flow, first, last } => {
-            (first.0..=last.0).map(|seq| block(flow, Seq(seq), LOST)).collect()
-        }
-    }
-}
-
 fn resolve(address: &str) -> Result<SocketAddr, String> {
-    let mut found = address.to_socket_addrs().map_err(|error| format!("`{address}` is not found ({error})"))?;
+    let mut found =
+        address.to_socket_addrs().map_err(|error| format!("`{address}` is not found ({error})"))?;
     found.next().ok_or_else(|| format!("`{address}` has no address"))
 }

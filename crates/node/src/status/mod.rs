@@ -4,8 +4,9 @@ mod model;
 mod socket;
 
 pub use model::{
-    CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactReceived, ContactState, LineState, LineStatus,
-    NodeStatus, ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
+    CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactReceived, ContactState, LineState,
+    LineStatus, NodeStatus, ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState,
+    StoreStatus,
 };
 pub use socket::{StatusServer, ask};
 

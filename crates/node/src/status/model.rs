@@ -262,8 +262,8 @@ pub struct ContactReceived {
     pub corrected_symbols: u64,
     /// SHA-256 over the good frames in the order captured, once the contact is closed.
     pub frames_sha256: Option<String>,
-    /// Good frames by virtual channel.
-    pub vcids: BTreeMap<u8, u64>,
+    /// Blocks that a disk did not give back.
+    pub damaged_blocks: u64,
     /// Frames that the station's closing record counts more (or, negative, less) than arrived; zero when all is well.
     pub unaccounted: i64,
     /// Seconds from the last bit at the station to the products.

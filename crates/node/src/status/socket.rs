@@ -32,11 +32,16 @@ impl StatusServer {
     pub fn start(path: &Path, status: impl Fn() -> NodeStatus + Send + 'static) -> Result<Self, Fault> {
         if UnixStream::connect(path).is_ok() {
             let help = "stop that node, or give this one another state folder";
-            return Err(Fault::environment("a node with this status socket is running already", path.display(), help));
+            return Err(Fault::environment(
+                "a node with this status socket is running already",
+                path.display(),
+                help,
+            ));
         }
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path).map_err(|error| {
-            let help = "set status_socket in [node] to a path of at most 107 bytes in a folder this user may write";
+            let help =
+                "set status_socket in [node] to a path of at most 107 bytes in a folder this user may write";
             Fault::environment(format!("the status socket cannot be made ({error})"), path.display(), help)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -83,13 +88,17 @@ pub fn ask(path: &Path) -> Result<NodeStatus, Fault> {
         };
         Fault::environment(what, path.display(), "start it with `skyhaul station` or `skyhaul centre`")
     };
-    let mut stream = UnixStream::connect(path).map_err(|error| no_node(&error))?;
+    let stream = UnixStream::connect(path).map_err(|error| no_node(&error))?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(|error| no_node(&error))?;
     let mut text = String::new();
-    stream.by_ref().take(LONGEST).read_to_string(&mut text).map_err(|error| no_node(&error))?;
+    stream.take(LONGEST).read_to_string(&mut text).map_err(|error| no_node(&error))?;
     serde_json::from_str(&text).map_err(|error| {
         let help = "use the same version of the program to ask";
-        Fault::peer(format!("the node's answer is not a status of this version ({error})"), path.display(), help)
+        Fault::peer(
+            format!("the node's answer is not a status of this version ({error})"),
+            path.display(),
+            help,
+        )
     })
 }
 

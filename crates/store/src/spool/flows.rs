@@ -167,6 +167,10 @@ impl Flows {
         !summary.flows.iter().any(held)
     }
 
+    pub fn live(&self) -> impl Iterator<Item = FlowId> {
+        self.live.keys().copied()
+    }
+
     pub fn open_flows(&self) -> impl Iterator<Item = OpenFlow> {
         let open = self.live.iter().filter(|(_, flow)| flow.end == End::Open);
         open.map(|(id, flow)| OpenFlow { flow: *id, next: flow.next, custody: flow.custody })

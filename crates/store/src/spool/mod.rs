@@ -299,6 +299,11 @@ impl Spool {
         self.flows.open_flows().collect()
     }
 
+    /// All flows that are open or wait for custody, ascending.
+    pub fn live_flows(&self) -> Vec<FlowId> {
+        self.flows.live().collect()
+    }
+
     /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It stays in
     /// the spool while the flow is open, in custody or not.
     ///

@@ -1,0 +1,271 @@
+//! One contact on its way from blocks to products.
+
+use super::files::ProductFiles;
+use super::shared::{Shared, Stage};
+use crate::custody::Stamps;
+use crate::payload::{Head, PayloadError, split_taken};
+use crate::status::{ContactReceived, ContactState, ProductStatus};
+use sha2::{Digest, Sha256};
+use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_ccsds::record::{Close, Open, Record as Entry, RecordReader};
+use skyhaul_level0::naming::Digit;
+use skyhaul_level0::{ContactInfo, ContactProcessor, Limits, report::Product};
+use skyhaul_net::Clock;
+use skyhaul_store::{ContactReader, Record, StationName};
+use skyhaul_units::{FlowId, Utc};
+use std::path::PathBuf;
+
+/// What taking a block led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything durable is taken.
+    Idle,
+    /// There may be more.
+    More,
+    /// The contact has ended.
+    Closed,
+    /// The contact cannot be read, and why.
+    Unreadable(String),
+}
+
+/// A contact between its first block and its products.
+pub struct Processing {
+    station: StationName,
+    flow: FlowId,
+    reader: ContactReader,
+    products: PathBuf,
+    level0: Option<ContactProcessor<ProductFiles>>,
+    shown: ContactReceived,
+    hash: Sha256,
+    close: Option<Close>,
+}
+
+impl std::fmt::Debug for Processing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Processing")
+            .field("station", &self.station)
+            .field("flow", &self.flow)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Processing {
+    /// A contact of which nothing is read yet.
+    pub fn new(station: StationName, flow: FlowId, reader: ContactReader, products: PathBuf) -> Self {
+        let shown = ContactReceived {
+            station: station.as_str().to_owned(),
+            flow: flow.0,
+            ..ContactReceived::default()
+        };
+        Self { station, flow, reader, products, level0: None, shown, hash: Sha256::new(), close: None }
+    }
+
+    /// Where it is read on.
+    pub const fn reader(&mut self) -> &mut ContactReader {
+        &mut self.reader
+    }
+
+    /// Whose it is, and its number there.
+    pub fn key(&self) -> (StationName, FlowId) {
+        (self.station.clone(), self.flow)
+    }
+
+    /// What status shows of it.
+    pub const fn shown(&self) -> &ContactReceived {
+        &self.shown
+    }
+
+    /// Shows another state.
+    pub const fn show(&mut self, state: ContactState) {
+        self.shown.state = state;
+    }
+
+    /// The store did not give a block back.
+    pub const fn count_damage(&mut self) {
+        self.shown.damaged_blocks += 1;
+    }
+
+    /// Takes the next block.
+    ///
+    /// # Errors
+    /// Products could not be written.
+    pub fn block(&mut self, record: &Record, shared: &Shared, clock: Clock) -> Result<Outcome, String> {
+        let opened = Stamps::split(&record.payload).and_then(|(stamps, wire)| {
+            let (taken, payload) = split_taken(wire).ok()?;
+            Some((stamps, taken, Head::decode(payload)))
+        });
+        let Some((stamps, taken, head)) = opened else {
+            return Ok(Outcome::Unreadable(format!("block {} ends inside its head", record.seq)));
+        };
+        let (head, mut records) = match head {
+            Ok(opened) => opened,
+            Err(PayloadError::Lost) => {
+                self.shown.damaged_blocks += 1;
+                return Ok(Outcome::More);
+            }
+            Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
+        };
+        let durable = shared.commit_time(&self.station, self.flow, record.seq);
+        let mut reader = RecordReader::new();
+        let mut frames = Vec::new();
+        loop {
+            match reader.read(&mut records) {
+                Ok(Some(Entry::Frame(frame))) => {
+                    frames.push(frame.received);
+                    self.frame(&frame)?;
+                }
+                Ok(Some(entry)) => {
+                    if let Err(reason) = self.entry(entry)? {
+                        return Ok(Outcome::Unreadable(reason));
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
+            }
+        }
+        if let Some(durable) = durable {
+            let way = Way { frames, head: &head, taken, stamps, durable, processed: clock.utc() };
+            way.record(shared);
+        }
+        Ok(if self.close.is_some() { Outcome::Closed } else { Outcome::More })
+    }
+
+    /// Writes the products. What status shows when they are there.
+    ///
+    /// # Errors
+    /// They could not be written; the contact is to be processed again from its beginning.
+    pub fn finish(mut self, clock: Clock) -> Result<ContactReceived, String> {
+        let name = self.name();
+        let close = self.close.take().ok_or("the contact is not closed")?;
+        let level0 = self.level0.take().ok_or("the contact has no opening record")?;
+        let ending = skyhaul_level0::Close {
+            closed: close.closed,
+            // Of the contact, not of now: processed again, it gives the same files.
+            created: close.closed,
+            uniqueness: Digit::new((self.flow.0 % 8) as u8).ok_or("no digit tells its products apart")?,
+        };
+        let products = level0.finish(ending).map_err(|error| error.to_string())?;
+        ProductFiles::clean(&self.products, &name);
+        if let Some(product) = products.first() {
+            self.shown.missing = product.sidecar.frames.missing;
+        }
+        self.shown.products = products.iter().map(|product| self.product(product)).collect();
+        self.shown.frames_sha256 = Some(hex(&self.hash.clone().finalize()));
+        self.shown.unaccounted = unaccounted(&close, &self.shown);
+        self.shown.last_bit_to_product_s = Some(clock.utc().since(close.last_bit).as_secs_f64());
+        self.shown.state = ContactState::Done;
+        Ok(self.shown)
+    }
+
+    fn frame(&mut self, frame: &CapturedFrame) -> Result<(), String> {
+        if frame.is_good() {
+            self.shown.frames += 1;
+            self.shown.corrected_symbols += u64::from(frame.quality.corrected.total());
+            self.hash.update(&frame.bytes);
+        } else {
+            self.shown.set_aside += 1;
+        }
+        match &mut self.level0 {
+            Some(level0) => level0.frame(frame).map_err(|error| error.to_string()),
+            // A contact whose first block was lost at the station: its mission is not known, its frames stay in the store.
+            None => Ok(()),
+        }
+    }
+
+    /// Takes what is no frame; the inner error is a contact that cannot be read.
+    fn entry(&mut self, entry: Entry) -> Result<Result<(), String>, String> {
+        match entry {
+            Entry::Open(open) => return self.open(&open),
+            Entry::Close(close) => {
+                self.shown.state = ContactState::Closed;
+                self.close = Some(close);
+            }
+            Entry::Frame(_) | Entry::Progress(_) | Entry::Resumed(_) => {}
+        }
+        Ok(Ok(()))
+    }
+
+    fn open(&mut self, open: &Open) -> Result<Result<(), String>, String> {
+        let mission = match Mission::from_toml(&open.mission) {
+            Ok(mission) => mission,
+            Err(error) => return Ok(Err(format!("its mission cannot be read: {error}"))),
+        };
+        self.shown.mission = mission.name().to_owned();
+        self.shown.channel = open.channel.clone();
+        self.shown.scid = open.scid.map(|scid| scid.value());
+        let Some(scid) = open.scid.or_else(|| mission.scids().first().copied()) else {
+            return Ok(Err("neither the contact nor its mission names the spacecraft".to_owned()));
+        };
+        let name = self.name();
+        let files = ProductFiles::new(&self.products, &name).map_err(|error| error.to_string())?;
+        let info = ContactInfo {
+            station: self.station.as_str().to_owned(),
+            contact: name,
+            scid,
+            opened: open.opened,
+            window: None,
+        };
+        self.level0 = Some(ContactProcessor::new(&mission, info, Limits::default(), files));
+        Ok(Ok(()))
+    }
+
+    /// The contact's name in files and sidecars.
+    fn name(&self) -> String {
+        format!("{}-{}", self.station.as_str(), self.flow)
+    }
+
+    fn product(&self, product: &Product) -> ProductStatus {
+        let accounting = &product.sidecar.accounting;
+        // Where no packet could be delivered, the account says why.
+        let file = product.sidecar.product.packet_file.as_ref().or(product.files.last());
+        ProductStatus {
+            path: file.map(|file| self.products.join(&file.name).display().to_string()).unwrap_or_default(),
+            sha256: file.map(|file| file.sha256.clone()).unwrap_or_default(),
+            packets: accounting.delivered,
+            gaps: accounting.gaps,
+        }
+    }
+}
+
+/// When a block's frames were where.
+struct Way<'a> {
+    frames: Vec<Utc>,
+    head: &'a Head,
+    taken: Utc,
+    stamps: Stamps,
+    durable: Utc,
+    processed: Utc,
+}
+
+impl Way<'_> {
+    fn record(&self, shared: &Shared) {
+        let count = self.frames.len() as u64;
+        for received in &self.frames {
+            shared.latency(Stage::Capture, self.head.closed.since(*received), 1);
+            shared.latency(Stage::Total, self.durable.since(*received), 1);
+        }
+        let Stamps { sent, last_original, delivered, .. } = self.stamps;
+        let stages = [
+            (Stage::Spool, self.head.closed, self.taken),
+            (Stage::Queue, self.taken, sent),
+            (Stage::Line, sent, last_original),
+            (Stage::Repair, last_original, delivered),
+            (Stage::Store, delivered, self.durable),
+            (Stage::Level0, self.durable, self.processed),
+        ];
+        for (stage, from, to) in stages {
+            shared.latency(stage, to.since(from), count);
+        }
+    }
+}
+
+/// Frames that the station counted more than are here.
+fn unaccounted(close: &Close, shown: &ContactReceived) -> i64 {
+    let counted = close.frames.iter().map(|(_, frames)| frames).sum::<u64>() + close.set_aside;
+    counted.cast_signed() - (shown.frames + shown.set_aside).cast_signed()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

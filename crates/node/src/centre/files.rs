@@ -1,0 +1,90 @@
+//! Product files on disk: worked on in a hidden folder, then durable, then visible.
+
+use skyhaul_level0::Files;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The files of one contact's products.
+#[derive(Debug)]
+pub struct ProductFiles {
+    /// Where products appear.
+    products: PathBuf,
+    /// Where they are worked on: on the same file system, so that a rename moves them.
+    work: PathBuf,
+}
+
+/// A file being written. What has been written is handed to the disk now and then, so that little is left to wait for
+/// at the end.
+#[derive(Debug)]
+pub struct ProductWriter {
+    file: BufWriter<File>,
+    unsynced: u64,
+}
+
+/// Handed to the disk at once: a sixteenth of a second on a slow one.
+const SYNC_EVERY: u64 = 16 << 20;
+
+impl ProductFiles {
+    /// Files of the contact called `contact`, to appear in the folder `products`. Anything that an earlier attempt
+    /// left half-done is removed.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn new(products: &Path, contact: &str) -> io::Result<Self> {
+        let work = products.join(format!(".{contact}.work"));
+        if work.exists() {
+            fs::remove_dir_all(&work)?;
+        }
+        fs::create_dir_all(&work)?;
+        Ok(Self { products: products.to_owned(), work })
+    }
+
+    /// Removes the folder that was worked in.
+    pub fn clean(products: &Path, contact: &str) {
+        // It holds nothing that counts; the next contact of this name clears it too.
+        let _ = fs::remove_dir_all(products.join(format!(".{contact}.work")));
+    }
+}
+
+impl Files for ProductFiles {
+    type Writer = ProductWriter;
+    type Reader = File;
+
+    fn create(&mut self, name: &str) -> io::Result<ProductWriter> {
+        let file = BufWriter::with_capacity(256 << 10, File::create(self.work.join(name))?);
+        Ok(ProductWriter { file, unsynced: 0 })
+    }
+
+    fn open(&mut self, name: &str) -> io::Result<File> {
+        File::open(self.work.join(name))
+    }
+
+    fn publish(&mut self, mut file: ProductWriter, working: &str, name: &str) -> io::Result<()> {
+        file.flush()?;
+        file.file.get_ref().sync_data()?;
+        fs::rename(self.work.join(working), self.products.join(name))?;
+        File::open(&self.products)?.sync_all()
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.work.join(name))
+    }
+}
+
+impl Write for ProductWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unsynced += written as u64;
+        if self.unsynced >= SYNC_EVERY {
+            self.unsynced = 0;
+            self.file.flush()?;
+            self.file.get_ref().sync_data()?;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,130 @@
+//! The centre: takes data from trusted stations, keeps it, and makes Level-0 products of it.
+//!
+//! Threads: one for the lines ([`downlink`]), one that writes and waits for the disk ([`keeper`]), one for Level-0
+//! ([`processor`]), one that answers for status. They meet in [`shared`].
+
+mod contact;
+mod downlink;
+mod files;
+mod keeper;
+mod processor;
+mod shared;
+
+use crate::config::CentreConfig;
+use crate::fault::Fault;
+use crate::services::{self, Window};
+use crate::status::StatusServer;
+use downlink::Downlink;
+use keeper::Keeper;
+use processor::Processor;
+use shared::Shared;
+use skyhaul_net::{Clock, Driver};
+use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
+use skyhaul_store::{ContactConfig, ContactStore, RealDisk, StationName};
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+/// What a centre sends: reports, receipts and acknowledgements; paced at this rate they are never in anyone's way.
+const RETURN_RATE: Rate = Rate::from_mbps(5);
+/// The stop flag is looked at this often.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs a centre until `stop` is set.
+///
+/// # Errors
+/// The centre cannot start, or cannot go on; what it has receipted is in its store.
+pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
+    let clock = Clock::start();
+    services::make_folder(&config.node.state)?;
+    services::make_folder(&config.products.dir)?;
+    let peers = peers(config)?;
+    let driver = driver(config, &peers, clock)?;
+    let store = open_store(config)?;
+    let address =
+        driver.socket().local_addr().map_or_else(|_| config.listen.bind.to_string(), |at| at.to_string());
+    let shared = Arc::new(Shared::new(config.node.name.to_string(), address, store, clock, driver.waker()));
+    let status = shared.clone();
+    let server = StatusServer::start(&config.node.status_socket(), move || status.status())?;
+    let threads = start(config, peers, &shared, clock, driver)?;
+    while !stop.load(Ordering::Relaxed) && !shared.is_stopping() {
+        shared.pause(LOOK);
+    }
+    shared.stop();
+    for thread in threads {
+        // A thread that panicked has said so; what is on the disk is checked at the next start.
+        let _ = thread.join();
+    }
+    drop(server);
+    shared.failure().map_or(Ok(()), Err)
+}
+
+fn peers(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, StationName>, Fault> {
+    let name = |text: &str| {
+        StationName::new(text).map_err(|error| {
+            Fault::configuration(error.to_string(), "[[peer]]", "give the station another name")
+        })
+    };
+    config.peer.iter().map(|peer| Ok((peer.fingerprint.fingerprint(), name(peer.name.as_str())?))).collect()
+}
+
+fn driver(
+    config: &CentreConfig,
+    peers: &BTreeMap<Fingerprint, StationName>,
+    clock: Clock,
+) -> Result<Driver, Fault> {
+    let identity = services::identity(&config.node)?;
+    let bind = config.listen.bind;
+    let payload = services::udp_payload(config.listen.mtu, bind.is_ipv6());
+    let path = PathConfig { udp_payload: payload, ..PathConfig::over(RETURN_RATE) };
+    let endpoint = EndpointConfig {
+        trusted: peers.keys().copied().collect(),
+        listen: true,
+        ..EndpointConfig::new(identity, path, clock.std_start())
+    };
+    let window = Window { receive: config.session.receive_window, send: Bytes::mib(1) };
+    services::driver(bind, endpoint, window, clock)
+}
+
+fn open_store(config: &CentreConfig) -> Result<ContactStore, Fault> {
+    let settings = ContactConfig {
+        max_size: config.store.max_size,
+        retention: config.store.retention,
+        ..ContactConfig::default()
+    };
+    let fault = |error: String| {
+        let help = "mend the disk or the rights, and start the centre again";
+        Fault::environment(format!("the store cannot be used: {error}"), config.node.state.display(), help)
+    };
+    let state = &config.node.state;
+    let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
+    ContactStore::open(Arc::new(disk), settings).map_err(|error| fault(error.to_string()))
+}
+
+fn start(
+    config: &CentreConfig,
+    peers: BTreeMap<Fingerprint, StationName>,
+    shared: &Arc<Shared>,
+    clock: Clock,
+    mut driver: Driver,
+) -> Result<Vec<JoinHandle<()>>, Fault> {
+    // Bounded by the sessions' windows: see `ToKeep`.
+    let (blocks, to_keep) = channel();
+    let (kept, receipts) = channel();
+    let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, (to_keep, kept));
+    let processor = Processor::new(shared.clone(), clock, config.products.dir.clone());
+    let mut downlink = Downlink::new(config.node.name.to_string(), peers, shared.clone(), (blocks, receipts));
+    let of = shared.clone();
+    let line = services::thread("line", move || {
+        if let Err(error) = driver.run(&mut downlink, of.stop_flag()) {
+            let help = "start the centre again: what was receipted is in the store";
+            of.fail(Fault::environment(format!("the lines' socket failed ({error})"), "the lines", help));
+        }
+    })?;
+    let keeper = services::thread("store", move || keeper.run())?;
+    let processor = services::thread("level0", move || processor.run())?;
+    Ok(vec![line, keeper, processor])
+}

@@ -1,0 +1,158 @@
+//! Reads contacts back from the store, behind what is durable, and makes their products: live and after a restart alike.
+
+use super::contact::{Outcome, Processing};
+use super::shared::Shared;
+use crate::status::ContactState;
+use skyhaul_net::Clock;
+use skyhaul_store::{Item, StationName, StoreError};
+use skyhaul_units::{Duration, FlowId, Instant};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The Level-0 thread.
+#[derive(Debug)]
+pub struct Processor {
+    shared: Arc<Shared>,
+    clock: Clock,
+    products: PathBuf,
+    contacts: BTreeMap<Key, Work>,
+}
+
+type Key = (StationName, FlowId);
+
+/// A contact that is being processed, or is to be tried again.
+#[derive(Debug)]
+enum Work {
+    Going(Box<Processing>),
+    /// Its products could not be written; from its beginning again at this time.
+    Again(Instant),
+    /// It cannot be processed; its data stays in the store.
+    Failed,
+}
+
+/// The store is looked at this often, should nobody tell.
+const IDLE: Duration = Duration::from_millis(250);
+/// Between two attempts to write products.
+const RETRY: Duration = Duration::from_secs(2);
+/// Blocks of one contact taken before the next has its turn.
+const TURN: usize = 32;
+
+impl Processor {
+    /// Makes products in the folder `products`.
+    pub const fn new(shared: Arc<Shared>, clock: Clock, products: PathBuf) -> Self {
+        Self { shared, clock, products, contacts: BTreeMap::new() }
+    }
+
+    /// Runs until the centre stops.
+    pub fn run(mut self) {
+        while !self.shared.is_stopping() {
+            if !self.turn() {
+                self.shared.wait_for_news(IDLE);
+            }
+        }
+    }
+
+    /// Gives every contact a turn; whether any has more to do.
+    fn turn(&mut self) -> bool {
+        let open: Vec<Key> = {
+            let store = self.shared.store();
+            store.open_contacts().map(|(station, flow)| (station.clone(), flow)).collect()
+        };
+        let mut more = false;
+        for key in open {
+            more |= self.contact(key);
+        }
+        more
+    }
+
+    fn contact(&mut self, key: Key) -> bool {
+        let now = self.clock.now();
+        let mut going = match self.contacts.remove(&key) {
+            Some(Work::Going(processing)) => processing,
+            Some(Work::Failed) => {
+                self.contacts.insert(key, Work::Failed);
+                return false;
+            }
+            Some(Work::Again(at)) if now < at => {
+                self.contacts.insert(key, Work::Again(at));
+                return false;
+            }
+            Some(Work::Again(_)) | None => match self.begin(&key) {
+                Ok(processing) => processing,
+                Err(error) => return self.again(key, &error.to_string()),
+            },
+        };
+        let (work, more) = match self.blocks(&mut going) {
+            Ok(Outcome::Idle) => (Work::Going(going), false),
+            Ok(Outcome::More) => (Work::Going(going), true),
+            Ok(Outcome::Closed) => match self.finish(*going) {
+                Ok(()) => return true,
+                Err(reason) => return self.again(key, &reason),
+            },
+            Ok(Outcome::Unreadable(reason)) => {
+                self.shared
+                    .alarm(&format!("flow {} of {} cannot be processed", key.1, key.0.as_str()), &reason);
+                going.show(ContactState::Failed);
+                self.shared.contact(going.shown());
+                (Work::Failed, false)
+            }
+            Err(reason) => return self.again(key, &reason),
+        };
+        self.contacts.insert(key, work);
+        more
+    }
+
+    fn begin(&self, key: &Key) -> Result<Box<Processing>, StoreError> {
+        let reader = self.shared.store().reader(&key.0, key.1)?;
+        Ok(Box::new(Processing::new(key.0.clone(), key.1, reader, self.products.clone())))
+    }
+
+    /// Takes some blocks of a contact.
+    fn blocks(&self, going: &mut Processing) -> Result<Outcome, String> {
+        for _ in 0..TURN {
+            let item = self.shared.store().read(going.reader());
+            let outcome = match item.map_err(|error| error.to_string())? {
+                None => Outcome::Idle,
+                Some(Item::Block(record)) => going.block(&record, &self.shared, self.clock)?,
+                Some(Item::Damaged(damage)) => {
+                    self.shared.alarm("the store is damaged", &damage.to_string());
+                    going.count_damage();
+                    Outcome::More
+                }
+                Some(Item::SegmentEnd(_)) => Outcome::More,
+            };
+            if outcome != Outcome::More {
+                self.shared.contact(going.shown());
+                return Ok(outcome);
+            }
+        }
+        self.shared.contact(going.shown());
+        Ok(Outcome::More)
+    }
+
+    /// Writes the products, then tells the store that the contact is done.
+    fn finish(&self, going: Processing) -> Result<(), String> {
+        let (station, flow) = going.key();
+        let shown = going.finish(self.clock)?;
+        let now = self.clock.utc();
+        self.shared.store().finish(&station, flow, now).map_err(|error| error.to_string())?;
+        self.shared.contact(&shown);
+        self.shared.clear_alarm(PRODUCTS);
+        tracing::info!(
+            station = station.as_str(),
+            flow = flow.0,
+            mission = shown.mission,
+            "products written"
+        );
+        Ok(())
+    }
+
+    fn again(&mut self, key: Key, reason: &str) -> bool {
+        self.shared.alarm(PRODUCTS, reason);
+        self.contacts.insert(key, Work::Again(self.clock.now() + RETRY));
+        false
+    }
+}
+
+const PRODUCTS: &str = "products cannot be written, tried again";

@@ -1,0 +1,89 @@
+//! The station's side: blocks from the spool into the session, from where the centre's custody ends.
+
+use crate::payload::{LOST, with_taken};
+use bytes::Bytes;
+use skyhaul_store::{Seq, Spool, SpoolError, SpoolItem, SpoolReader};
+use skyhaul_transport::{Block, Resume, SendError, Session};
+use skyhaul_units::{FlowId, Utc};
+use std::collections::VecDeque;
+
+/// Feeds one session from the spool.
+#[derive(Debug, Default)]
+pub struct Feeder {
+    /// Where the spool is read on; none while the centre has not said what it has.
+    reader: Option<SpoolReader>,
+    /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most those of a segment).
+    held: VecDeque<Block>,
+}
+
+/// Why the session is not fed.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    /// The spool cannot be read.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// The session does not take what the spool holds.
+    #[error(transparent)]
+    Session(#[from] SendError),
+}
+
+impl Feeder {
+    /// The centre has said what it has: that is its custody, and reading begins behind it.
+    pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume) {
+        for flow in spool.live_flows() {
+            spool.custody(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
+        }
+        self.reader = Some(spool.reader_from_custody());
+        self.held.clear();
+    }
+
+    /// The session is gone; the next one begins anew from what is in custody.
+    pub fn disconnected(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether the centre has said what it has.
+    pub const fn is_feeding(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// Moves blocks to the session while it has room; `read` reads the spool, `taken` is the time now.
+    ///
+    /// # Errors
+    /// See [`FeedError`].
+    pub fn feed(
+        &mut self,
+        mut read: impl FnMut(&mut SpoolReader) -> Result<Option<SpoolItem>, SpoolError>,
+        session: &mut Session,
+        taken: Utc,
+    ) -> Result<(), FeedError> {
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        loop {
+            while let Some(block) = self.held.front() {
+                match session.send(block.clone()) {
+                    Ok(()) => self.held.pop_front(),
+                    Err(SendError::Full { .. } | SendError::NotOpen) => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                };
+            }
+            match read(reader)? {
+                Some(item) => self.held.extend(blocks(item, taken)),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// A record as a block for the wire, or the places of a hole.
+fn blocks(item: SpoolItem, taken: Utc) -> Vec<Block> {
+    let block = |flow: FlowId, seq: Seq, payload: &[u8]| {
+        let bytes = Bytes::from(with_taken(taken, payload));
+        Block { flow, seq, bytes }
+    };
+    match item {
+        SpoolItem::Block(record) => vec![block(record.flow, record.seq, &record.payload)],
+        SpoolItem::Missing { flow, first, last } => {
+            (first.0..=last.0).map(|seq| block(flow, Seq(seq), LOST)).collect()
+        }
+    }
+}

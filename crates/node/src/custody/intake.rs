@@ -1,0 +1,97 @@
+//! The centre's side: blocks into the store, and what may be said of them.
+//!
+//! Before each block the store has when it was where, so that its way can be accounted for after a restart: four times, 8
+//! bytes each, microseconds since 1970: first symbol sent (by the station's clock), last symbol arrived that was no
+//! repetition, block whole, block given out in order.
+
+use skyhaul_store::{Appended, Arrival, ContactStore, FlowStatus, Receipt, Seq, StationName, StoreError};
+use skyhaul_transport::{Block, BlockTiming};
+use skyhaul_units::{Instant, Utc};
+
+/// Writes a block that `station` sent to the store. It is durable after the store's next sync, which gives the receipt.
+/// A block that the store had before brings a receipt at once, where one is due: the station has not heard of it.
+///
+/// # Errors
+/// See [`StoreError`]; the block was not taken.
+pub fn keep(
+    store: &mut ContactStore,
+    station: &StationName,
+    block: &Block,
+    stamps: &Stamps,
+) -> Result<Option<Receipt>, StoreError> {
+    let payload = stamps.before(&block.bytes);
+    let arrival =
+        Arrival { station, flow: block.flow, seq: block.seq, received: stamps.delivered, payload: &payload };
+    if store.append(arrival)? == Appended::New {
+        return Ok(None);
+    }
+    let next = match store.status(station, block.flow) {
+        FlowStatus::Open { durable, .. } => durable,
+        FlowStatus::Finished => Seq::FINISHED,
+        FlowStatus::Unknown => return Ok(None),
+    };
+    Ok(Some(Receipt { station: station.clone(), flow: block.flow, next }))
+}
+
+/// When a block was where on the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamps {
+    /// Its first symbol was sent.
+    pub sent: Utc,
+    /// The last symbol arrived that was no repetition.
+    pub last_original: Utc,
+    /// It was whole.
+    pub complete: Utc,
+    /// All before it were whole too.
+    pub delivered: Utc,
+}
+
+const LEN: usize = 32;
+
+impl Stamps {
+    /// From a session's readings of a clock that was at zero at `utc_at_zero`.
+    pub fn of(timing: &BlockTiming, utc_at_zero: Utc) -> Self {
+        let utc = |reading: Instant| utc_at_zero + reading.since(Instant::ZERO);
+        Self {
+            sent: timing.sent,
+            last_original: utc(timing.last_original),
+            complete: utc(timing.complete),
+            delivered: utc(timing.delivered),
+        }
+    }
+
+    /// The stamps, then `block`.
+    pub fn before(&self, block: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(LEN + block.len());
+        for stamp in [self.sent, self.last_original, self.complete, self.delivered] {
+            out.extend_from_slice(&stamp.as_micros().to_be_bytes());
+        }
+        out.extend_from_slice(block);
+        out
+    }
+
+    /// The stamps, and the block behind them; `None` where there are none.
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (stamps, block) = bytes.split_first_chunk::<LEN>()?;
+        let at = |index: usize| {
+            let field = &stamps[index * 8..index * 8 + 8];
+            Utc::from_micros(
+                field.iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte)).cast_signed(),
+            )
+        };
+        Some((Self { sent: at(0), last_original: at(1), complete: at(2), delivered: at(3) }, block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_survive() {
+        let at = |micros: i64| Utc::from_micros(micros);
+        let stamps = Stamps { sent: at(-5), last_original: at(1 << 50), complete: at(3), delivered: at(4) };
+        assert_eq!(Stamps::split(&stamps.before(b"block")), Some((stamps, &b"block"[..])));
+        assert_eq!(Stamps::split(&[0; 31]), None);
+    }
+}

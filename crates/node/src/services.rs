@@ -1,0 +1,167 @@
+//! What stations and centres do alike when they start.
+
+use crate::config::{Mtu, Node};
+use crate::fault::Fault;
+use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_net::{Clock, Driver, Socket};
+use skyhaul_quic::{Endpoint, EndpointConfig, Engine, Identity};
+use skyhaul_transport::SessionConfig;
+use skyhaul_units::Bytes;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::thread::{Builder, JoinHandle};
+
+/// The node's key.
+pub fn identity(node: &Node) -> Result<Identity, Fault> {
+    let text = fs::read_to_string(&node.key).map_err(|error| {
+        let what = format!("the private key cannot be read ({error})");
+        Fault::environment(
+            what,
+            node.key.display(),
+            "make one with `skyhaul keygen`, or correct `key` in [node]",
+        )
+    })?;
+    Identity::from_pem(&text).map_err(|error| {
+        Fault::configuration(error.to_string(), node.key.display(), "make a new one with `skyhaul keygen`")
+    })
+}
+
+/// Makes a folder, and makes sure that it can be written.
+pub fn make_folder(folder: &Path) -> Result<(), Fault> {
+    let probe = folder.join(".skyhaul-probe");
+    let outcome = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&probe, b""))
+        .and_then(|()| fs::remove_file(&probe));
+    outcome.map_err(|error| {
+        let help = "give this user the right to write there, or configure another folder";
+        Fault::environment(format!("the folder cannot be written ({error})"), folder.display(), help)
+    })
+}
+
+/// The state folder cannot be used.
+pub fn disk_fault(folder: &Path, error: &io::Error) -> Fault {
+    if error.kind() == io::ErrorKind::ResourceBusy {
+        let help = "stop that node, or give this one another state folder";
+        return Fault::environment("another node uses this state folder", folder.display(), help);
+    }
+    let help = "mend the disk or the rights, and start the node again";
+    Fault::environment(format!("the state folder cannot be used ({error})"), folder.display(), help)
+}
+
+/// The built-in missions and those of the configuration's files and folders.
+pub fn missions(paths: &[PathBuf]) -> Result<MissionSet, Fault> {
+    let mut set = MissionSet::built_in();
+    for path in paths {
+        let files = if path.is_dir() { toml_files(path) } else { Ok(vec![path.clone()]) };
+        for file in files.map_err(|error| unreadable(path, &error))? {
+            set.add(mission_file(&file)?).map_err(|mission| {
+                let help = "give each mission its own name and spacecraft, or remove one of the files";
+                Fault::configuration(
+                    format!("mission `{}` is there twice", mission.name()),
+                    file.display(),
+                    help,
+                )
+            })?;
+        }
+    }
+    Ok(set)
+}
+
+/// The mission in a file.
+pub fn mission_file(file: &Path) -> Result<Mission, Fault> {
+    let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
+    Mission::from_toml(&text).map_err(|error| {
+        Fault::configuration(
+            format!("the mission cannot be used: {error}"),
+            file.display(),
+            "correct the mission file",
+        )
+    })
+}
+
+fn toml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        files.push(entry?.path());
+    }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    Ok(files)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Fault {
+    let what = format!("the mission cannot be read ({error})");
+    Fault::environment(what, path.display(), "correct `missions`, or give this user the right to read it")
+}
+
+/// An engine on a UDP socket at `bind`.
+pub fn driver(
+    bind: SocketAddr,
+    mut config: EndpointConfig,
+    window: Window,
+    clock: Clock,
+) -> Result<Driver, Fault> {
+    let socket = Socket::bind(bind).map_err(|error| {
+        let help = "stop the program that uses the port, or configure another one of this host's addresses and ports";
+        Fault::environment(format!("the UDP port cannot be used ({error})"), bind, help)
+    })?;
+    let buffers = socket.buffers();
+    if buffers.receive.as_u64() < buffers.wanted.as_u64() {
+        tracing::warn!(
+            "the system grants a receive buffer of {} of {} wanted: raise net.core.rmem_max against loss at this host",
+            buffers.receive,
+            buffers.wanted
+        );
+    }
+    config.path.max_segments = socket.max_segments().min(MAX_SEGMENTS);
+    let endpoint = Endpoint::new(config).map_err(|error| {
+        Fault::configuration(
+            error.to_string(),
+            "mtu",
+            "write an mtu from \"1280 B\" to the line's largest IP packet",
+        )
+    })?;
+    let session = SessionConfig {
+        receive_window: window.receive,
+        send_buffer: window.send,
+        utc_at_zero: clock.utc_at_start(),
+    };
+    Driver::new(Engine::new(endpoint, session), socket, clock).map_err(|error| {
+        Fault::environment(
+            format!("the line cannot be served ({error})"),
+            bind,
+            "close other programs' files",
+        )
+    })
+}
+
+/// The memory of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// For blocks that arrive.
+    pub receive: Bytes,
+    /// For blocks that leave.
+    pub send: Bytes,
+}
+
+/// Datagrams handed to the kernel at once: 4 ms at 50 Mbit/s.
+const MAX_SEGMENTS: usize = 16;
+
+/// What a UDP datagram holds on a line with this largest IP packet.
+pub fn udp_payload(mtu: Mtu, remote_is_ipv6: bool) -> u16 {
+    let headers = if remote_is_ipv6 { 48 } else { 28 };
+    u16::try_from(mtu.size().as_u64().saturating_sub(headers)).unwrap_or(u16::MAX)
+}
+
+/// Starts a thread.
+pub fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Fault> {
+    Builder::new().name(name.to_owned()).spawn(body).map_err(|error| {
+        Fault::environment(
+            format!("a thread cannot be started ({error})"),
+            name,
+            "raise this user's process limit",
+        )
+    })
+}

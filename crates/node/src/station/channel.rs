@@ -1,0 +1,361 @@
+//! One input: bytes in, contacts out. A contact opens with the first frame and closes after silence, or when the input
+//! says that it is over.
+
+use super::contact::Contact;
+use super::input::{Chunk, Source};
+use super::memo::{Memo, Place};
+use super::resume::{Resume, Resumed};
+use super::shared::Shared;
+use super::spooler::ToSpool;
+use crate::config::{self, Input};
+use crate::fault::Fault;
+use crate::status::ChannelState;
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
+use skyhaul_ccsds::identify::{Identification, InputFormat};
+use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
+use skyhaul_ccsds::record::{Open, Record};
+use skyhaul_net::Clock;
+use skyhaul_store::SpoolError;
+use skyhaul_units::{Duration, Instant, Utc};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// An input and the contact that comes from it.
+#[derive(Debug)]
+pub struct ChannelRunner {
+    index: usize,
+    config: config::Channel,
+    missions: MissionSet,
+    mission: Option<Mission>,
+    shared: Arc<Shared>,
+    blocks: SyncSender<ToSpool>,
+    clock: Clock,
+    /// The longest that a record waits in a block.
+    gather: Duration,
+    source: Source,
+    memo: Memo,
+    capture: Capture,
+    identified: Option<Identification>,
+    contact: Option<Contact>,
+    /// When the last frame came.
+    last_frame: Instant,
+    progress_at: Instant,
+    show_at: Instant,
+    /// Of earlier contacts: what the channel's totals begin with.
+    before: (u64, u64, u64),
+    /// The next byte of the input.
+    offset: u64,
+    /// The byte that the present capture began with.
+    capture_from: u64,
+    /// The opening record of the contact.
+    open: Option<Open>,
+}
+
+/// What all channels of a station have in common.
+#[derive(Debug, Clone)]
+pub struct Common {
+    /// The station's state.
+    pub shared: Arc<Shared>,
+    /// Where blocks go.
+    pub blocks: SyncSender<ToSpool>,
+    /// The process's clock.
+    pub clock: Clock,
+    /// The missions known.
+    pub missions: MissionSet,
+    /// The longest that a record waits in a block.
+    pub gather: Duration,
+}
+
+/// Read at once: 140 ms at 15 Mbit/s; what is read together is stamped with one time.
+const READ: usize = 64 << 10;
+/// The longest wait for input: the stop flag is looked at this often.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// Between two records of how synchronisation goes.
+const PROGRESS: Duration = Duration::from_secs(1);
+/// Between two changes of what status shows.
+const SHOW: Duration = Duration::from_millis(100);
+/// Between two attempts to open a contact when the spool is full.
+const RETRY: Duration = Duration::from_millis(200);
+
+impl ChannelRunner {
+    /// Opens input number `index`; goes on with the contact that a file's reading was in when the station ended.
+    ///
+    /// # Errors
+    /// The input cannot be opened; the mission configured cannot be read.
+    pub fn open(index: usize, config: config::Channel, state: &Path, common: Common) -> Result<Self, Fault> {
+        let Common { shared, blocks, clock, missions, gather } = common;
+        let mission = super::mission_of(&config, &missions)?;
+        let memo = Memo::of(state, config.name.as_str());
+        let is_file = matches!(config.input, Input::File(_));
+        let resume = Resume::find(&mut shared.spool(), &memo).map_err(|error| super::spool_fault(&error))?;
+        let start = if is_file { resume.position() } else { BitPosition::START };
+        let source = Source::open(&config.input, config.rate, start.byte(), clock)?;
+        let address = source.address().map(|address| address.to_string());
+        shared.channel(index, |shown| shown.address = address);
+        let options = CaptureOptions { start, ..options(&config, mission.clone()) };
+        let mut runner = Self {
+            index,
+            missions: missions.clone(),
+            mission,
+            blocks,
+            clock,
+            gather,
+            source,
+            memo,
+            capture: Capture::new(missions, options),
+            identified: None,
+            contact: None,
+            last_frame: clock.now(),
+            progress_at: Instant::ZERO,
+            show_at: Instant::ZERO,
+            before: (0, 0, 0),
+            offset: start.byte(),
+            capture_from: start.byte(),
+            open: None,
+            shared,
+            config,
+        };
+        if let Resume::In(resumed) = resume {
+            runner.go_on(*resumed);
+        }
+        Ok(runner)
+    }
+
+    /// Runs until the input is exhausted or the station ends.
+    pub fn run(mut self) {
+        let mut buffer = vec![0; READ];
+        while !self.shared.is_stopping() {
+            let chunk = match self.source.read(&mut buffer, self.patience()) {
+                Ok(chunk) => chunk,
+                Err(error) => {
+                    self.shared
+                        .alarm(&format!("channel {}", self.config.name), &format!("input failed ({error})"));
+                    self.end_contact();
+                    return self.show(ChannelState::Failed);
+                }
+            };
+            match chunk {
+                Chunk::Data(len) => {
+                    self.offset += len as u64;
+                    self.capture.push(self.clock.utc(), &buffer[..len]);
+                    self.take_events();
+                }
+                Chunk::Idle => {}
+                Chunk::Break => self.end_contact(),
+                Chunk::End => {
+                    self.end_contact();
+                    return self.show(ChannelState::Ended);
+                }
+            }
+            self.keep_time();
+        }
+        self.stop();
+    }
+
+    fn patience(&self) -> Duration {
+        let due = self.contact.as_ref().and_then(|contact| contact.due(self.gather));
+        due.map_or(PATIENCE, |due| self.clock.until(due).min(PATIENCE)).max(Duration::from_millis(1))
+    }
+
+    fn keep_time(&mut self) {
+        let now = self.clock.now();
+        if now.since(self.last_frame) >= self.config.silence && self.contact.is_some() {
+            self.end_contact();
+        }
+        if let Some(contact) = &mut self.contact
+            && now >= self.progress_at
+        {
+            self.progress_at = now + PROGRESS;
+            contact.record(now, &Record::Progress(self.capture.stats().sync));
+        }
+        if self.contact.as_ref().and_then(|contact| contact.due(self.gather)).is_some_and(|due| due <= now) {
+            self.flush();
+        }
+        if now >= self.show_at {
+            self.show_at = now + SHOW;
+            let state = if self.capture.is_locked() && self.contact.is_some() {
+                ChannelState::Lock
+            } else if self.offset > self.capture_from {
+                ChannelState::Search
+            } else {
+                ChannelState::Waiting
+            };
+            self.show(state);
+        }
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.capture.poll() {
+            match event {
+                CaptureEvent::Identified(identification) => self.identified = Some(*identification),
+                CaptureEvent::Frame(frame) => self.frame(&frame),
+                CaptureEvent::OtherSpacecraft { scid, .. } => {
+                    let reason =
+                        format!("frames of spacecraft {} too; each is accounted for by itself", scid.value());
+                    self.shared
+                        .alarm(&format!("channel {} carries two spacecraft", self.config.name), &reason);
+                }
+                CaptureEvent::Unidentified(reason) => {
+                    self.shared.alarm(&format!("channel {}", self.config.name), &reason.to_string());
+                }
+                CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) => {}
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: &CapturedFrame) {
+        let now = self.clock.now();
+        self.last_frame = now;
+        if self.contact.is_none() {
+            self.begin_contact(now, frame.received);
+        }
+        let Some(contact) = &mut self.contact else { return };
+        contact.frame(now, frame);
+        if contact.due(self.gather) == Some(Instant::ZERO) {
+            self.flush();
+        }
+    }
+
+    /// Opens a contact for the frame that came, waiting for space as long as the station runs.
+    fn begin_contact(&mut self, now: Instant, opened: Utc) {
+        let Some(identified) = &self.identified else { return };
+        let open = Open {
+            channel: self.config.name.to_string(),
+            mission: identified.mission.text().to_owned(),
+            scid: identified.scid.or_else(|| identified.mission.scids().first().copied()),
+            opened,
+            keeps_check_symbols: self.config.keep_check_symbols,
+        };
+        let flow = loop {
+            let opened = self.shared.spool().open_flow(self.clock.utc());
+            match opened {
+                Ok(flow) => break flow,
+                Err(error @ (SpoolError::Full { .. } | SpoolError::TooManyFlows))
+                    if !self.shared.is_stopping() =>
+                {
+                    self.shared.alarm("no contact can be opened", &error.to_string());
+                    self.shared.pause(RETRY);
+                }
+                Err(error) => {
+                    let help = "mend the disk and start the station again";
+                    return self.shared.fail(Fault::environment("the spool failed", error, help));
+                }
+            }
+        };
+        self.shared.clear_alarm("no contact can be opened");
+        self.remember(&Place::Open { from: self.capture_from, flow, open: open.clone() });
+        tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
+        let mut contact = Contact::new(flow, &open, &identified.mission, None);
+        contact.record(now, &Record::Open(open.clone()));
+        self.contact = Some(contact);
+        self.open = Some(open);
+    }
+
+    fn remember(&self, place: &Place) {
+        const WHAT: &str = "a channel's place is not remembered over a restart";
+        match self.memo.remember(place) {
+            Ok(()) => self.shared.clear_alarm(WHAT),
+            Err(error) => self.shared.alarm(WHAT, &error.to_string()),
+        }
+    }
+
+    fn go_on(&mut self, resumed: Resumed) {
+        let now = self.clock.now();
+        let Resumed { flow, open, mission, head } = resumed;
+        tracing::info!(channel = %self.config.name, flow = flow.0, "going on with the contact");
+        let position = head.position;
+        let mut contact = Contact::new(flow, &open, &mission, Some(head));
+        contact.record(now, &Record::Resumed(position));
+        self.contact = Some(contact);
+        self.open = Some(open);
+        if !matches!(self.config.input, Input::File(_)) {
+            // What was sent meanwhile is gone: the contact ends where the station did.
+            return self.end_contact();
+        }
+        let options = CaptureOptions { start: position, ..options(&self.config, Some(mission)) };
+        self.capture = Capture::new(self.missions.clone(), options);
+    }
+
+    /// Closes the contact with what the capture still holds, and begins to look for another.
+    fn end_contact(&mut self) {
+        self.capture.finish();
+        self.take_events();
+        self.capture_from = self.offset;
+        let start = BitPosition::from_bits(8 * self.offset);
+        let options = CaptureOptions { start, ..options(&self.config, self.mission.clone()) };
+        self.capture = Capture::new(self.missions.clone(), options);
+        self.identified = None;
+        let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else { return };
+        let (flow, next) = (contact.flow(), self.offset);
+        self.remember(&Place::Closing { next, flow, open });
+        contact.close(self.clock.now(), self.clock.utc());
+        self.send(&mut contact);
+        let (closed, is_closed) = sync_channel(1);
+        let _ = self.blocks.send(ToSpool::CloseFlow(flow, closed));
+        if is_closed.recv().is_ok() {
+            self.remember(&Place::Between(next));
+        }
+        let shown = contact.shown();
+        self.shared.contact(shown);
+        self.before.0 += shown.frames;
+        self.before.1 += shown.corrected_symbols;
+        self.before.2 += shown.set_aside;
+        tracing::info!(channel = %self.config.name, flow = shown.flow, frames = shown.frames, "contact closed");
+    }
+
+    /// The station ends: a file's contact goes on at the next start, a live one is closed.
+    fn stop(&mut self) {
+        if matches!(self.config.input, Input::File(_)) { self.flush() } else { self.end_contact() }
+    }
+
+    fn flush(&mut self) {
+        if let Some(mut contact) = self.contact.take() {
+            self.send(&mut contact);
+            self.contact = Some(contact);
+        }
+    }
+
+    /// Hands the gathered block over; waits where the spool is behind, which holds the input back.
+    fn send(&self, contact: &mut Contact) {
+        if let Some(block) = contact.take_block(self.clock.utc()) {
+            // A spooler that is gone has failed, and the station is stopping.
+            let _ = self.blocks.send(ToSpool::Block(block));
+        }
+    }
+
+    fn show(&self, state: ChannelState) {
+        let contact = self.contact.as_ref().map(Contact::shown);
+        if let Some(contact) = contact {
+            self.shared.contact(contact);
+        }
+        let identified = self.identified.as_ref();
+        self.shared.channel(self.index, |shown| {
+            shown.state = state;
+            shown.bytes = self.offset;
+            if let Some(identified) = identified {
+                shown.mission = Some(identified.mission.name().to_owned());
+                shown.scid = identified.scid.map(|scid| scid.value());
+            }
+            shown.frames = self.before.0 + contact.map_or(0, |contact| contact.frames);
+            shown.corrected_symbols = self.before.1 + contact.map_or(0, |contact| contact.corrected_symbols);
+            shown.set_aside = self.before.2 + contact.map_or(0, |contact| contact.set_aside);
+        });
+    }
+}
+
+fn options(config: &config::Channel, mission: Option<Mission>) -> CaptureOptions {
+    let format = match config.format {
+        config::InputFormat::Auto => None,
+        config::InputFormat::Bits => Some(InputFormat::Bits),
+        config::InputFormat::Cadus => Some(InputFormat::Cadus),
+        config::InputFormat::Frames => Some(InputFormat::Frames),
+    };
+    CaptureOptions {
+        format,
+        mission,
+        keep_check_symbols: config.keep_check_symbols,
+        ..CaptureOptions::default()
+    }
+}

@@ -1,0 +1,145 @@
+//! A contact as it is written: records gathered into blocks, and the totals that its end is checked by.
+
+use super::spooler::SpoolBlock;
+use crate::payload::Head;
+use crate::status::{ContactCaptured, ContactState};
+use skyhaul_ccsds::frame::glimpse;
+use skyhaul_ccsds::id::{Channel, Scid, Vcid};
+use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
+use skyhaul_ccsds::record::{Close, MAX_CLOSE_CHANNELS, Open, Record, RecordWriter};
+use skyhaul_units::{FlowId, Instant, Utc};
+use std::collections::BTreeMap;
+
+/// An open contact.
+#[derive(Debug)]
+pub struct Contact {
+    flow: FlowId,
+    channel: String,
+    writer: RecordWriter,
+    records: Vec<u8>,
+    /// When the first record of the block being gathered came.
+    since: Option<Instant>,
+    position: BitPosition,
+    frames: BTreeMap<Channel, u64>,
+    last_bit: Utc,
+    /// Bits from one frame's start to the next one's.
+    stride: u64,
+    /// Bytes of each frame that stay here: marker and check symbols.
+    saved: u64,
+    shown: ContactCaptured,
+}
+
+/// A block is closed before it grows beyond this: small enough that a loss costs little, large enough that the book-keeping
+/// of a block is nothing beside it.
+const BLOCK: usize = 192 << 10;
+
+impl Contact {
+    /// Begins a contact, or goes on with one of which `before` was the last block's head.
+    pub fn new(flow: FlowId, open: &Open, mission: &Mission, before: Option<Head>) -> Self {
+        let sent = if open.keeps_check_symbols { mission.block_len() } else { mission.frame().length };
+        let shown = ContactCaptured {
+            flow: flow.0,
+            channel: open.channel.clone(),
+            mission: mission.name().to_owned(),
+            scid: open.scid.map(Scid::value),
+            ..ContactCaptured::default()
+        };
+        let mut contact = Self {
+            flow,
+            channel: open.channel.clone(),
+            writer: RecordWriter::new(),
+            records: Vec::new(),
+            since: None,
+            position: BitPosition::START,
+            frames: BTreeMap::new(),
+            last_bit: open.opened,
+            stride: 8 * mission.cadu_len() as u64,
+            saved: (mission.cadu_len() - sent) as u64,
+            shown,
+        };
+        if let Some(head) = before {
+            contact.position = head.position;
+            contact.last_bit = head.closed;
+            contact.shown.set_aside = head.set_aside;
+            contact.shown.corrected_symbols = head.corrected_symbols;
+            contact.shown.frames = head.frames.iter().map(|(_, frames)| frames).sum();
+            contact.shown.bytes_saved = contact.shown.frames * contact.saved;
+            contact.frames = head.frames.into_iter().collect();
+        }
+        contact
+    }
+
+    /// Its flow.
+    pub const fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    /// What status shows of it.
+    pub const fn shown(&self) -> &ContactCaptured {
+        &self.shown
+    }
+
+    /// Adds a record that is no frame.
+    pub fn record(&mut self, now: Instant, record: &Record) {
+        self.since.get_or_insert(now);
+        self.writer.write(record, &mut self.records);
+    }
+
+    /// Adds a frame.
+    pub fn frame(&mut self, now: Instant, frame: &CapturedFrame) {
+        self.since.get_or_insert(now);
+        self.writer.write_frame(frame, &mut self.records);
+        self.position = frame.position.plus_bits(self.stride);
+        self.last_bit = self.last_bit.max(frame.received);
+        if !frame.is_good() {
+            self.shown.set_aside += 1;
+            return;
+        }
+        let channel = glimpse(&frame.bytes).map_or(UNKNOWN, |(_, channel, _)| channel);
+        let full = self.frames.len() >= MAX_CLOSE_CHANNELS && !self.frames.contains_key(&channel);
+        *self.frames.entry(if full { UNKNOWN } else { channel }).or_default() += 1;
+        self.shown.frames += 1;
+        self.shown.corrected_symbols += u64::from(frame.quality.corrected.total());
+        self.shown.bytes_saved += self.saved;
+    }
+
+    /// When the block being gathered is to be closed at the latest, where `gather` is the longest that a record waits.
+    pub fn due(&self, gather: skyhaul_units::Duration) -> Option<Instant> {
+        self.since.map(|since| if self.records.len() >= BLOCK { Instant::ZERO } else { since + gather })
+    }
+
+    /// Closes the block being gathered, if there is one.
+    pub fn take_block(&mut self, closed: Utc) -> Option<SpoolBlock> {
+        self.since.take()?;
+        let head = Head {
+            closed,
+            position: self.position,
+            set_aside: self.shown.set_aside,
+            corrected_symbols: self.shown.corrected_symbols,
+            channel: self.channel.clone(),
+            frames: self.frames.iter().map(|(channel, frames)| (*channel, *frames)).collect(),
+        };
+        let mut payload = Vec::with_capacity(self.records.len() + 128);
+        head.encode(&mut payload);
+        payload.append(&mut self.records);
+        self.writer.restart();
+        Some(SpoolBlock { flow: self.flow, payload })
+    }
+
+    /// Adds the closing record; the last block is then to be taken.
+    pub fn close(&mut self, now: Instant, closed: Utc) {
+        let close = Close {
+            closed,
+            last_bit: self.last_bit,
+            set_aside: self.shown.set_aside,
+            corrected_symbols: self.shown.corrected_symbols,
+            frames: self.frames.iter().map(|(channel, frames)| (*channel, *frames)).collect(),
+        };
+        self.shown.state = ContactState::Closed;
+        self.record(now, &Record::Close(close));
+    }
+}
+
+/// Frames whose header tells no channel.
+const UNKNOWN: Channel = Channel { scid: Scid::from_bits(0), vcid: Vcid::from_bits(0) };

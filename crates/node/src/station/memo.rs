@@ -1,0 +1,127 @@
+//! What a channel must remember over a restart: one small file a channel, replaced whole.
+//!
+//! | field | size | what |
+//! |---|---|---|
+//! | state | u8 | 0 between contacts, 1 contact open, 2 contact closing |
+//! | place | u64 | byte of the input: open: where the contact's capture began; otherwise: where the next one begins |
+//! | flow, opening record | u32 + record | of the contact, open or closing |
+
+use skyhaul_ccsds::record::{Open, Record, RecordReader, RecordWriter};
+use skyhaul_units::FlowId;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The file of one channel.
+#[derive(Debug)]
+pub struct Memo {
+    path: PathBuf,
+}
+
+/// Where a channel is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Between contacts; the input goes on at this byte.
+    Between(u64),
+    /// In a contact whose capture began at byte `from`.
+    Open {
+        /// Where its capture began.
+        from: u64,
+        /// Its flow.
+        flow: FlowId,
+        /// Its opening record.
+        open: Open,
+    },
+    /// At the end of a contact: its closing record is about to be written; the input goes on at byte `next`.
+    Closing {
+        /// Where the input goes on.
+        next: u64,
+        /// Its flow.
+        flow: FlowId,
+        /// Its opening record.
+        open: Open,
+    },
+}
+
+impl Memo {
+    /// The memo of `channel` in the folder `state`.
+    pub fn of(state: &Path, channel: &str) -> Self {
+        Self { path: state.join(format!("channel-{channel}.place")) }
+    }
+
+    /// Remembers a place; it is on disk when this returns.
+    ///
+    /// # Errors
+    /// The disk refuses; the place before it is still remembered.
+    pub fn remember(&self, place: &Place) -> io::Result<()> {
+        let (state, at, contact) = match place {
+            Place::Between(at) => (0, at, None),
+            Place::Open { from, flow, open } => (1, from, Some((flow, open))),
+            Place::Closing { next, flow, open } => (2, next, Some((flow, open))),
+        };
+        let mut bytes = vec![state];
+        bytes.extend_from_slice(&at.to_be_bytes());
+        if let Some((flow, open)) = contact {
+            bytes.extend_from_slice(&flow.0.to_be_bytes());
+            RecordWriter::new().write(&Record::Open(open.clone()), &mut bytes);
+        }
+        let new = self.path.with_extension("new");
+        let mut file = File::create(&new)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    }
+
+    /// The place remembered last; the input's start where there is none, or the file is damaged.
+    pub fn recall(&self) -> Place {
+        fs::read(&self.path).ok().and_then(|bytes| parse(&bytes)).unwrap_or(Place::Between(0))
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Place> {
+    let (state, rest) = bytes.split_first()?;
+    let (at, rest) = rest.split_first_chunk::<8>()?;
+    let at = u64::from_be_bytes(*at);
+    if *state == 0 {
+        return Some(Place::Between(at));
+    }
+    let (flow, mut record) = rest.split_first_chunk::<4>()?;
+    let flow = FlowId(u32::from_be_bytes(*flow));
+    match (state, RecordReader::new().read(&mut record)) {
+        (1, Ok(Some(Record::Open(open)))) => Some(Place::Open { from: at, flow, open }),
+        (2, Ok(Some(Record::Open(open)))) => Some(Place::Closing { next: at, flow, open }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_units::Utc;
+
+    #[test]
+    fn the_newest_place_is_recalled() {
+        let folder = tempfile::tempdir().unwrap();
+        let memo = Memo::of(folder.path(), "x-band");
+        assert_eq!(memo.recall(), Place::Between(0));
+        let open = Open {
+            channel: "x-band".to_owned(),
+            mission: "name = \"aqua\"".to_owned(),
+            scid: None,
+            opened: Utc::from_micros(1_733_507_806_000_000),
+            keeps_check_symbols: false,
+        };
+        let flow = FlowId(7);
+        for place in [
+            Place::Open { from: 3, flow, open: open.clone() },
+            Place::Closing { next: 1 << 40, flow, open },
+            Place::Between(9),
+        ] {
+            memo.remember(&place).unwrap();
+            assert_eq!(memo.recall(), place);
+        }
+        fs::write(&memo.path, [1, 0, 0, 0, 0, 0, 0, 0, 7, 0xff]).unwrap();
+        assert_eq!(memo.recall(), Place::Between(0), "a damaged memo tells nothing");
+    }
+}

@@ -1,0 +1,83 @@
+//! Where a channel goes on after a restart, from what it remembers and what is durable in the spool.
+
+use super::memo::{Memo, Place};
+use crate::payload::Head;
+use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_ccsds::record::{Open, Record, RecordReader};
+use skyhaul_store::{Spool, SpoolError};
+use skyhaul_units::FlowId;
+
+/// Where a channel goes on.
+#[derive(Debug)]
+pub enum Resume {
+    /// Between contacts, at this byte.
+    At(u64),
+    /// In this contact.
+    In(Box<Resumed>),
+}
+
+/// A contact that was open when the station ended.
+#[derive(Debug)]
+pub struct Resumed {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Its opening record.
+    pub open: Open,
+    /// Its mission.
+    pub mission: Mission,
+    /// The head of its last durable block.
+    pub head: Head,
+}
+
+impl Resume {
+    /// Where the input is read on.
+    pub fn position(&self) -> BitPosition {
+        match self {
+            Self::At(byte) => BitPosition::from_bits(byte.saturating_mul(8)),
+            Self::In(resumed) => resumed.head.position,
+        }
+    }
+
+    /// Finds it out; a contact that cannot go on is closed in the spool.
+    ///
+    /// # Errors
+    /// The spool cannot be read or written.
+    pub fn find(spool: &mut Spool, memo: &Memo) -> Result<Self, SpoolError> {
+        let (at, flow, open, is_closing) = match memo.recall() {
+            Place::Between(at) => return Ok(Self::At(at)),
+            Place::Open { from, flow, open } => (from, flow, open, false),
+            Place::Closing { next, flow, open } => (next, flow, open, true),
+        };
+        if !spool.open_flows().iter().any(|known| known.flow == flow) {
+            // Closed and durable; only the memo was behind.
+            return Ok(Self::At(at));
+        }
+        let last = spool.last_record(flow)?;
+        let head = last.as_ref().and_then(|record| Head::decode(&record.payload).ok());
+        let mission = Mission::from_toml(&open.mission).ok();
+        match (head, mission) {
+            (Some((_, records)), _) if is_closing && ends(records) => {
+                spool.close_flow(flow)?;
+                Ok(Self::At(at))
+            }
+            (Some((head, _)), Some(mission)) => Ok(Self::In(Box::new(Resumed { flow, open, mission, head }))),
+            _ => {
+                // Nothing of it is durable: it begins again where its capture began.
+                spool.close_flow(flow)?;
+                Ok(Self::At(at))
+            }
+        }
+    }
+}
+
+/// Whether the records of a block end their contact.
+fn ends(mut records: &[u8]) -> bool {
+    let mut reader = RecordReader::new();
+    while let Ok(Some(record)) = reader.read(&mut records) {
+        if let Record::Close(_) = record {
+            return true;
+        }
+    }
+    false
+}
