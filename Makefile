@@ -21,7 +21,7 @@ test: setup
 	@scripts/test
 
 bench: setup
-	cargo bench --locked --manifest-path bench/Cargo.toml --target-dir target
+	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml
 
 fuzz: setup
 	@scripts/fuzz $(FUZZ_SECONDS)

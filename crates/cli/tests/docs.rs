@@ -2,7 +2,7 @@
 //!
 //! A fence ```` ```toml file=NAME ```` is written to NAME; each `$ ` line of a ```` ```console ```` fence is run where those files
 //! are and must succeed, and each line below it must stand at the beginning of a line of the output, in order.
-//! A page's fences run in one folder, from top to bottom.
+//! A page's fences run in one folder, from top to bottom; the checkout's `testdata` is in it.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,6 +12,7 @@ fn every_page_does_what_it_shows() {
     let mut commands = 0;
     for page in pages() {
         let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(docs().join("../testdata"), folder.path().join("testdata")).unwrap();
         for (info, body) in fences(&page.1) {
             match info.split_once(' ') {
                 Some(("toml", file)) if file.starts_with("file=") => {
