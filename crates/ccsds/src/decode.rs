@@ -204,3 +204,6 @@ pub fn restore_cadu(captured: &CapturedFrame, mission: &Mission) -> Result<Vec<u
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests;

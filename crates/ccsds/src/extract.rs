@@ -343,3 +343,6 @@ impl ChannelState {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -172,7 +172,7 @@ impl<'a> Frame<'a> {
             fhec_check = match fhec::correct(&mut covered, u16::from_be_bytes([field[0], field[1]])) {
                 fhec::Outcome::Clean => Check::Good,
                 fhec::Outcome::Corrected(_) => Check::Corrected,
-                fhec::Outcome::Uncorrectable => Check::Bad,
+                fhec::Outcome::Uncorrectable => return Err(FrameError::Header),
             };
             [a, b, signalling] = covered;
             start += 2;

@@ -1,0 +1,125 @@
+use super::*;
+use crate::capture::{Capture, CaptureEvent, CaptureOptions};
+use crate::identify::InputFormat;
+use crate::mission::MissionSet;
+use crate::quality::{BitPosition, Quality};
+use skyhaul_coding::crc;
+use skyhaul_units::Utc;
+
+fn frame_of(mission: &Mission, number: u8) -> Vec<u8> {
+    let mut frame = vec![0u8; mission.frame().length];
+    let scid = mission.scids()[0].value();
+    frame[..6].copy_from_slice(&[0x40 | (scid >> 2) as u8, (scid << 6) as u8 | 5, 0, 0, number, 0]);
+    for (i, byte) in frame.iter_mut().enumerate().skip(8) {
+        *byte = (i as u8).wrapping_mul(number ^ 77);
+    }
+    if mission.frame().fhec {
+        let field = skyhaul_coding::fhec::encode([frame[0], frame[1], frame[5]]).to_be_bytes();
+        frame[6..8].copy_from_slice(&field);
+    }
+    frame
+}
+
+fn captured(bytes: &[u8]) -> CapturedFrame {
+    CapturedFrame {
+        received: Utc::default(),
+        position: BitPosition::START,
+        quality: Quality::NOT_CHECKED,
+        set_aside: None,
+        bytes: Bytes::copy_from_slice(bytes),
+        check_symbols: Bytes::new(),
+    }
+}
+
+#[test]
+fn every_built_in_mission_decodes_what_it_restores() {
+    for mission in MissionSet::built_in().iter() {
+        let frame = frame_of(mission, 9);
+        let mut cadu = restore_cadu(&captured(&frame), mission).unwrap();
+        assert_eq!(cadu.len(), mission.cadu_len());
+        let mut decoder = BlockDecoder::new(mission, true);
+        let clean = decoder.decode(&cadu[MARKER_LEN..]);
+        assert_eq!(
+            (clean.verdict, clean.bytes.as_ref()),
+            (Verdict::Clean, frame.as_slice()),
+            "{}",
+            mission.name()
+        );
+        assert_eq!(clean.check_symbols.len(), mission.block_len() - frame.len());
+        cadu[100] ^= 0x55;
+        let corrected = decoder.decode(&cadu[MARKER_LEN..]);
+        assert_eq!((corrected.verdict, corrected.corrected.total()), (Verdict::Corrected, 1));
+        assert_eq!(corrected.bytes, clean.bytes);
+    }
+}
+
+#[test]
+fn terra_leaves_the_frame_header_and_the_check_symbols_unrandomised() {
+    let set = MissionSet::built_in();
+    let terra = set.by_name("terra").unwrap();
+    let frame = frame_of(terra, 9);
+    let cadu = restore_cadu(&captured(&frame), terra).unwrap();
+    assert_eq!(cadu[4..10], frame[..6]);
+    // The sequence starts behind the header: FF 48 0E.
+    assert_eq!(cadu[10..13], [frame[6] ^ 0xFF, frame[7] ^ 0x48, frame[8] ^ 0x0E]);
+    assert!(terra.reed_solomon().unwrap().is_clean(&cadu[4..]), "the code is over what is sent");
+}
+
+#[test]
+fn a_block_beyond_correction_is_set_aside_as_received() {
+    let set = MissionSet::built_in();
+    let npp = set.by_name("suomi-npp").unwrap();
+    let mut cadu = restore_cadu(&captured(&frame_of(npp, 3)), npp).unwrap();
+    for symbol in 0..17 {
+        cadu[MARKER_LEN + 4 * 9 * symbol] ^= 0xA5;
+    }
+    let decoded = BlockDecoder::new(npp, true).decode(&cadu[MARKER_LEN..]);
+    assert_eq!(decoded.set_aside, Some(Reason::ReedSolomon));
+    assert_eq!(decoded.corrected.by_codeword(), [CorrectedSymbols::UNCORRECTABLE, 0, 0, 0]);
+    assert_eq!(decoded.bytes, cadu[MARKER_LEN..]);
+    let aside = CapturedFrame { set_aside: decoded.set_aside, bytes: decoded.bytes, ..captured(&[]) };
+    assert_eq!(restore_cadu(&aside, npp).unwrap(), cadu);
+    assert!(restore_cadu(&captured(&cadu), npp).is_err());
+}
+
+#[test]
+fn a_line_without_signal_is_not_taken_for_frames() {
+    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [7]\n[frame]\nkind = \"tm\"\nlength = 223\n[coding]\n\
+                randomiser = \"none\"\n[coding.reed_solomon]\ncorrects = 16\ninterleave = 1\nbasis = \"dual\"\n";
+    let mission = Mission::from_toml(text).unwrap();
+    let (judgement, _) = BlockDecoder::new(&mission, false).judge(&[0; 255]);
+    assert_eq!(judgement, Judgement::Bad);
+}
+
+#[test]
+fn frames_with_only_a_frame_error_control_are_checked_by_it() {
+    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [7]\n[frame]\nkind = \"aos\"\nlength = 100\nfecf = true\n\
+                [coding]\nrandomiser = \"ccsds131071\"\n";
+    let mission = Mission::from_toml(text).unwrap();
+    let coder = BlockDecoder::new(&mission, false);
+    let mut bits = Vec::new();
+    for number in 0..20 {
+        let mut frame = frame_of(&mission, number);
+        let check = crc::fecf(&frame[..98]).to_be_bytes();
+        frame[98..].copy_from_slice(&check);
+        coder.encode(mission.coding().marker, &frame, &mut bits);
+    }
+    bits[104 * 5 + 50] ^= 1;
+    bits[104 * 8] ^= 0xFF;
+    let options = CaptureOptions {
+        mission: Some(mission),
+        format: Some(InputFormat::Bits),
+        ..CaptureOptions::default()
+    };
+    let mut capture = Capture::new(MissionSet::empty(), options);
+    capture.push(Utc::default(), &bits);
+    capture.finish();
+    let frames: Vec<CapturedFrame> = std::iter::from_fn(|| capture.poll())
+        .filter_map(|event| if let CaptureEvent::Frame(frame) = event { Some(frame) } else { None })
+        .collect();
+    let reasons: Vec<_> = frames.iter().map(|frame| frame.set_aside).collect();
+    assert_eq!(frames.len(), 20);
+    assert_eq!(reasons.iter().filter(|reason| reason.is_none()).count(), 19);
+    assert_eq!(reasons[5], Some(Reason::FrameErrorControl));
+    assert!(frames[8].quality.flywheel && frames[8].quality.fecf == Check::Good);
+}
