@@ -6,12 +6,13 @@
 //! one. For live passes reception is the stricter reference.
 
 use crate::aside::Reason;
+use skyhaul_ccsds::count::{Modulus, Step};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Channel};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
 use skyhaul_units::{Duration, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Which packet times are believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,15 +57,16 @@ pub(crate) struct Timeline {
     check: ClockCheck,
     reference: Option<Utc>,
     samples: Vec<Utc>,
-    /// What became of the last packet with a time, which packets without one follow. Bounded by the widths of
-    /// its key: 2^17 entries of 40 bytes for a spacecraft if every id occurred.
-    leaders: BTreeMap<(Channel, Apid), Leader>,
+    /// For each application of a channel, what became of the last packets that others may follow.
+    leaders: BTreeMap<(Channel, Apid), VecDeque<Leader>>,
 }
 
+/// A packet that begins a group, or stands alone.
 #[derive(Debug, Clone, Copy)]
-enum Leader {
-    At(Utc),
-    Aside,
+struct Leader {
+    count: u16,
+    /// Where it went: none where it was set aside.
+    time: Option<Utc>,
 }
 
 impl Timeline {
@@ -90,8 +92,8 @@ impl Timeline {
         self.samples = Vec::new();
     }
 
-    /// Where a space packet goes. Packets of one application on one channel are to be shown in the order of the
-    /// channel, which frame counts keep.
+    /// Where a space packet goes. The packet that begins a group is to be shown before those that continue it,
+    /// which holds for a channel, because frames with earlier counts interrupt its packets.
     pub fn place(&mut self, mission: &Mission, packet: &ExtractedPacket, header: &SpaceHeader) -> Placement {
         let key = (packet.channel, header.apid);
         if mission.time_rule(header.apid).is_none() {
@@ -103,28 +105,46 @@ impl Timeline {
             Some(_) => Placement::Aside(Reason::ClockJump, time),
             None => return self.follow(key, header),
         };
-        let leader = match placement {
-            Placement::At(time) => Leader::At(time),
-            _ => Leader::Aside,
-        };
-        self.leaders.insert(key, leader);
+        let placed = if let Placement::At(time) = placement { Some(time) } else { None };
+        self.lead(key, Leader { count: header.count, time: placed });
         placement
     }
 
-    /// A packet without a time goes where the last one with a time went.
+    /// A packet without a time goes where the packet with a time went that comes before it by sequence count.
     fn follow(&mut self, key: (Channel, Apid), header: &SpaceHeader) -> Placement {
         let begins = matches!(header.grouping, Grouping::First | Grouping::Standalone);
         if begins {
             // What continues this group must not be taken for a part of the one before.
-            self.leaders.insert(key, Leader::Aside);
+            self.lead(key, Leader { count: header.count, time: None });
             let reason = if header.has_secondary { Reason::ImpossibleTime } else { Reason::NoTime };
             return Placement::Aside(reason, None);
         }
-        match self.leaders.get(&key) {
-            Some(Leader::At(time)) => Placement::At(*time),
-            Some(Leader::Aside) => Placement::Aside(Reason::GroupSetAside, None),
+        let count = u32::from(header.count);
+        let distance = |leader: &&Leader| match Modulus::PACKET.step(u32::from(leader.count), count) {
+            Step::Next => Some(0),
+            Step::Gap { missing } => Some(missing),
+            Step::Same | Step::Back => None,
+        };
+        let leaders = self.leaders.get(&key).into_iter().flatten();
+        let nearest = leaders.filter(|leader| distance(leader).is_some()).min_by_key(distance);
+        match nearest.map(|leader| leader.time) {
+            Some(Some(time)) => Placement::At(time),
+            Some(None) => Placement::Aside(Reason::GroupSetAside, None),
             None => Placement::Aside(Reason::NoTime, None),
         }
+    }
+
+    /// Remembers a packet that others may follow; of two with one count the later.
+    fn lead(&mut self, key: (Channel, Apid), leader: Leader) {
+        if self.leaders.len() >= MOST_STREAMS && !self.leaders.contains_key(&key) {
+            return;
+        }
+        let leaders = self.leaders.entry(key).or_default();
+        leaders.retain(|known| known.count != leader.count);
+        if leaders.len() >= LEADERS {
+            leaders.pop_front();
+        }
+        leaders.push_back(leader);
     }
 
     fn is_credible(&self, time: Utc, received: Utc) -> bool {
@@ -139,3 +159,9 @@ impl Timeline {
 /// Packet times that settle the contact's time: odd, so that the median is one of them, and more than a burst of
 /// wrong ones.
 const SAMPLES: usize = 65;
+/// Packets remembered for others to follow, of each application on each channel: 16 scans of an imager, so that a
+/// stretch that comes again finds its place.
+const LEADERS: usize = 16;
+/// Applications of channels for which that is done, 1 MiB in all; a spacecraft has some hundred. The packets of
+/// further ones that have no time of their own are set aside.
+const MOST_STREAMS: usize = 2_048;

@@ -1,12 +1,14 @@
 //! Products of packets in any order: what is in them, what is not, and that all of it is counted.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+#[path = "support/shared.rs"]
+mod shared;
 mod support;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use skyhaul_ccsds::extract::ExtractedPacket;
-use skyhaul_ccsds::packet::Grouping;
+use skyhaul_ccsds::packet::{Grouping, Packets};
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::{ClockCheck, ClockReference, Close, ContactProcessor, Error, Limits, Reason, SortedBy};
@@ -377,6 +379,28 @@ fn many_late_packets_go_through_many_run_files() {
     assert!(files.most_run_files <= 33, "32, and the one that they become: {}", files.most_run_files);
     let (again, _) = process(tiny(), &backwards);
     assert_eq!(again, products, "same packets and creation time, same product");
+}
+
+#[test]
+fn overlapping_packet_files_of_a_real_instrument_merge_to_their_union() {
+    let Some(expected) = shared::read("expected.json") else { return };
+    let expected: serde_json::Value = serde_json::from_slice(&expected).unwrap();
+    let expected = &expected["l0/viirs_merge1.dat+viirs_merge2.dat"];
+    let read = |file: &str| -> Vec<_> {
+        let bytes = shared::read(file).unwrap();
+        Packets::new(&bytes).map(|(_, packet)| support::received(16, packet.to_vec(), false)).collect()
+    };
+    let (first, second) = (read("l0/viirs_merge1.dat"), read("l0/viirs_merge2.dat"));
+    let union = [first.clone(), second.clone()].concat();
+    let (products, files) = process(Limits::default(), &union);
+    let accounting = products[0].sidecar.accounting;
+    assert_eq!(expected["union_packets"], accounting.delivered);
+    assert_eq!(expected["common_packets"], accounting.duplicates);
+    assert_eq!((accounting.set_aside, accounting.gaps), (0, 0));
+    for (limits, packets) in [(tiny(), union), (Limits::default(), [second, first].concat())] {
+        let (again, others) = process(limits, &packets);
+        assert_eq!(packet_file(&again[0], &others), packet_file(&products[0], &files));
+    }
 }
 
 /// Fisher-Yates by a linear congruence.

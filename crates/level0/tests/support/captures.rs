@@ -17,16 +17,6 @@ pub fn mission(name: &str) -> Mission {
     MissionSet::built_in().by_name(name).unwrap().clone()
 }
 
-/// A file of the data set beside the workspace; says so where it is absent.
-pub fn shared(file: &str) -> Option<Vec<u8>> {
-    let path = format!("{}/../../../shared/data/{file}", env!("CARGO_MANIFEST_DIR"));
-    let bytes = std::fs::read(&path).ok();
-    if bytes.is_none() {
-        eprintln!("SKIPPED: {path} is not there");
-    }
-    bytes
-}
-
 /// The whole frames of a recording at 15 Mbit/s, derandomised, received from `start` on.
 pub fn frames(recording: &[u8], start: Utc) -> Vec<CapturedFrame> {
     let at = |bit: usize| {
