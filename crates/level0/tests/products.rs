@@ -1,5 +1,5 @@
 //! Products of packets in any order: what is in them, what is not, and that all of it is counted.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so")]
 
 #[path = "support/shared.rs"]
 mod shared;
