@@ -4,6 +4,9 @@
 //! [links](skyhaul_link::Link) into a [`Network`] with one virtual clock. Minutes of line time take as long as
 //! the endpoints need to compute, and the same endpoints, links and seeds give the same run, event by event.
 //!
+//! A [`Peer`] is the production engine as an endpoint; a [`PlainPath`] is a path without QUIC, for tests of what lies
+//! above it.
+//!
 //! What it leaves out: sockets and real time (that is the relay's part), routing over several hops, and address
 //! translation.
 //!
@@ -43,6 +46,10 @@
 
 mod endpoint;
 mod network;
+mod peer;
+mod plain;
 
 pub use endpoint::{Datagram, Ecn, Endpoint};
 pub use network::{Event, LinkId, Network, NetworkCounters, NodeId, Stop, Stuck};
+pub use peer::{Application, Peer, PeerConfig};
+pub use plain::{PlainEnd, PlainLine, PlainPath};
