@@ -6,7 +6,7 @@
 //! headers repeat and their counts go on.
 
 use crate::decode::BlockDecoder;
-use crate::frame;
+use crate::frame::{self, Frame};
 use crate::id::{Channel, Scid};
 use crate::mission::{FrameKind, MARKER_LEN, Mission, MissionSet};
 use crate::sync::{Judge, Judgement};
@@ -212,8 +212,8 @@ fn decoded(blocks: &[Vec<u8>], mission: &Mission) -> Vec<Channel> {
         if judgement == Judgement::Bad || decoded.set_aside.is_some() {
             continue;
         }
-        let glimpsed = frame::glimpse(&decoded.bytes).filter(|(kind, ..)| *kind == mission.frame().kind);
-        channels.extend(glimpsed.map(|(_, channel, _)| channel));
+        let frame = Frame::parse(&decoded.bytes, mission.frame()).ok();
+        channels.extend(frame.map(|frame| frame.channel));
     }
     channels
 }

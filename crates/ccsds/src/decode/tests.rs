@@ -123,3 +123,23 @@ fn frames_with_only_a_frame_error_control_are_checked_by_it() {
     assert_eq!(reasons[5], Some(Reason::FrameErrorControl));
     assert!(frames[8].quality.flywheel && frames[8].quality.fecf == Check::Good);
 }
+
+#[test]
+fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
+    let text = "name = \"jpss-3\"\ntitle = \"JPSS-3\"\nscids = [434]\n[frame]\nkind = \"aos\"\nscid_bits = 10\nlength = 1115\n\
+                insert_zone = 9\nocf = true\n[coding]\nrandomiser = \"ccsds255\"\n[coding.reed_solomon]\ncorrects = 16\n\
+                interleave = 5\nbasis = \"dual\"\n";
+    let mission = Mission::from_toml(text).unwrap();
+    let coder = BlockDecoder::new(&mission, false);
+    let mut bits = Vec::new();
+    for number in 0..8 {
+        let mut frame = frame_of(&mission, number);
+        // 434 = 0b01_10110010: the two high bits are in the signalling field (732.0-B-5 4.1.2.2.2).
+        frame[..6].copy_from_slice(&[0x6C, 0x85, 0, 0, number, 0x10]);
+        coder.encode(mission.coding().marker, &frame, &mut bits);
+    }
+    let mut missions = MissionSet::built_in();
+    missions.add(mission).unwrap();
+    let found = crate::identify::identify(&bits, &missions, true).unwrap();
+    assert_eq!((found.mission.name(), found.scid.unwrap().value()), ("jpss-3", 434));
+}
