@@ -143,7 +143,26 @@ impl Engine {
 
     /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let transmit = self.endpoint.poll_transmit(now, out);
+        if transmit.is_some() || !self.refill(now) {
+            return transmit;
+        }
         self.endpoint.poll_transmit(now, out)
+    }
+
+    /// Uses the room that short datagrams left: it shows when they are out, and nothing would come to tell of it.
+    fn refill(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for (id, session) in &mut self.sessions {
+            let path = self.endpoint.path(*id).filter(|_| session.has_symbol());
+            if let Some(path) = path
+                && path.room(now) > 0
+            {
+                drive(session, path, now);
+                any = true;
+            }
+        }
+        any
     }
 
     /// The next event.

@@ -1,7 +1,9 @@
 //! One contact on its way from blocks to products.
 
+use super::archive::Archive;
 use super::files::ProductFiles;
 use super::shared::{Shared, Stage};
+use crate::config::Products;
 use crate::custody::Stamps;
 use crate::payload::{Head, PayloadError, split_taken};
 use crate::status::{ContactReceived, ContactState, ProductStatus};
@@ -14,7 +16,6 @@ use skyhaul_level0::{ContactInfo, ContactProcessor, Limits, report::Product};
 use skyhaul_net::Clock;
 use skyhaul_store::{ContactReader, Record, StationName};
 use skyhaul_units::{FlowId, Utc};
-use std::path::PathBuf;
 
 /// What taking a block led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +35,9 @@ pub struct Processing {
     station: StationName,
     flow: FlowId,
     reader: ContactReader,
-    products: PathBuf,
+    products: Products,
     level0: Option<ContactProcessor<ProductFiles>>,
+    archive: Option<Archive>,
     shown: ContactReceived,
     hash: Sha256,
     close: Option<Close>,
@@ -52,13 +54,23 @@ impl std::fmt::Debug for Processing {
 
 impl Processing {
     /// A contact of which nothing is read yet.
-    pub fn new(station: StationName, flow: FlowId, reader: ContactReader, products: PathBuf) -> Self {
+    pub fn new(station: StationName, flow: FlowId, reader: ContactReader, products: Products) -> Self {
         let shown = ContactReceived {
             station: station.as_str().to_owned(),
             flow: flow.0,
             ..ContactReceived::default()
         };
-        Self { station, flow, reader, products, level0: None, shown, hash: Sha256::new(), close: None }
+        Self {
+            station,
+            flow,
+            reader,
+            products,
+            level0: None,
+            archive: None,
+            shown,
+            hash: Sha256::new(),
+            close: None,
+        }
     }
 
     /// Where it is read on.
@@ -146,7 +158,10 @@ impl Processing {
             uniqueness: Digit::new((self.flow.0 % 8) as u8).ok_or("no digit tells its products apart")?,
         };
         let products = level0.finish(ending).map_err(|error| error.to_string())?;
-        ProductFiles::clean(&self.products, &name);
+        if let Some(archive) = self.archive.take() {
+            archive.publish(&format!("{name}.cadu")).map_err(|error| error.to_string())?;
+        }
+        ProductFiles::clean(&self.products.dir, &name);
         if let Some(product) = products.first() {
             self.shown.missing = product.sidecar.frames.missing;
         }
@@ -165,6 +180,9 @@ impl Processing {
             self.hash.update(&frame.bytes);
         } else {
             self.shown.set_aside += 1;
+        }
+        if let Some(archive) = &mut self.archive {
+            archive.frame(frame).map_err(|error| error.to_string())?;
         }
         match &mut self.level0 {
             Some(level0) => level0.frame(frame).map_err(|error| error.to_string()),
@@ -198,7 +216,11 @@ impl Processing {
             return Ok(Err("neither the contact nor its mission names the spacecraft".to_owned()));
         };
         let name = self.name();
-        let files = ProductFiles::new(&self.products, &name).map_err(|error| error.to_string())?;
+        let files = ProductFiles::new(&self.products.dir, &name).map_err(|error| error.to_string())?;
+        if self.products.cadu_files {
+            let archive = Archive::begin(files.clone(), &mission).map_err(|error| error.to_string())?;
+            self.archive = Some(archive);
+        }
         let info = ContactInfo {
             station: self.station.as_str().to_owned(),
             contact: name,
@@ -220,7 +242,9 @@ impl Processing {
         // Where no packet could be delivered, the account says why.
         let file = product.sidecar.product.packet_file.as_ref().or(product.files.last());
         ProductStatus {
-            path: file.map(|file| self.products.join(&file.name).display().to_string()).unwrap_or_default(),
+            path: file
+                .map(|file| self.products.dir.join(&file.name).display().to_string())
+                .unwrap_or_default(),
             sha256: file.map(|file| file.sha256.clone()).unwrap_or_default(),
             packets: accounting.delivered,
             gaps: accounting.gaps,

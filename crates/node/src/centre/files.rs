@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The files of one contact's products.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ProductFiles {
     /// Where products appear.
     products: PathBuf,

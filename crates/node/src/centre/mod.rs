@@ -3,6 +3,7 @@
 //! Threads: one for the lines ([`downlink`]), one that writes and waits for the disk ([`keeper`]), one for Level-0
 //! ([`processor`]), one that answers for status. They meet in [`shared`].
 
+mod archive;
 mod contact;
 mod downlink;
 mod files;
@@ -115,7 +116,7 @@ fn start(
     let (blocks, to_keep) = channel();
     let (kept, receipts) = channel();
     let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, (to_keep, kept));
-    let processor = Processor::new(shared.clone(), clock, config.products.dir.clone());
+    let processor = Processor::new(shared.clone(), clock, config.products.clone());
     let mut downlink = Downlink::new(config.node.name.to_string(), peers, shared.clone(), (blocks, receipts));
     let of = shared.clone();
     let line = services::thread("line", move || {

@@ -2,12 +2,12 @@
 
 use super::contact::{Outcome, Processing};
 use super::shared::Shared;
+use crate::config::Products;
 use crate::status::ContactState;
 use skyhaul_net::Clock;
 use skyhaul_store::{Item, StationName, StoreError};
 use skyhaul_units::{Duration, FlowId, Instant};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The Level-0 thread.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Processor {
     shared: Arc<Shared>,
     clock: Clock,
-    products: PathBuf,
+    products: Products,
     contacts: BTreeMap<Key, Work>,
 }
 
@@ -39,8 +39,8 @@ const RETRY: Duration = Duration::from_secs(2);
 const TURN: usize = 32;
 
 impl Processor {
-    /// Makes products in the folder `products`.
-    pub const fn new(shared: Arc<Shared>, clock: Clock, products: PathBuf) -> Self {
+    /// Makes products as `products` says.
+    pub const fn new(shared: Arc<Shared>, clock: Clock, products: Products) -> Self {
         Self { shared, clock, products, contacts: BTreeMap::new() }
     }
 

@@ -71,6 +71,8 @@ section! {
     "[products]" Products {
         /// The folder; made where it does not exist.
         dir: PathBuf => required,
+        /// Writes each contact's CADUs too, restored bit for bit by encoding again, as `STATION-FLOW.cadu`.
+        cadu_files: bool => "false",
     }
 }
 

@@ -197,9 +197,11 @@ impl ChannelRunner {
                     self.shared
                         .alarm(&format!("channel {} carries two spacecraft", self.config.name), &reason);
                 }
-                CaptureEvent::Unidentified(reason) => {
+                CaptureEvent::Unidentified(reason) if self.offset > self.capture_from => {
                     self.shared.alarm(&format!("channel {}", self.config.name), &reason.to_string());
                 }
+                // Nothing came in that could have been anything.
+                CaptureEvent::Unidentified(_) => {}
                 CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) => {}
             }
         }

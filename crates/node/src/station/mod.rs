@@ -39,9 +39,9 @@ pub struct Options {
     pub until_sent: bool,
 }
 
-/// A session's memory at the station: blocks handed over and not yet reported whole take three round trips of 660 ms at
+/// A session's memory at the station: blocks handed over and not yet reported whole take six round trips of 660 ms at
 /// 93 Mbit/s; the centre sends nothing but messages.
-const WINDOW: Window = Window { receive: Bytes::mib(1), send: Bytes::mib(24) };
+const WINDOW: Window = Window { receive: Bytes::mib(1), send: Bytes::mib(48) };
 /// The stop flag, and whether everything is sent, are looked at this often.
 const LOOK: Duration = Duration::from_millis(50);
 

@@ -1,0 +1,240 @@
+//! The station's end: captures into flows, syncs in groups, feeds the session, loses power.
+
+use super::truth::{FINAL, Truth, is_final};
+use super::{Moment, millis};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use skyhaul_node::custody::Feeder;
+use skyhaul_store::sim::SimDisk;
+use skyhaul_store::{Spool, SpoolConfig, SpoolError, SyncHandle};
+use skyhaul_transport::{Event, Session};
+use skyhaul_units::{Bytes, Duration, FlowId, Instant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub struct Station {
+    pub disk: SimDisk,
+    pub node: Option<Node>,
+    restart_at: Instant,
+    /// No new flows, and open ones get their last record.
+    pub is_ending: bool,
+}
+
+/// The process.
+pub struct Node {
+    pub spool: Spool,
+    feeder: Feeder,
+    append_at: Instant,
+    free_at: Instant,
+    sync: Option<Sync>,
+}
+
+/// A sync under way: what it covers, and when the disk is done.
+struct Sync {
+    done_at: Instant,
+    handle: SyncHandle,
+    covers: BTreeMap<FlowId, usize>,
+}
+
+const FLOWS_OPEN: usize = 3;
+const RETRY: Duration = millis(200);
+
+impl Station {
+    pub fn new(disk: SimDisk) -> Self {
+        Self { disk, node: None, restart_at: Instant::ZERO, is_ending: false }
+    }
+
+    /// The process is gone; it starts again at `at`.
+    pub fn die(&mut self, at: Instant) {
+        self.disk.kill();
+        self.node = None;
+        self.restart_at = at;
+    }
+
+    pub fn next_wake(&self) -> Instant {
+        let Some(node) = &self.node else { return self.restart_at };
+        let sync = node.sync.as_ref().map_or(Instant::FAR_FUTURE, |sync| sync.done_at);
+        node.append_at.min(node.free_at).min(sync)
+    }
+
+    /// Does what is due; `false` where the process has died of its disk.
+    pub fn work(&mut self, at: Moment, truth: &mut Truth, rng: &mut ChaCha8Rng) -> bool {
+        if self.node.is_none() && at.now >= self.restart_at {
+            self.start(at, truth);
+        }
+        let is_ending = self.is_ending;
+        let Some(node) = &mut self.node else { return true };
+        let lives = node.work(at, truth, rng, is_ending);
+        if !lives {
+            self.die(at.now + millis(rng.random_range(1..500)));
+        }
+        lives
+    }
+
+    fn start(&mut self, at: Moment, truth: &mut Truth) {
+        let spool = match Spool::open(Arc::new(self.disk.clone()), config(), at.utc()) {
+            Ok(spool) => spool,
+            Err(SpoolError::State { .. } | SpoolError::Log(_) | SpoolError::Full { .. }) => {
+                self.disk.kill();
+                self.restart_at = at.now + RETRY;
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let open: BTreeMap<FlowId, u64> =
+            spool.open_flows().iter().map(|open| (open.flow, open.next.0)).collect();
+        open.keys().for_each(|flow| drop(truth.flow(*flow)));
+        for (flow, known) in &mut truth.flows {
+            let Some(next) = open.get(flow) else {
+                assert!(known.durable == known.appended.len(), "{flow:?} is closed and lacks records");
+                continue;
+            };
+            let kept = *next as usize;
+            assert!(
+                (known.durable..=known.appended.len()).contains(&kept),
+                "{flow:?}: {kept} kept of {known:?}"
+            );
+            known.appended.truncate(kept);
+            known.durable = kept;
+        }
+        let feeder = Feeder::default();
+        self.node = Some(Node { spool, feeder, append_at: at.now, free_at: at.now, sync: None });
+    }
+}
+
+impl Node {
+    fn work(&mut self, at: Moment, truth: &mut Truth, rng: &mut ChaCha8Rng, is_ending: bool) -> bool {
+        let outcome = self
+            .finish_sync(at, truth)
+            .and_then(|()| self.capture(at, truth, rng, is_ending))
+            .and_then(|()| self.free(at));
+        self.begin_sync(at, truth, rng);
+        match outcome {
+            Ok(()) => true,
+            Err(SpoolError::Log(_) | SpoolError::State { .. }) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Opens, appends to and closes flows.
+    fn capture(
+        &mut self,
+        at: Moment,
+        truth: &mut Truth,
+        rng: &mut ChaCha8Rng,
+        is_ending: bool,
+    ) -> Result<(), SpoolError> {
+        if at.now < self.append_at {
+            return Ok(());
+        }
+        self.append_at = at.now + millis(rng.random_range(2..60));
+        let open: Vec<FlowId> = self.spool.open_flows().iter().map(|open| open.flow).collect();
+        if open.len() < FLOWS_OPEN && !is_ending && (open.is_empty() || rng.random_bool(0.05)) {
+            return match self.spool.open_flow(at.utc()) {
+                Ok(flow) => {
+                    assert!(!truth.flows.contains_key(&flow), "{flow:?} was given twice");
+                    truth.flow(flow);
+                    Ok(())
+                }
+                Err(SpoolError::Full { .. }) => Ok(()),
+                Err(error) => Err(error),
+            };
+        }
+        if open.is_empty() {
+            self.append_at = at.now + RETRY;
+            return Ok(());
+        }
+        let flow = open[rng.random_range(0..open.len())];
+        let known = truth.flow(flow);
+        if known.is_final() {
+            if known.durable == known.appended.len() {
+                self.spool.close_flow(flow)?;
+                truth.flows.values_mut().for_each(|flow| flow.durable = flow.appended.len());
+            }
+            return Ok(());
+        }
+        let last = rng.random_bool(if is_ending { 1.0 } else { 0.02 });
+        let payload = payload(flow, known.appended.len(), last, rng);
+        match self.spool.append(flow, &payload, at.utc()) {
+            Ok(seq) => {
+                assert_eq!(seq.0, known.appended.len() as u64, "{flow:?}");
+                known.appended.push(payload);
+                Ok(())
+            }
+            Err(SpoolError::Full { .. }) => {
+                self.append_at = at.now + RETRY;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn begin_sync(&mut self, at: Moment, truth: &Truth, rng: &mut ChaCha8Rng) {
+        if self.sync.is_none()
+            && let Some(handle) = self.spool.sync_handle()
+        {
+            let covers = truth.flows.iter().map(|(flow, known)| (*flow, known.appended.len())).collect();
+            let done_at = at.now + millis(rng.random_range(1..40));
+            self.sync = Some(Sync { done_at, handle, covers });
+        }
+    }
+
+    fn finish_sync(&mut self, at: Moment, truth: &mut Truth) -> Result<(), SpoolError> {
+        let Some(sync) = self.sync.take_if(|sync| sync.done_at <= at.now) else { return Ok(()) };
+        self.spool.synced(sync.handle.sync())?;
+        for (flow, count) in sync.covers {
+            let known = truth.flow(flow);
+            known.durable = known.durable.max(count);
+        }
+        Ok(())
+    }
+
+    fn free(&mut self, at: Moment) -> Result<(), SpoolError> {
+        if at.now >= self.free_at {
+            self.free_at = at.now + Duration::from_secs(1);
+            self.spool.free(at.utc())?;
+            assert_eq!(self.spool.stats().missing, 0, "places could not be read back");
+            assert_eq!(self.spool.stats().custody_ahead, 0, "the centre has what the station never had");
+        }
+        Ok(())
+    }
+
+    /// What the session tells.
+    pub fn event(&mut self, event: Event) {
+        match event {
+            Event::Greeted { resume, .. } => self.feeder.greeted(&mut self.spool, &resume),
+            Event::Custody { flow, next } => drop(self.spool.custody(flow, next)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn disconnected(&mut self) {
+        self.feeder.disconnected();
+    }
+
+    pub fn feed(&mut self, at: Moment, session: &mut Session) {
+        let spool = &mut self.spool;
+        self.feeder.feed(|reader| spool.read(reader), session, at.utc()).unwrap();
+    }
+}
+
+fn payload(flow: FlowId, place: usize, last: bool, rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let len = *[2, 40, 700, 2_000].get(rng.random_range(0..4)).unwrap();
+    let mark = if last { FINAL } else { 1 };
+    let words = [u64::from(flow.0), place as u64, rng.random()];
+    let payload: Vec<u8> = [mark]
+        .into_iter()
+        .chain(words.iter().flat_map(|word| word.to_be_bytes()).cycle().take(len))
+        .collect();
+    assert_eq!(is_final(&payload), last);
+    payload
+}
+
+fn config() -> SpoolConfig {
+    SpoolConfig {
+        segment_size: Bytes::kib(4),
+        max_size: Bytes::kib(32),
+        retention: Duration::from_secs(3),
+        reserve: Bytes::new(300),
+    }
+}

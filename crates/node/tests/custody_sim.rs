@@ -1,0 +1,57 @@
+//! Custody, in virtual time: whatever happens to both ends and the line between them, each captured record that the
+//! station promised arrives in the centre's store once, in order, as it was.
+//!
+//! `SKYHAUL_SEEDS=5000` runs more; `SKYHAUL_SEED=17` runs one again.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod custody;
+
+use custody::{Summary, World};
+use skyhaul_units::Duration;
+
+#[test]
+fn everything_promised_arrives_once_in_order_whatever_happens() {
+    let (first, count) = match (number("SKYHAUL_SEED"), number("SKYHAUL_SEEDS")) {
+        (Some(seed), _) => (seed, 1),
+        (None, seeds) => (0, seeds.unwrap_or(200)),
+    };
+    let (mut total, mut slowest) = (Summary::default(), Duration::ZERO);
+    for seed in first..first + count {
+        let summary = run(seed);
+        total.records += summary.records;
+        total.flows += summary.flows;
+        total.connections += summary.connections;
+        slowest = slowest.max(summary.settled_after);
+    }
+    let Summary { records, flows, connections, .. } = total;
+    println!(
+        "{count} seeds: {records} records of {flows} flows over {connections} connections, settled {:.1} s after a pass",
+        slowest.as_secs_f64()
+    );
+    assert!(records >= count * 20 && connections >= count, "the runs did next to nothing");
+}
+
+fn run(seed: u64) -> Summary {
+    let _told = TellSeed(seed);
+    World::new(seed).run()
+}
+
+/// Names the seed when the run fails.
+struct TellSeed(u64);
+
+impl Drop for TellSeed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!(
+                "seed {0} failed; again: SKYHAUL_SEED={0} cargo test -p skyhaul-node --test custody_sim",
+                self.0
+            );
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "how long a test runs is the caller's choice")]
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
