@@ -5,6 +5,7 @@ pub mod config;
 pub mod custody;
 pub mod fault;
 pub mod latency;
+mod life;
 pub mod payload;
 mod services;
 pub mod station;

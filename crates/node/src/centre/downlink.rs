@@ -99,7 +99,7 @@ impl Downlink {
                 }
             }
             Kept::Broken(id, reason) => {
-                self.shared.alarm("a station's connection was broken off", &reason);
+                self.shared.life.alarm("a station's connection was broken off", &reason);
                 if let Some(session) = engine.session(id) {
                     session.refuse(&reason);
                 }

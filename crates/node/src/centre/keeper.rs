@@ -89,7 +89,7 @@ impl Keeper {
                 free_at = self.clock.now() + FREE;
                 let freed = self.shared.store().free(self.clock.utc());
                 if let Err(error) = freed {
-                    self.shared.alarm("old contacts cannot be removed", &error.to_string());
+                    self.shared.life.alarm("old contacts cannot be removed", &error.to_string());
                 }
             }
         }
@@ -109,12 +109,12 @@ impl Keeper {
                     self.tell(Kept::Durable(receipt));
                     break;
                 }
-                Err(StoreError::Full { .. }) if self.shared.is_stopping() => return,
+                Err(StoreError::Full { .. }) if self.shared.life.is_stopping() => return,
                 Err(error @ StoreError::Full { .. }) => {
                     self.shared.store_state(StoreState::Full);
-                    self.shared.alarm(FULL, &error.to_string());
+                    self.shared.life.alarm(FULL, &error.to_string());
                     self.sync();
-                    self.shared.pause(RETRY);
+                    self.shared.life.pause(RETRY);
                 }
                 Err(error @ (StoreError::Gap { .. } | StoreError::TooManyContacts)) => {
                     self.tell(Kept::Broken(connection, error.to_string()));
@@ -123,12 +123,12 @@ impl Keeper {
                 Err(error) => {
                     let help =
                         "mend the disk and start the centre again: it goes on from what is on the disk";
-                    return self.shared.fail(Fault::environment("the store failed", error, help));
+                    return self.shared.life.fail(Fault::environment("the store failed", error, help));
                 }
             }
         }
         self.shared.store_state(StoreState::Ok);
-        self.shared.clear_alarm(FULL);
+        self.shared.life.clear_alarm(FULL);
         self.tell(Kept::Written(connection, received.block.bytes.len()));
     }
 
@@ -147,7 +147,7 @@ impl Keeper {
         if let Some((station, flow, error)) = commit.failed.into_iter().next() {
             let help = "mend the disk and start the centre again: it goes on from what is on the disk";
             let what = format!("the store failed at flow {flow} of {}", station.as_str());
-            self.shared.fail(Fault::environment(what, error, help));
+            self.shared.life.fail(Fault::environment(what, error, help));
         }
         self.shared.wake_processor();
     }
@@ -155,6 +155,6 @@ impl Keeper {
     fn tell(&self, kept: Kept) {
         // A downlink that is gone has stopped, and the station will be told at its next greeting.
         let _ = self.kept.send(kept);
-        self.shared.wake_downlink();
+        self.shared.life.wake_line();
     }
 }

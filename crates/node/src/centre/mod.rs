@@ -51,16 +51,16 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move || status.status())?;
     let threads = start(config, peers, &shared, clock, driver)?;
-    while !stop.load(Ordering::Relaxed) && !shared.is_stopping() {
-        shared.pause(LOOK);
+    while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
+        shared.life.pause(LOOK);
     }
-    shared.stop();
+    shared.life.stop();
     for thread in threads {
         // A thread that panicked has said so; what is on the disk is checked at the next start.
         let _ = thread.join();
     }
     drop(server);
-    shared.failure().map_or(Ok(()), Err)
+    shared.life.failure().map_or(Ok(()), Err)
 }
 
 fn peers(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, StationName>, Fault> {
@@ -120,9 +120,13 @@ fn start(
     let mut downlink = Downlink::new(config.node.name.to_string(), peers, shared.clone(), (blocks, receipts));
     let of = shared.clone();
     let line = services::thread("line", move || {
-        if let Err(error) = driver.run(&mut downlink, of.stop_flag()) {
+        if let Err(error) = driver.run(&mut downlink, of.life.stop_flag()) {
             let help = "start the centre again: what was receipted is in the store";
-            of.fail(Fault::environment(format!("the lines' socket failed ({error})"), "the lines", help));
+            of.life.fail(Fault::environment(
+                format!("the lines' socket failed ({error})"),
+                "the lines",
+                help,
+            ));
         }
     })?;
     let keeper = services::thread("store", move || keeper.run())?;

@@ -46,7 +46,7 @@ impl Processor {
 
     /// Runs until the centre stops.
     pub fn run(mut self) {
-        while !self.shared.is_stopping() {
+        while !self.shared.life.is_stopping() {
             if !self.turn() {
                 self.shared.wait_for_news(IDLE);
             }
@@ -92,6 +92,7 @@ impl Processor {
             },
             Ok(Outcome::Unreadable(reason)) => {
                 self.shared
+                    .life
                     .alarm(&format!("flow {} of {} cannot be processed", key.1, key.0.as_str()), &reason);
                 going.show(ContactState::Failed);
                 self.shared.contact(going.shown());
@@ -116,7 +117,7 @@ impl Processor {
                 None => Outcome::Idle,
                 Some(Item::Block(record)) => going.block(&record, &self.shared, self.clock)?,
                 Some(Item::Damaged(damage)) => {
-                    self.shared.alarm("the store is damaged", &damage.to_string());
+                    self.shared.life.alarm("the store is damaged", &damage.to_string());
                     going.count_damage();
                     Outcome::More
                 }
@@ -138,7 +139,7 @@ impl Processor {
         let now = self.clock.utc();
         self.shared.store().finish(&station, flow, now).map_err(|error| error.to_string())?;
         self.shared.contact(&shown);
-        self.shared.clear_alarm(PRODUCTS);
+        self.shared.life.clear_alarm(PRODUCTS);
         tracing::info!(
             station = station.as_str(),
             flow = flow.0,
@@ -149,7 +150,7 @@ impl Processor {
     }
 
     fn again(&mut self, key: Key, reason: &str) -> bool {
-        self.shared.alarm(PRODUCTS, reason);
+        self.shared.life.alarm(PRODUCTS, reason);
         self.contacts.insert(key, Work::Again(self.clock.now() + RETRY));
         false
     }

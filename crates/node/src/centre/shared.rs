@@ -1,7 +1,7 @@
 //! What a centre's threads have in common: the store, and what status shows.
 
-use crate::fault::Fault;
 use crate::latency::Latency;
+use crate::life::Life;
 use crate::status::{
     CentreStatus, ContactReceived, NodeStatus, StationPeer, StoreState, StoreStatus, peak_resident_bytes,
     resident_bytes,
@@ -10,7 +10,6 @@ use skyhaul_net::{Clock, Waker};
 use skyhaul_store::{ContactStore, Seq, StationName};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// One centre's common state. Locks are held for the length of one call.
@@ -19,11 +18,10 @@ pub struct Shared {
     clock: Clock,
     store: Mutex<ContactStore>,
     state: Mutex<State>,
-    waker: Waker,
-    stop: AtomicBool,
+    /// What all threads look at.
+    pub life: Life,
     /// Whether the store has news for the processor.
     news: (Mutex<bool>, Condvar),
-    stopping: (Mutex<()>, Condvar),
 }
 
 #[derive(Debug, Default)]
@@ -36,8 +34,6 @@ struct State {
     latency: BTreeMap<Stage, Latency>,
     commits: VecDeque<CommitTime>,
     refused: u64,
-    alarms: BTreeMap<String, String>,
-    failure: Option<Fault>,
 }
 
 #[derive(Debug)]
@@ -96,10 +92,8 @@ impl Shared {
             clock,
             store: Mutex::new(store),
             state: Mutex::new(State { name, address, ..State::default() }),
-            waker,
-            stop: AtomicBool::new(false),
+            life: Life::new(waker),
             news: (Mutex::new(true), Condvar::new()),
-            stopping: Default::default(),
         }
     }
 
@@ -110,11 +104,6 @@ impl Shared {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells the downlink that there are receipts.
-    pub fn wake_downlink(&self) {
-        self.waker.wake();
     }
 
     /// Tells the processor that the store has more.
@@ -128,58 +117,6 @@ impl Shared {
         let guard = self.news.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.news.1.wait_timeout_while(guard, span.to_std(), |news| !*news);
         *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
-    }
-
-    /// Waits for `span`, less where the centre ends.
-    pub fn pause(&self, span: Duration) {
-        let guard = self.stopping.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_stopping() {
-            drop(self.stopping.1.wait_timeout(guard, span.to_std()));
-        }
-    }
-
-    /// The flag that ends all threads.
-    pub const fn stop_flag(&self) -> &AtomicBool {
-        &self.stop
-    }
-
-    /// Ends all threads.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.stopping.1.notify_all();
-        self.waker.wake();
-        self.wake_processor();
-    }
-
-    /// Whether the centre ends.
-    pub fn is_stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Ends the centre for this reason; the first one given counts.
-    pub fn fail(&self, fault: Fault) {
-        self.state().failure.get_or_insert(fault);
-        self.stop();
-    }
-
-    /// Why the centre ended, where it did not end as told.
-    pub fn failure(&self) -> Option<Fault> {
-        self.state().failure.clone()
-    }
-
-    /// Something needs attention: what, and the newest reason.
-    pub fn alarm(&self, what: &str, reason: &str) {
-        let before = self.state().alarms.insert(what.to_owned(), reason.to_owned());
-        if before.as_deref() != Some(reason) {
-            tracing::warn!("{what}: {reason}");
-        }
-    }
-
-    /// It is well again.
-    pub fn clear_alarm(&self, what: &str) {
-        if self.state().alarms.remove(what).is_some() {
-            tracing::info!("{what}: over");
-        }
     }
 
     /// A stranger was refused.
@@ -264,7 +201,7 @@ impl Shared {
                 .map(|(stage, times)| (stage.name().to_owned(), times.summary()))
                 .collect(),
             refused: state.refused,
-            alarms: state.alarms.iter().map(|(what, reason)| format!("{what}: {reason}")).collect(),
+            alarms: self.life.alarms(),
         })
     }
 }

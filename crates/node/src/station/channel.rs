@@ -126,11 +126,12 @@ impl ChannelRunner {
     /// Runs until the input is exhausted or the station ends.
     pub fn run(mut self) {
         let mut buffer = vec![0; READ];
-        while !self.shared.is_stopping() {
+        while !self.shared.life.is_stopping() {
             let chunk = match self.source.read(&mut buffer, self.patience()) {
                 Ok(chunk) => chunk,
                 Err(error) => {
                     self.shared
+                        .life
                         .alarm(&format!("channel {}", self.config.name), &format!("input failed ({error})"));
                     self.end_contact();
                     return self.show(ChannelState::Failed);
@@ -195,10 +196,11 @@ impl ChannelRunner {
                     let reason =
                         format!("frames of spacecraft {} too; each is accounted for by itself", scid.value());
                     self.shared
+                        .life
                         .alarm(&format!("channel {} carries two spacecraft", self.config.name), &reason);
                 }
                 CaptureEvent::Unidentified(reason) if self.offset > self.capture_from => {
-                    self.shared.alarm(&format!("channel {}", self.config.name), &reason.to_string());
+                    self.shared.life.alarm(&format!("channel {}", self.config.name), &reason.to_string());
                 }
                 // Nothing came in that could have been anything.
                 CaptureEvent::Unidentified(_) => {}
@@ -235,18 +237,18 @@ impl ChannelRunner {
             match opened {
                 Ok(flow) => break flow,
                 Err(error @ (SpoolError::Full { .. } | SpoolError::TooManyFlows))
-                    if !self.shared.is_stopping() =>
+                    if !self.shared.life.is_stopping() =>
                 {
-                    self.shared.alarm("no contact can be opened", &error.to_string());
-                    self.shared.pause(RETRY);
+                    self.shared.life.alarm("no contact can be opened", &error.to_string());
+                    self.shared.life.pause(RETRY);
                 }
                 Err(error) => {
                     let help = "mend the disk and start the station again";
-                    return self.shared.fail(Fault::environment("the spool failed", error, help));
+                    return self.shared.life.fail(Fault::environment("the spool failed", error, help));
                 }
             }
         };
-        self.shared.clear_alarm("no contact can be opened");
+        self.shared.life.clear_alarm("no contact can be opened");
         self.remember(&Place::Open { from: self.capture_from, flow, open: open.clone() });
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
         let mut contact = Contact::new(flow, &open, &identified.mission, None);
@@ -258,8 +260,8 @@ impl ChannelRunner {
     fn remember(&self, place: &Place) {
         const WHAT: &str = "a channel's place is not remembered over a restart";
         match self.memo.remember(place) {
-            Ok(()) => self.shared.clear_alarm(WHAT),
-            Err(error) => self.shared.alarm(WHAT, &error.to_string()),
+            Ok(()) => self.shared.life.clear_alarm(WHAT),
+            Err(error) => self.shared.life.alarm(WHAT, &error.to_string()),
         }
     }
 

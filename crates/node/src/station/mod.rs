@@ -60,19 +60,19 @@ pub fn run(config: &StationConfig, options: Options, stop: &AtomicBool) -> Resul
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move || status.status())?;
     let threads = start(config, &shared, clock, driver)?;
-    while !stop.load(Ordering::Relaxed) && !shared.is_stopping() {
-        shared.pause(LOOK);
+    while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
+        shared.life.pause(LOOK);
         if options.until_sent && is_sent(&shared) {
             break;
         }
     }
-    shared.stop();
+    shared.life.stop();
     for thread in threads {
         // A thread that panicked has said so; what is on the disk is checked at the next start.
         let _ = thread.join();
     }
     drop(server);
-    shared.failure().map_or(Ok(()), Err)
+    shared.life.failure().map_or(Ok(()), Err)
 }
 
 /// Whether nothing more comes in, and nothing is left to send.
@@ -158,9 +158,13 @@ fn line(
     let mut uplink = Uplink::new(config.node.name.to_string(), centre, shared.clone(), clock);
     let shared = shared.clone();
     services::thread("line", move || {
-        if let Err(error) = driver.run(&mut uplink, shared.stop_flag()) {
+        if let Err(error) = driver.run(&mut uplink, shared.life.stop_flag()) {
             let help = "start the station again: what was captured is in the spool";
-            shared.fail(Fault::environment(format!("the line's socket failed ({error})"), "the line", help));
+            shared.life.fail(Fault::environment(
+                format!("the line's socket failed ({error})"),
+                "the line",
+                help,
+            ));
         }
     })
 }

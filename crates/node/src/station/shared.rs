@@ -1,16 +1,14 @@
 //! What a station's threads have in common: the spool, and what status shows.
 
-use crate::fault::Fault;
+use crate::life::Life;
 use crate::status::{
     ChannelStatus, ContactCaptured, LineStatus, NodeStatus, SpoolStatus, StationStatus, StoreState,
     peak_resident_bytes, resident_bytes,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
-use skyhaul_units::{Duration, Instant};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use skyhaul_units::Instant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One station's common state. Locks are held for the length of one call, never while waiting for the disk or the line,
 /// except that an append writes to the page cache.
@@ -19,9 +17,8 @@ pub struct Shared {
     clock: Clock,
     spool: Mutex<Spool>,
     state: Mutex<State>,
-    waker: Waker,
-    stop: AtomicBool,
-    stopping: (Mutex<()>, Condvar),
+    /// What all threads look at.
+    pub life: Life,
 }
 
 #[derive(Debug, Default)]
@@ -31,10 +28,6 @@ struct State {
     contacts: Vec<ContactCaptured>,
     line: LineStatus,
     store: StoreState,
-    /// What is wrong, by what it is about, with the newest reason.
-    alarms: BTreeMap<String, String>,
-    /// Why the station cannot go on.
-    failure: Option<Fault>,
 }
 
 /// Contacts that status shows.
@@ -44,14 +37,7 @@ impl Shared {
     /// The state of a station that has done nothing yet.
     pub fn new(name: String, channels: Vec<ChannelStatus>, spool: Spool, clock: Clock, waker: Waker) -> Self {
         let state = State { name, channels, ..State::default() };
-        Self {
-            clock,
-            spool: Mutex::new(spool),
-            state: Mutex::new(state),
-            waker,
-            stop: AtomicBool::new(false),
-            stopping: Default::default(),
-        }
+        Self { clock, spool: Mutex::new(spool), state: Mutex::new(state), life: Life::new(waker) }
     }
 
     /// The spool. A thread that panicked with it in hand ends the station; what it wrote is checked at the next start.
@@ -61,62 +47,6 @@ impl Shared {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells the uplink that the spool has more.
-    pub fn wake_uplink(&self) {
-        self.waker.wake();
-    }
-
-    /// The flag that ends all threads.
-    pub const fn stop_flag(&self) -> &AtomicBool {
-        &self.stop
-    }
-
-    /// Ends all threads.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.stopping.1.notify_all();
-        self.waker.wake();
-    }
-
-    /// Ends the station for this reason; the first one given counts.
-    pub fn fail(&self, fault: Fault) {
-        self.state().failure.get_or_insert(fault);
-        self.stop();
-    }
-
-    /// Why the station ended, where it did not end as told.
-    pub fn failure(&self) -> Option<Fault> {
-        self.state().failure.clone()
-    }
-
-    /// Whether the station ends.
-    pub fn is_stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Waits for `span`, less where the station ends.
-    pub fn pause(&self, span: Duration) {
-        let guard = self.stopping.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_stopping() {
-            drop(self.stopping.1.wait_timeout(guard, span.to_std()));
-        }
-    }
-
-    /// Something needs attention: what, and the newest reason.
-    pub fn alarm(&self, what: &str, reason: &str) {
-        let before = self.state().alarms.insert(what.to_owned(), reason.to_owned());
-        if before.as_deref() != Some(reason) {
-            tracing::warn!("{what}: {reason}");
-        }
-    }
-
-    /// It is well again.
-    pub fn clear_alarm(&self, what: &str) {
-        if self.state().alarms.remove(what).is_some() {
-            tracing::info!("{what}: over");
-        }
     }
 
     /// The line's state.
@@ -171,7 +101,7 @@ impl Shared {
                 disk_bytes: disk.as_u64(),
             },
             line: state.line.clone(),
-            alarms: state.alarms.iter().map(|(what, reason)| format!("{what}: {reason}")).collect(),
+            alarms: self.life.alarms(),
         })
     }
 }

@@ -62,7 +62,7 @@ pub fn run(shared: &Arc<Shared>, blocks: &Receiver<ToSpool>, clock: Clock) {
                 let _ = done.try_send(());
             }
         }
-        shared.wake_uplink();
+        shared.life.wake_line();
     }
 }
 
@@ -73,17 +73,17 @@ fn append(shared: &Shared, block: &SpoolBlock, clock: Clock) -> bool {
         match appended {
             Ok(_) => {
                 shared.store_state(StoreState::Ok);
-                shared.clear_alarm(FULL);
+                shared.life.clear_alarm(FULL);
                 return true;
             }
-            Err(SpoolError::Full { .. }) if shared.is_stopping() => return false,
+            Err(SpoolError::Full { .. }) if shared.life.is_stopping() => return false,
             Err(error @ SpoolError::Full { .. }) => {
                 shared.store_state(StoreState::Full);
-                shared.alarm(FULL, &error.to_string());
+                shared.life.alarm(FULL, &error.to_string());
                 // What was appended before may be what the centre needs to make room.
                 sync(shared);
-                shared.wake_uplink();
-                shared.pause(RETRY);
+                shared.life.wake_line();
+                shared.life.pause(RETRY);
                 let freed = shared.spool().free(clock.utc());
                 report(shared, freed.map(|_| ()));
             }
@@ -111,6 +111,6 @@ fn sync(shared: &Shared) {
 fn report(shared: &Shared, outcome: Result<(), SpoolError>) -> bool {
     let Err(error) = outcome else { return true };
     shared.store_state(StoreState::Failed);
-    shared.fail(super::spool_fault(&error));
+    shared.life.fail(super::spool_fault(&error));
     false
 }

@@ -125,9 +125,11 @@ impl Uplink {
         let (shared, taken) = (&self.shared, self.clock.utc());
         match self.feeder.feed(|reader| shared.spool().read(reader), session, taken) {
             Ok(()) => {}
-            Err(FeedError::Spool(error)) => self.shared.alarm("the spool cannot be read", &error.to_string()),
+            Err(FeedError::Spool(error)) => {
+                self.shared.life.alarm("the spool cannot be read", &error.to_string())
+            }
             Err(FeedError::Session(error)) => {
-                self.shared.alarm("the spool cannot be sent", &error.to_string());
+                self.shared.life.alarm("the spool cannot be sent", &error.to_string());
                 session.refuse("the station's spool is out of order");
             }
         }
@@ -191,7 +193,7 @@ impl Service for Uplink {
             self.free_at = now + FREE;
             let freed = self.shared.spool().free(self.clock.utc_of(now));
             if let Err(error) = freed {
-                self.shared.alarm("the spool cannot be freed", &error.to_string());
+                self.shared.life.alarm("the spool cannot be freed", &error.to_string());
             }
         }
         let retry = self.connection.is_none().then_some(self.retry_at);
