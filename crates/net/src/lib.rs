@@ -6,6 +6,7 @@
 
 mod clock;
 mod driver;
+pub mod drops;
 pub mod relay;
 mod socket;
 mod waker;

@@ -1,5 +1,6 @@
 //! Waiting for sockets with time-outs in nanoseconds, and what the kernel dropped from them.
 
+use crate::drops::{inode, kernel_drops};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 use skyhaul_units::Duration;
@@ -42,7 +43,7 @@ impl Poller {
     /// Waits for `socket` from now on, until it is closed or [unwatched](Self::unwatch).
     pub fn watch(&self, socket: &impl AsFd, token: Token) -> io::Result<()> {
         self.add(socket, token)?;
-        let inode = rustix::fs::fstat(socket)?.st_ino;
+        let inode = inode(socket)?;
         self.inodes.lock().unwrap_or_else(PoisonError::into_inner).insert(inode);
         Ok(())
     }
@@ -51,8 +52,8 @@ impl Poller {
     pub fn unwatch(&self, socket: &impl AsFd) {
         // Closing would take it out as well; what is not in cannot be taken out.
         let _ = epoll::delete(&self.epoll, socket);
-        if let Ok(status) = rustix::fs::fstat(socket) {
-            self.inodes.lock().unwrap_or_else(PoisonError::into_inner).remove(&status.st_ino);
+        if let Ok(inode) = inode(socket) {
+            self.inodes.lock().unwrap_or_else(PoisonError::into_inner).remove(&inode);
         }
     }
 
@@ -104,21 +105,8 @@ impl Poller {
     /// system does not tell.
     pub fn kernel_drops(&self) -> Option<u64> {
         let inodes = self.inodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let tables = ["/proc/net/udp", "/proc/net/udp6"].map(std::fs::read_to_string);
-        if tables.iter().all(Result::is_err) {
-            return None;
-        }
-        let lines = tables.iter().flatten().flat_map(|table| table.lines());
-        Some(lines.filter_map(drops_of).filter(|(inode, _)| inodes.contains(inode)).map(|(_, n)| n).sum())
+        kernel_drops(|inode| inodes.contains(&inode))
     }
-}
-
-/// Inode and drops of a line of the kernel's socket table; `None` for its heading.
-fn drops_of(line: &str) -> Option<(u64, u64)> {
-    let mut columns = line.split_ascii_whitespace();
-    let inode = columns.nth(9)?.parse().ok()?;
-    let drops = columns.next_back()?.parse().ok()?;
-    Some((inode, drops))
 }
 
 fn timespec(span: Duration) -> Timespec {
@@ -139,14 +127,6 @@ const FIRST_CLIENT: u64 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn drops_are_read_from_the_kernels_table() {
-        let heading = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops";
-        let line = "  812: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000   101        0 20123 2 0000000000000000 17";
-        assert_eq!(drops_of(heading), None);
-        assert_eq!(drops_of(line), Some((20_123, 17)));
-    }
 
     #[test]
     fn a_wake_ends_one_wait() {

@@ -169,6 +169,8 @@ impl ChannelRunner {
             && now >= self.progress_at
         {
             self.progress_at = now + PROGRESS;
+            let drops = self.source.kernel_drops();
+            self.shared.channel(self.index, |shown| shown.dropped_datagrams = drops);
             contact.record(now, &Record::Progress(self.capture.stats().sync));
         }
         if self.contact.as_ref().and_then(|contact| contact.due(self.gather)).is_some_and(|due| due <= now) {

@@ -3,7 +3,7 @@
 use crate::config::Input;
 use crate::fault::Fault;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_net::Clock;
+use skyhaul_net::{Clock, drops};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -104,6 +104,13 @@ impl Source {
             Kind::Udp(socket) => socket.local_addr().ok(),
             Kind::Connect { .. } | Kind::File { .. } | Kind::Stdin(_) => None,
         }
+    }
+
+    /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it does not tell.
+    pub fn kernel_drops(&self) -> u64 {
+        let Kind::Udp(socket) = &self.kind else { return 0 };
+        let ours = drops::inode(socket).ok();
+        ours.and_then(|ours| drops::kernel_drops(|inode| inode == ours)).unwrap_or(0)
     }
 
     /// Reads what is there into `buffer`, waiting up to `patience` for something.

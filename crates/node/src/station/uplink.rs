@@ -126,7 +126,7 @@ impl Uplink {
         match self.feeder.feed(|reader| shared.spool().read(reader), session, taken) {
             Ok(()) => {}
             Err(FeedError::Spool(error)) => {
-                self.shared.life.alarm("the spool cannot be read", &error.to_string())
+                self.shared.life.alarm("the spool cannot be read", &error.to_string());
             }
             Err(FeedError::Session(error)) => {
                 self.shared.life.alarm("the spool cannot be sent", &error.to_string());
