@@ -1,6 +1,7 @@
 //! How a command ends when it cannot do what it was asked: one sentence and an exit code.
 
 use skyhaul_node::config::ConfigError;
+use skyhaul_node::fault::{Fault, Who};
 
 /// Who must act, as an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +12,10 @@ pub enum Exit {
     Usage = 2,
     /// This machine refused: a file, folder, disk or port.
     Environment = 3,
+    /// The other end refused, or speaks another version.
+    Peer = 4,
+    /// Interrupted before there was a result.
+    Interrupted = 130,
 }
 
 /// Why a command did not do what it was asked.
@@ -77,6 +82,17 @@ impl From<ConfigError> for Failure {
             help: error.help().to_owned(),
             source: None,
         }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let exit = match fault.who {
+            Who::Configuration => Exit::Usage,
+            Who::Environment => Exit::Environment,
+            Who::Peer => Exit::Peer,
+        };
+        Self::new(exit, &fault.what, &fault.help).at(&fault.place)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::mission::Mission;
 use channel::ChannelStream;
 use errors::{Damage, Damager};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// What is generated.
@@ -41,6 +42,8 @@ pub struct Truth {
     pub frames_sent: u64,
     /// Frames that arrive good.
     pub good_frames: u64,
+    /// Digest of those, one after the other.
+    pub good_frames_sha256: String,
     /// Good frames that have wrong symbols to correct.
     pub corrected_frames: u64,
     /// Wrong symbols in good frames.
@@ -81,6 +84,7 @@ pub struct Generator {
     bits: BitWriter,
     sent: u64,
     truth: Truth,
+    good_frames: Sha256,
 }
 
 /// Frames made for each piece.
@@ -109,13 +113,20 @@ impl Generator {
             bits,
             sent: 0,
             truth: Truth::default(),
+            good_frames: Sha256::new(),
         }
     }
 
     /// What a receiver can get out of what was generated so far.
     pub fn truth(&self) -> Truth {
         let vcids = self.channels.iter().map(|(channel, stream)| (channel.vcid.value(), stream.truth()));
-        Truth { vcids: vcids.collect(), frames_sent: self.sent, ..self.truth.clone() }
+        let digest = self.good_frames.clone().finalize();
+        Truth {
+            vcids: vcids.collect(),
+            frames_sent: self.sent,
+            good_frames_sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            ..self.truth.clone()
+        }
     }
 
     /// Length of the whole downlink in bits, before any are deleted, inserted or dropped.
@@ -132,7 +143,11 @@ impl Generator {
         self.coder.encode(self.mission.coding().marker, &frame, &mut cadu);
         let (errors, damage) = self.damager.damage(&mut cadu);
         self.sent += 1;
-        stream.settle(matches!(damage, Damage::None | Damage::Correctable(_)));
+        let is_good = matches!(damage, Damage::None | Damage::Correctable(_));
+        stream.settle(is_good);
+        if is_good {
+            self.good_frames.update(&frame);
+        }
         match damage {
             Damage::None => self.truth.good_frames += 1,
             Damage::Correctable(symbols) => {

@@ -45,6 +45,7 @@ fn assert_truth(generator: Generator) -> Truth {
     frames.iter().for_each(|frame| account.feed(frame));
     let report = account.finish("generated");
     assert_eq!(report.good_frames, truth.good_frames);
+    assert_eq!(report.good_frames_sha256, truth.good_frames_sha256);
     assert_eq!(report.corrected_frames, truth.corrected_frames);
     assert_eq!(report.corrected_symbols, truth.corrected_symbols);
     for (vcid, channel) in &truth.vcids {

@@ -1,9 +1,14 @@
 //! The subcommands, one a file.
 
+mod centre;
 mod config;
 mod decode;
+mod demo;
 mod keygen;
 mod relay;
+mod signals;
+mod station;
+mod status;
 
 use crate::failure::Failure;
 use std::io::Write;
@@ -11,15 +16,23 @@ use std::io::Write;
 /// What the program can do.
 #[derive(clap::Subcommand)]
 pub enum Command {
+    /// Receives from stations, keeps it, and writes Level-0 products.
+    Centre(centre::Centre),
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
     /// Decodes capture files to frames and packets, with the full account.
     Decode(decode::Decode),
+    /// Runs the whole chain on this machine over an emulated long line, and judges the result.
+    Demo(demo::Demo),
     /// Makes a node's private key and prints its fingerprint.
     Keygen(keygen::Keygen),
     /// Relays UDP over an emulated line: rate, delay, loss, queue. Needs no root.
     Relay(relay::Relay),
+    /// Captures downlinks and sends them to its centre.
+    Station(station::Station),
+    /// Asks a running station or centre how it is.
+    Status(status::Status),
 }
 
 /// Carries out `command`; its result goes to `out`.
@@ -28,9 +41,13 @@ pub enum Command {
 /// What could not be done, where, and what to do about it.
 pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
+        Command::Centre(command) => centre::run(&command),
         Command::Config(command) => config::run(command, out),
         Command::Decode(command) => decode::run(&command, out),
+        Command::Demo(command) => demo::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Relay(command) => relay::run(&command, out),
+        Command::Station(command) => station::run(&command),
+        Command::Status(command) => status::run(&command, out),
     }
 }

@@ -1,0 +1,38 @@
+//! `skyhaul centre`: the receiving end.
+
+use super::signals::Process;
+use crate::failure::{Exit, Failure};
+use skyhaul_node::config::{self, Config};
+use std::path::PathBuf;
+
+/// The arguments of `skyhaul centre`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Receives from its stations, keeps what arrived on its disk, and writes Level-0 products, until it is
+interrupted. It can be killed at any time and goes on from what is on its disk. docs/configuration.md lists every
+key of the file.
+
+Example:
+  skyhaul centre --config centre.toml"
+)]
+pub struct Centre {
+    /// The centre's configuration.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    #[command(flatten)]
+    process: Process,
+}
+
+/// Runs a centre until it is told to end.
+///
+/// # Errors
+/// The configuration is wrong; a port, folder or disk refuses.
+pub fn run(command: &Centre) -> Result<(), Failure> {
+    let Config::Centre(config) = config::load(&command.config)? else {
+        let help = "give a centre's file, or start it with `skyhaul station`";
+        let place = command.config.display().to_string();
+        return Err(Failure::new(Exit::Usage, "this is a station's configuration", help).at(&place));
+    };
+    let stop = command.process.begin()?;
+    Ok(skyhaul_node::centre::run(&config, &stop)?)
+}

@@ -1,0 +1,237 @@
+//! The demonstration's folder: keys, configurations, logs, state and products of both nodes.
+
+use crate::failure::{Exit, Failure};
+use skyhaul_quic::{Fingerprint, Identity};
+use skyhaul_units::Rate;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// A folder that only this demonstration uses while it runs.
+#[derive(Debug)]
+pub struct Folder {
+    root: PathBuf,
+    centre_key: Fingerprint,
+    station_key: Fingerprint,
+    /// Sockets have short paths: where the folder's own is too long, they are elsewhere.
+    sockets: PathBuf,
+    /// Locked while the demonstration runs.
+    _mark: File,
+}
+
+impl Folder {
+    /// Makes the folder, or clears what an earlier demonstration left in it, and makes both nodes' keys.
+    ///
+    /// # Errors
+    /// The folder holds something else, another demonstration runs in it, or it cannot be written.
+    pub fn prepare(root: &Path) -> Result<Self, Failure> {
+        let refused = |source| refused(root, source);
+        fs::create_dir_all(root).map_err(refused)?;
+        let root = root.canonicalize().map_err(refused)?;
+        let mark_path = root.join(MARK);
+        if !mark_path.exists() && fs::read_dir(&root).map_err(refused)?.next().is_some() {
+            let help = "give --dir a folder that is new or empty, or one of an earlier demonstration";
+            return Err(Failure::new(Exit::Usage, "the folder holds something else", help).at(&show(&root)));
+        }
+        let mark = File::create(&mark_path).map_err(refused)?;
+        if mark.try_lock().is_err() {
+            let help = "wait until it has ended, or give --dir another folder";
+            let what = "another demonstration runs in this folder";
+            return Err(Failure::new(Exit::Environment, what, help).at(&show(&root)));
+        }
+        OURS.iter().try_for_each(|name| remove(&root.join(name))).map_err(refused)?;
+        let centre_key = make_key(&root.join("centre.key"))?;
+        let station_key = make_key(&root.join("station.key"))?;
+        let longest = root.join("station/status.sock").as_os_str().len();
+        let sockets = if longest <= LONGEST_SOCKET {
+            root.clone()
+        } else {
+            std::env::temp_dir().join(format!("skyhaul-demo-{}", std::process::id()))
+        };
+        for name in ["centre", "station"] {
+            fs::create_dir_all(sockets.join(name)).map_err(refused)?;
+        }
+        Ok(Self { root, centre_key, station_key, sockets, _mark: mark })
+    }
+
+    /// The folder's path from the file system's root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where products appear.
+    pub fn products(&self) -> PathBuf {
+        self.root.join("products")
+    }
+
+    /// Where a node's log is written.
+    pub fn log(&self, node: &str) -> PathBuf {
+        self.root.join(format!("{node}.log"))
+    }
+
+    /// Where a node answers `skyhaul status`.
+    pub fn socket(&self, node: &str) -> PathBuf {
+        self.sockets.join(node).join("status.sock")
+    }
+
+    /// Writes the centre's configuration.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_centre(&self) -> Result<(), Failure> {
+        let text = format!(
+            "{HEAD}{}
+[listen]
+bind = \"127.0.0.1:0\"
+
+[[peer]]
+name = \"station\"
+fingerprint = \"{}\"
+
+[products]
+dir = \"products\"
+",
+            self.node("centre"),
+            self.station_key
+        );
+        self.write("centre.toml", &text)
+    }
+
+    /// Writes the configuration of a station that sends to `line`, the near end of a line of `rate`, and has an input
+    /// for each of `channels`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_station(&self, line: SocketAddr, rate: Rate, channels: &[String]) -> Result<(), Failure> {
+        let mut text = format!(
+            "{HEAD}{}
+[centre]
+name = \"centre\"
+address = \"{line}\"
+fingerprint = \"{}\"
+
+[line]
+rate = \"{rate}\"
+",
+            self.node("station"),
+            self.centre_key
+        );
+        for channel in channels {
+            text += &format!("\n[[channel]]\nname = \"{channel}\"\ninput = \"tcp-listen:127.0.0.1:0\"\n");
+        }
+        self.write("station.toml", &text)
+    }
+
+    fn node(&self, name: &str) -> String {
+        let socket = self.socket(name);
+        let socket = socket.strip_prefix(&self.root).unwrap_or(&socket);
+        format!(
+            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\nstatus_socket = {}\n",
+            toml::Value::from(show(socket))
+        )
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
+        let path = self.root.join(name);
+        fs::write(&path, text).map_err(|source| refused(&path, source))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.sockets != self.root {
+            // What is left there is empty folders in the system's temporary folder.
+            let _ = fs::remove_dir_all(&self.sockets);
+        }
+    }
+}
+
+fn make_key(path: &Path) -> Result<Fingerprint, Failure> {
+    let identity = Identity::generate()
+        .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(identity.to_pem().as_bytes()))
+        .map_err(|source| refused(path, source))?;
+    Ok(identity.fingerprint())
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+fn refused(place: &Path, source: io::Error) -> Failure {
+    let help = "give --dir a folder that this user may write to, on a disk with room";
+    Failure::io("the demonstration's folder cannot be used", &show(place), help, source)
+}
+
+fn show(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Says that the folder is a demonstration's, so that the next one may clear it.
+const MARK: &str = ".skyhaul-demo";
+
+/// What a demonstration makes in its folder; nothing else is ever removed.
+const OURS: &[&str] = &[
+    "centre",
+    "station",
+    "products",
+    "centre.toml",
+    "station.toml",
+    "centre.key",
+    "station.key",
+    "centre.log",
+    "station.log",
+];
+
+const HEAD: &str = "# Written by `skyhaul demo`, which writes it anew each time.\n\n";
+
+/// A local socket's path has room for 107 bytes.
+const LONGEST_SOCKET: usize = 107;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_node::config::{Config, load};
+
+    #[test]
+    fn both_configurations_are_ones_that_a_node_takes() {
+        let parent = tempfile::tempdir().unwrap();
+        for name in ["short".to_owned(), "long-".repeat(24)] {
+            let folder = Folder::prepare(&parent.path().join(name)).unwrap();
+            folder.write_centre().unwrap();
+            let channels = ["antenna-1".to_owned(), "antenna-2".to_owned()];
+            folder.write_station("127.0.0.1:4700".parse().unwrap(), Rate::from_mbps(93), &channels).unwrap();
+            let Config::Centre(centre) = load(&folder.root().join("centre.toml")).unwrap() else { panic!() };
+            assert_eq!(centre.node.status_socket(), folder.socket("centre"));
+            assert_eq!(centre.peer[0].fingerprint.fingerprint(), folder.station_key);
+            let Config::Station(station) = load(&folder.root().join("station.toml")).unwrap() else {
+                panic!()
+            };
+            assert_eq!((station.channel.len(), station.line.rate), (2, Rate::from_mbps(93)));
+            assert!(folder.socket("station").as_os_str().len() <= LONGEST_SOCKET);
+        }
+    }
+
+    #[test]
+    fn a_demonstrations_folder_is_used_again_and_nobody_elses() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("demo");
+        let first = Folder::prepare(&root).unwrap();
+        let running = Folder::prepare(&root).unwrap_err().to_string();
+        assert!(running.contains("another demonstration runs"), "{running}");
+        fs::create_dir(first.products()).unwrap();
+        fs::write(first.products().join("old.PDS"), "old").unwrap();
+        drop(first);
+        let second = Folder::prepare(&root).unwrap();
+        assert!(!second.products().exists());
+
+        fs::write(parent.path().join("thesis.txt"), "precious").unwrap();
+        let other = Folder::prepare(parent.path()).unwrap_err().to_string();
+        assert!(other.contains("holds something else"), "{other}");
+        assert!(parent.path().join("thesis.txt").exists());
+    }
+}

@@ -1,0 +1,133 @@
+//! `skyhaul demo`: the whole chain on one machine, over an emulated long line, judged against independent results.
+
+mod child;
+mod folder;
+mod line;
+mod pass;
+mod player;
+mod products;
+mod progress;
+mod report;
+mod screen;
+mod source;
+mod summary;
+mod truth;
+mod verdict;
+mod wait;
+
+use super::signals::stop_flag;
+use crate::failure::{Exit, Failure};
+use folder::Folder;
+use line::LineFacts;
+use pass::{Plan, Stage};
+use report::Report;
+use screen::{Format, Screen};
+use skyhaul_units::{Duration, Probability, Rate};
+use source::Source;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The arguments of `skyhaul demo`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A centre and a station run as two processes, joined by an emulated line. Real recordings of Suomi-NPP, Aqua
+and MetOp-B are played into the station's front end on three inputs at once; it knows nothing of them beforehand. The
+frames cross the line as they come, Level-0 products appear at the centre, and all of it is compared with
+what independent programs made of the same recordings. Exit code 1 when anything is missing or differs.
+
+Example:
+  skyhaul demo
+  skyhaul demo --rtt 660ms --loss 10% --rate 50mbit
+  skyhaul demo --long 5m --json"
+)]
+pub struct Demo {
+    /// Rate of the line, counted in IP packets.
+    #[arg(long, default_value = "93 Mbit/s")]
+    rate: Rate,
+    /// Round trip of the line: half of it each way.
+    #[arg(long, value_name = "DURATION", default_value = "160 ms")]
+    rtt: Duration,
+    /// Probability that a packet is lost, in each direction.
+    #[arg(long, value_name = "PROBABILITY", default_value = "1 %")]
+    loss: Probability,
+    /// Plays longer passes instead of the recordings, made from the same packets with their times and counters carried
+    /// on, coded anew, with symbol errors to correct.
+    #[arg(long, value_name = "DURATION")]
+    long: Option<Duration>,
+    /// Rate of each of the three downlinks; left out: 2 Mbit/s, 15 Mbit/s with --long.
+    #[arg(long, value_name = "RATE")]
+    downlink_rate: Option<Rate>,
+    /// Folder for configurations, logs, state and products; a folder of an earlier demonstration is cleared.
+    #[arg(long, value_name = "DIR", default_value = "demo-output")]
+    dir: PathBuf,
+    /// The same seed loses the same packets, as far as they are sent in the same order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Prints one JSON object a line: a look each second, the result last.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the demonstration and prints its result.
+///
+/// # Errors
+/// Something is missing or differs from what was captured; a node does not start or ends by itself; an interrupt.
+pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
+    let plan = plan(command)?;
+    let interrupted = stop_flag()?;
+    let sources = match command.long {
+        None => Source::recordings(),
+        Some(length) => Source::long(length, plan.downlink_rate, plan.seed)?,
+    };
+    let folder = Folder::prepare(&command.dir)?;
+    let format = if command.json { Format::Json } else { Format::Text };
+    let mut screen = Screen::new(format, plan.facts, sources.len());
+    let stage = Stage::set(&folder, plan, sources.len(), interrupted)?;
+    let outcome = stage.play(sources, &mut screen, out)?;
+    drop(screen);
+    let accounts = products::accounts(&folder.products())?;
+    let report = Report::new(&outcome, &folder, &accounts);
+    match format {
+        Format::Json => {
+            let line = serde_json::to_string(&report).expect("a report is plain data");
+            writeln!(out, "{line}")?;
+        }
+        Format::Text => summary::write(&report, out)?,
+    }
+    out.flush()?;
+    if report.ok {
+        return Ok(());
+    }
+    let what = format!("the result differs from what was captured in {} places", report.differences.len());
+    let what = if report.differences.len() == 1 { what.trim_end_matches('s').to_owned() } else { what };
+    let help = "the result names them; centre.log and station.log in the demonstration's folder say more";
+    Err(Failure::new(Exit::Result, &what, help))
+}
+
+fn plan(command: &Demo) -> Result<Plan, Failure> {
+    let usual = if command.long.is_some() { LONG_RATE } else { RECORDED_RATE };
+    let downlink_rate = command.downlink_rate.unwrap_or(usual);
+    let still = |what: &str| {
+        let help = "write a rate such as 2mbit";
+        Err(Failure::new(Exit::Usage, &format!("{what} of 0 bit/s carries nothing"), help))
+    };
+    if command.rate == Rate::ZERO {
+        return still("a line");
+    }
+    if downlink_rate == Rate::ZERO {
+        return still("a downlink");
+    }
+    if command.loss >= MOST_LOSS {
+        let what = format!("a line that loses {} carries nothing", command.loss);
+        return Err(Failure::new(Exit::Usage, &what, "write a loss below 50 %"));
+    }
+    let facts = LineFacts { rate: command.rate, rtt: command.rtt, loss: command.loss };
+    Ok(Plan { facts, downlink_rate, seed: command.seed })
+}
+
+/// A pass of a bundled recording then lasts four seconds.
+const RECORDED_RATE: Rate = Rate::from_mbps(2);
+/// What these spacecraft send at.
+const LONG_RATE: Rate = Rate::from_mbps(15);
+/// Beyond this no set-up is promised to come through.
+const MOST_LOSS: Probability = Probability::from_ppb(500_000_000);

@@ -1,0 +1,269 @@
+//! One pass: both nodes started and joined, recordings played, watched until everything is on the centre's disk.
+
+use super::child::Node;
+use super::folder::Folder;
+use super::line::{Line, LineFacts};
+use super::player::Player;
+use super::progress::{Meter, Progress, Work};
+use super::screen::Screen;
+use super::source::Source;
+use super::truth::Truth;
+use super::wait::pause;
+use crate::failure::{Exit, Failure};
+use skyhaul_net::Clock;
+use skyhaul_net::relay::RelayCounters;
+use skyhaul_node::status::{CentreStatus, ContactState, LineState, NodeStatus, StationStatus, ask};
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How a demonstration runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// The line.
+    pub facts: LineFacts,
+    /// At which rate each recording is played.
+    pub downlink_rate: Rate,
+    /// The same seed loses the same packets.
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The station's last words.
+    pub station: StationStatus,
+    /// The centre's last words.
+    pub centre: CentreStatus,
+    /// The inputs, with what had to come out.
+    pub passes: Vec<(String, Truth)>,
+    /// What the line did.
+    pub relay: RelayCounters,
+    /// What was delivered in which time.
+    pub work: Work,
+    /// The line as planned.
+    pub facts: LineFacts,
+    /// How long the longest pass is at the downlink's rate.
+    pub longest_pass: Duration,
+    /// What went wrong besides the data.
+    pub troubles: Vec<String>,
+}
+
+/// Both nodes and the line between them. Dropped, they end in this order.
+pub struct Stage<'a> {
+    folder: &'a Folder,
+    plan: Plan,
+    clock: Clock,
+    interrupted: Arc<AtomicBool>,
+    station: Node,
+    centre: Node,
+    line: Line,
+    inputs: Vec<(String, SocketAddr)>,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts a centre, a line, and a station with `inputs` inputs, and waits until they are joined.
+    ///
+    /// # Errors
+    /// One of them does not start, or the line does not open in time.
+    pub fn set(
+        folder: &'a Folder,
+        plan: Plan,
+        inputs: usize,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
+        let clock = Clock::start();
+        folder.write_centre()?;
+        let mut centre = Node::start("centre", folder)?;
+        let patience = Patience { clock, until: clock.now() + START, interrupted: &interrupted };
+        let address = patience.wait("the centre does not listen", || {
+            centre.check()?;
+            Ok(centre_status(folder).and_then(|status| status.address.parse().ok()))
+        })?;
+        let line = Line::lay(address, plan.facts, plan.seed)?;
+        let names: Vec<String> = (1..=inputs).map(|number| format!("antenna-{number}")).collect();
+        folder.write_station(line.address(), plan.facts.rate, &names)?;
+        let mut station = Node::start("station", folder)?;
+        let until = clock.now() + START + plan.facts.rtt * ROUND_TRIPS;
+        let patience = Patience { until, ..patience };
+        let inputs = patience.wait("the station's line does not open", || {
+            centre.check()?;
+            station.check()?;
+            Ok(station_status(folder).and_then(|status| ready(&status)))
+        })?;
+        Ok(Self { folder, plan, clock, interrupted, station, centre, line, inputs })
+    }
+
+    /// Plays `sources`, one to each input, until everything is on the centre's disk, or nothing more can be
+    /// expected; then ends both nodes.
+    ///
+    /// # Errors
+    /// A node ended by itself, or the demonstration was interrupted.
+    pub fn play(
+        mut self,
+        sources: Vec<Source>,
+        screen: &mut Screen,
+        out: &mut dyn Write,
+    ) -> Result<Outcome, Failure> {
+        let totals: Vec<Bytes> = sources.iter().map(Source::left).collect();
+        let players = sources.into_iter().zip(&self.inputs);
+        let players =
+            players.map(|(source, (_, input))| Player::start(source, *input, self.plan.downlink_rate));
+        let players = players.collect::<Result<Vec<_>, Failure>>()?;
+        let begun = self.clock.now();
+        let longest = totals.iter().copied().max().unwrap_or(Bytes::ZERO);
+        let longest_pass = self.plan.downlink_rate.time_for(longest);
+        let deadline = begun + longest_pass + self.time_after(totals.iter().copied().sum());
+        let mut meter = Meter::default();
+        let (station, centre, is_complete) = loop {
+            let (station, centre) = self.look()?;
+            let now = self.clock.now();
+            meter.look(now, &station, self.line.counters().up.link.forwarded_bytes);
+            let played: Vec<_> = players.iter().map(Player::played).zip(totals.iter().copied()).collect();
+            let progress = Progress::new(now.since(begun), (&station, &centre), &played, meter.rate());
+            screen.show(now, &progress, out)?;
+            let is_complete =
+                players.iter().all(Player::has_ended) && is_complete(&self.inputs, &station, &centre);
+            if is_complete || now >= deadline {
+                screen.show_last(&progress, out)?;
+                break (station, centre, is_complete);
+            }
+            pause(LOOK);
+        };
+        let mut troubles = Vec::new();
+        if !is_complete {
+            let waited = deadline.since(begun);
+            troubles.push(format!(
+                "not everything had arrived after {waited}: {}",
+                what_waits(&station, &centre)
+            ));
+        }
+        let relay = self.line.counters();
+        let mut passes = Vec::new();
+        for (player, (input, _)) in players.into_iter().zip(&self.inputs) {
+            if player.has_ended() {
+                passes.push((input.clone(), player.truth()?));
+            } else {
+                troubles.push(format!("{input}: the station did not take its pass to the end"));
+            }
+        }
+        self.end(&mut troubles);
+        let (facts, work) = (self.plan.facts, meter.work());
+        Ok(Outcome { station, centre, passes, relay, work, facts, longest_pass, troubles })
+    }
+
+    /// What both nodes say now.
+    fn look(&mut self) -> Result<(StationStatus, CentreStatus), Failure> {
+        let until = self.clock.now() + SILENCE;
+        let patience = Patience { clock: self.clock, until, interrupted: &self.interrupted };
+        patience.wait("a node does not answer", || {
+            self.station.check()?;
+            self.centre.check()?;
+            Ok(station_status(self.folder).zip(centre_status(self.folder)))
+        })
+    }
+
+    /// How long everything may take after the last bit: all of it over the line again, many round trips, and the disk.
+    fn time_after(&self, total: Bytes) -> Duration {
+        self.plan.facts.goodput_limit().time_for(total) + self.plan.facts.rtt * ROUND_TRIPS + START
+    }
+
+    fn end(&mut self, troubles: &mut Vec<String>) {
+        for (name, node) in [("station", &mut self.station), ("centre", &mut self.centre)] {
+            match node.end() {
+                Some(status) if status.success() => {}
+                Some(status) => troubles.push(format!("the {name}, told to end, ended with {status}")),
+                None => troubles.push(format!("the {name} did not end when told to, and was killed")),
+            }
+        }
+    }
+}
+
+/// Waits for something that another process does.
+struct Patience<'a> {
+    clock: Clock,
+    until: Instant,
+    interrupted: &'a AtomicBool,
+}
+
+impl Patience<'_> {
+    fn wait<T>(
+        &self,
+        trouble: &str,
+        mut probe: impl FnMut() -> Result<Option<T>, Failure>,
+    ) -> Result<T, Failure> {
+        loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                let help = "start it again; what was written is in its folder";
+                return Err(Failure::new(Exit::Interrupted, "the demonstration was interrupted", help));
+            }
+            if let Some(found) = probe()? {
+                return Ok(found);
+            }
+            if self.clock.now() >= self.until {
+                let help = "read centre.log and station.log in the demonstration's folder";
+                return Err(Failure::new(Exit::Environment, trouble, help));
+            }
+            pause(LOOK);
+        }
+    }
+}
+
+/// A node that starts, or is busy for a moment, does not answer.
+fn station_status(folder: &Folder) -> Option<StationStatus> {
+    match ask(&folder.socket("station")) {
+        Ok(NodeStatus::Station(status)) => Some(status),
+        Ok(NodeStatus::Centre(_)) | Err(_) => None,
+    }
+}
+
+fn centre_status(folder: &Folder) -> Option<CentreStatus> {
+    match ask(&folder.socket("centre")) {
+        Ok(NodeStatus::Centre(status)) => Some(status),
+        Ok(NodeStatus::Station(_)) | Err(_) => None,
+    }
+}
+
+/// The inputs' addresses, once all are bound and the line is open.
+fn ready(status: &StationStatus) -> Option<Vec<(String, SocketAddr)>> {
+    if status.line.state != LineState::Open {
+        return None;
+    }
+    let inputs = status.channels.iter();
+    inputs.map(|channel| Some((channel.name.clone(), channel.address.as_ref()?.parse().ok()?))).collect()
+}
+
+/// Whether each input had its contact, and all contacts have come to their end.
+fn is_complete(inputs: &[(String, SocketAddr)], station: &StationStatus, centre: &CentreStatus) -> bool {
+    let ended = |flow: u32| {
+        let received = centre.contacts.iter().find(|contact| contact.flow == flow);
+        received.is_some_and(|contact| matches!(contact.state, ContactState::Done | ContactState::Failed))
+    };
+    let had_contact = |input: &str| station.contacts.iter().any(|contact| contact.channel == input);
+    station.spool.blocks == 0
+        && inputs.iter().all(|(input, _)| had_contact(input))
+        && station.contacts.iter().all(|contact| contact.state != ContactState::Open && ended(contact.flow))
+}
+
+fn what_waits(station: &StationStatus, centre: &CentreStatus) -> String {
+    let open = station.contacts.iter().filter(|contact| contact.state == ContactState::Open).count();
+    let done = centre.contacts.iter().filter(|contact| contact.state == ContactState::Done).count();
+    let alarms = [&station.alarms[..], &centre.alarms[..]].concat();
+    format!(
+        "{} blocks wait at the station, {open} of {} contacts are open there, {done} are done at the centre{}{}",
+        station.spool.blocks,
+        station.contacts.len(),
+        if alarms.is_empty() { "" } else { "; " },
+        alarms.join("; ")
+    )
+}
+
+/// How long starting takes at the most, and everything that is done once after the last bit.
+const START: Duration = Duration::from_secs(30);
+/// Setting up, and repairs of repairs of the last blocks, at 10 % loss.
+const ROUND_TRIPS: u64 = 40;
+/// A node that does not answer for this long is stuck.
+const SILENCE: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(50);

@@ -1,0 +1,345 @@
+//! The result of a demonstration as data: what `--json` prints last, and what the summary is made from.
+
+use super::folder::Folder;
+use super::pass::Outcome;
+use super::products::{Account, digest};
+use super::verdict::judge;
+use serde::Serialize;
+use skyhaul_node::latency::LatencySummary;
+use skyhaul_node::status::{CentreStatus, ContactCaptured, ContactReceived, ContactState};
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The result. Rates are in bit/s, sizes in bytes, times in seconds.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// `result`.
+    pub event: &'static str,
+    /// Whether everything captured arrived as it was, in time and memory as promised.
+    pub ok: bool,
+    /// What is not as it should be, in sentences.
+    pub differences: Vec<String>,
+    /// Contacts, in the order of the inputs.
+    pub contacts: Vec<ContactReport>,
+    /// Products as they lie on the disk.
+    pub products: Vec<ProductReport>,
+    /// From a frame's last bit at the station to durable at the centre (`total`), and the stages of it; `level0` follows.
+    pub latency_s: BTreeMap<String, LatencySummary>,
+    /// From the last bit at the station to all products of its contact: the longest of all contacts.
+    pub last_bit_to_product_s: Option<f64>,
+    /// Bytes of blocks at the centre over the time from the first symbol to the last block.
+    pub goodput_bps: u64,
+    /// The most that blocks can have of the line: what is not lost, less the headers.
+    pub limit_bps: u64,
+    /// What the passes offered: bytes of all blocks over the length of the longest pass.
+    pub offered_bps: u64,
+    /// The line.
+    pub line: LineReport,
+    /// Bytes of markers and check symbols that stayed off the line.
+    pub bytes_saved: u64,
+    /// The most memory that each node had resident.
+    pub rss_bytes: RssReport,
+    /// The most that each may have.
+    pub rss_limit_bytes: u64,
+}
+
+/// A contact.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ContactReport {
+    /// The station's input.
+    pub input: String,
+    /// The mission found.
+    pub mission: String,
+    /// The spacecraft found.
+    pub scid: Option<u16>,
+    /// Good frames at the station.
+    pub frames_captured: u64,
+    /// Good frames on the centre's disk.
+    pub frames_delivered: u64,
+    /// Frames missing by their counters.
+    pub missing: u64,
+    /// Frames that could not be corrected, kept apart with their bytes.
+    pub set_aside: u64,
+    /// Good frames in which symbols were corrected.
+    pub corrected_frames: u64,
+    /// Symbols corrected in good frames.
+    pub corrected_symbols: u64,
+    /// Good frames that are none of the mission's.
+    pub unreadable: u64,
+    /// Blocks that a disk did not give back.
+    pub damaged_blocks: u64,
+    /// Frames that the station counts more than arrived.
+    pub unaccounted: i64,
+    /// Digest over all good frames at the centre.
+    pub frames_sha256: Option<String>,
+    /// Bytes of markers and check symbols that stayed off the line.
+    pub bytes_saved: u64,
+    /// Virtual channels by number.
+    pub channels: BTreeMap<u8, ChannelReport>,
+    /// Packets by application.
+    pub apids: BTreeMap<u16, ApidReport>,
+    /// Packets that were in a product already.
+    pub duplicates: u64,
+    /// Packets set aside with their bytes, by reason; the first thousand of each product.
+    pub aside_reasons: BTreeMap<String, u64>,
+    /// Packets set aside beyond those.
+    pub unlisted_aside: u64,
+    /// Packets dropped for want of room.
+    pub rejected: u64,
+    /// Whether each packet is in one count of its product's account.
+    pub balanced: bool,
+}
+
+/// A virtual channel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ChannelReport {
+    /// Good frames.
+    pub frames: u64,
+    /// Frames missing by their counters.
+    pub missing: u64,
+    /// Packets, idle ones included.
+    pub packets: u64,
+}
+
+/// An application.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ApidReport {
+    /// Packets in products; idle packets, which no product holds, as they came.
+    pub delivered: u64,
+    /// Packets set aside with their bytes and the reason.
+    pub set_aside: u64,
+}
+
+/// A product.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProductReport {
+    /// The mission it is of.
+    pub mission: String,
+    /// The mission's name for it.
+    pub product: String,
+    /// Its packet file.
+    pub path: String,
+    /// Digest of the file as it lies on the disk.
+    pub sha256: String,
+    /// Packets in it.
+    pub packets: u64,
+    /// Breaks in their sequence counts.
+    pub gaps: u64,
+}
+
+/// The line.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LineReport {
+    /// Its rate, in IP packets.
+    pub rate_bps: u64,
+    /// Both ways together.
+    pub rtt_s: f64,
+    /// Probability that a packet is lost, in each direction.
+    pub loss: f64,
+    /// IP packets towards the centre.
+    pub packets: u64,
+    /// Of these, lost on the way.
+    pub lost: u64,
+    /// Datagrams that this machine lost besides.
+    pub lost_elsewhere: u64,
+    /// Symbols sent again.
+    pub symbols_repeated: u64,
+}
+
+/// Memory.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RssReport {
+    /// The station.
+    pub station: u64,
+    /// The centre.
+    pub centre: u64,
+}
+
+/// The most memory that a node may have resident.
+pub const RSS_LIMIT: Bytes = Bytes::new(256_000_000);
+
+impl Report {
+    /// Draws up the account of `outcome`, with the accounts beside the products, and judges it.
+    pub fn new(outcome: &Outcome, folder: &Folder, accounts: &BTreeMap<String, Vec<Account>>) -> Self {
+        let contacts = contacts(outcome, accounts);
+        let mut differences = outcome.troubles.clone();
+        for (input, truth) in &outcome.passes {
+            let ours: Vec<_> = contacts.iter().filter(|contact| contact.input == *input).cloned().collect();
+            differences.extend(judge(input, truth, &ours));
+        }
+        differences.extend(failed(&outcome.centre));
+        let products = products(folder, accounts, &mut differences);
+        let shown = outcome.centre.contacts.iter().flat_map(|contact| &contact.products);
+        let shown: BTreeSet<_> = shown.map(|product| (&product.path, &product.sha256)).collect();
+        let on_disk: BTreeSet<_> = products.iter().map(|product| (&product.path, &product.sha256)).collect();
+        if shown != on_disk {
+            differences.push("the centre's list of products is not what lies in the folder".to_owned());
+        }
+        let rss =
+            RssReport { station: outcome.station.rss_peak_bytes, centre: outcome.centre.rss_peak_bytes };
+        for (node, peak) in [("station", rss.station), ("centre", rss.centre)] {
+            if Bytes::new(peak) > RSS_LIMIT {
+                differences
+                    .push(format!("the {node} had {} of memory, more than {RSS_LIMIT}", Bytes::new(peak)));
+            }
+        }
+        let delays = outcome.centre.contacts.iter().filter_map(|contact| contact.last_bit_to_product_s);
+        Self {
+            event: "result",
+            ok: differences.is_empty(),
+            differences,
+            bytes_saved: contacts.iter().map(|contact| contact.bytes_saved).sum(),
+            contacts,
+            products,
+            latency_s: outcome.centre.latency_s.clone(),
+            last_bit_to_product_s: delays.reduce(f64::max),
+            goodput_bps: Rate::over(outcome.work.delivered, outcome.work.busy).as_bps(),
+            limit_bps: outcome.facts.goodput_limit().as_bps(),
+            offered_bps: offered(outcome.work.delivered, outcome.longest_pass).as_bps(),
+            line: line(outcome),
+            rss_bytes: rss,
+            rss_limit_bytes: RSS_LIMIT.as_u64(),
+        }
+    }
+}
+
+fn offered(delivered: Bytes, longest_pass: Duration) -> Rate {
+    Rate::over(delivered, longest_pass)
+}
+
+fn line(outcome: &Outcome) -> LineReport {
+    let relay = &outcome.relay;
+    LineReport {
+        rate_bps: outcome.facts.rate.as_bps(),
+        rtt_s: outcome.facts.rtt.as_secs_f64(),
+        loss: outcome.facts.loss.as_f64(),
+        packets: relay.up.link.offered,
+        lost: relay.up.link.lost,
+        lost_elsewhere: relay.up.link.queue_dropped
+            + relay.up.send_failed
+            + relay.down.send_failed
+            + relay.kernel_dropped.unwrap_or(0),
+        symbols_repeated: outcome.station.line.symbols_repeated,
+    }
+}
+
+/// The contacts that came to products or should have, in the order of the inputs.
+fn contacts(outcome: &Outcome, accounts: &BTreeMap<String, Vec<Account>>) -> Vec<ContactReport> {
+    let mut reports = Vec::new();
+    for (input, _) in &outcome.passes {
+        let captured = outcome.station.contacts.iter().filter(|contact| contact.channel == *input);
+        for captured in captured {
+            let received = outcome.centre.contacts.iter().find(|contact| contact.flow == captured.flow);
+            reports.push(contact(captured, received, accounts));
+        }
+    }
+    reports
+}
+
+fn contact(
+    captured: &ContactCaptured,
+    received: Option<&ContactReceived>,
+    accounts: &BTreeMap<String, Vec<Account>>,
+) -> ContactReport {
+    let mut report = ContactReport {
+        input: captured.channel.clone(),
+        mission: captured.mission.clone(),
+        scid: captured.scid,
+        frames_captured: captured.frames,
+        bytes_saved: captured.bytes_saved,
+        balanced: true,
+        ..ContactReport::default()
+    };
+    let Some(received) = received else { return report };
+    report.mission.clone_from(&received.mission);
+    report.scid = received.scid;
+    report.frames_delivered = received.frames;
+    report.missing = received.missing;
+    report.set_aside = received.set_aside;
+    report.corrected_symbols = received.corrected_symbols;
+    report.damaged_blocks = received.damaged_blocks;
+    report.unaccounted = received.unaccounted;
+    report.frames_sha256.clone_from(&received.frames_sha256);
+    let name = format!("{}-{}", received.station, received.flow);
+    for (index, account) in accounts.get(&name).into_iter().flatten().enumerate() {
+        if index == 0 {
+            take_frames(&mut report, account);
+        }
+        take_packets(&mut report, account);
+    }
+    report
+}
+
+/// The frames of the contact stand in each of its products' accounts.
+fn take_frames(report: &mut ContactReport, account: &Account) {
+    report.corrected_frames = account.frames.corrected;
+    report.unreadable = account.frames.unreadable;
+    for channel in &account.frames.channels {
+        let counts = report.channels.entry(channel.vcid).or_default();
+        counts.frames += channel.frames;
+        counts.missing += channel.missing_frames;
+        counts.packets += channel.packets;
+    }
+    if account.frames.idle_packets > 0 {
+        report.apids.entry(IDLE_APID).or_default().delivered += account.frames.idle_packets;
+    }
+}
+
+fn take_packets(report: &mut ContactReport, account: &Account) {
+    for apid in &account.apids {
+        report.apids.entry(apid.apid).or_default().delivered += apid.packets;
+    }
+    for packet in &account.set_aside.packets {
+        *report.aside_reasons.entry(packet.reason.clone()).or_default() += 1;
+        if let Some(apid) = packet.apid {
+            report.apids.entry(apid).or_default().set_aside += 1;
+        }
+    }
+    let listed = account.set_aside.packets.len() as u64;
+    report.unlisted_aside += account.accounting.set_aside.saturating_sub(listed);
+    report.duplicates += account.accounting.duplicates;
+    report.rejected += account.accounting.rejected;
+    report.balanced &= account.accounting.balanced;
+}
+
+fn products(
+    folder: &Folder,
+    accounts: &BTreeMap<String, Vec<Account>>,
+    differences: &mut Vec<String>,
+) -> Vec<ProductReport> {
+    let mut products = Vec::new();
+    for account in accounts.values().flatten() {
+        let Some(file) = &account.product.packet_file else { continue };
+        let path = folder.products().join(&file.name);
+        let place = path.display().to_string();
+        let sha256 = match digest(&path) {
+            Ok(sha256) if sha256 == file.sha256 => sha256,
+            Ok(sha256) => {
+                differences
+                    .push(format!("{place}: its digest is {sha256}, its account says {}", file.sha256));
+                sha256
+            }
+            Err(error) => {
+                differences.push(format!("{place}: it cannot be read ({error})"));
+                String::new()
+            }
+        };
+        products.push(ProductReport {
+            mission: account.contact.mission.clone(),
+            product: account.product.name.clone(),
+            path: place,
+            sha256,
+            packets: account.accounting.delivered,
+            gaps: account.accounting.gaps,
+        });
+    }
+    products
+}
+
+fn failed(centre: &CentreStatus) -> Vec<String> {
+    let failed = centre.contacts.iter().filter(|contact| contact.state == ContactState::Failed);
+    failed.map(|contact| format!("{}: its products could not be made", contact.channel)).collect()
+}
+
+/// CCSDS 133.0-B-2 4.1.3.3.4.4: all ones.
+const IDLE_APID: u16 = 2_047;

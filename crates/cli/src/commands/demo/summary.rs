@@ -1,0 +1,195 @@
+//! The result of a demonstration in words and tables.
+
+use super::report::{ContactReport, Report};
+use skyhaul_node::latency::LatencySummary;
+use skyhaul_units::{Bytes, Probability, Rate};
+use std::io::{self, Write};
+
+/// Writes the whole summary.
+///
+/// # Errors
+/// The output takes no more.
+pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    for contact in &report.contacts {
+        write_contact(contact, out)?;
+    }
+    write_products(report, out)?;
+    write_latency(report, out)?;
+    write_line(report, out)?;
+    write_verdict(report, out)
+}
+
+fn write_contact(contact: &ContactReport, out: &mut dyn Write) -> io::Result<()> {
+    let spacecraft = contact.scid.map_or(String::new(), |scid| format!(", spacecraft {scid}"));
+    writeln!(out, "\n{}: {}{spacecraft}", contact.input, contact.mission)?;
+    writeln!(
+        out,
+        "  frames   {} captured, {} delivered, {} missing by their counters; {} corrected ({} symbols), {} uncorrectable",
+        contact.frames_captured,
+        contact.frames_delivered,
+        contact.missing,
+        contact.corrected_frames,
+        contact.corrected_symbols,
+        contact.set_aside
+    )?;
+    writeln!(out, "  channel  {:>8} {:>9} {:>9}", "frames", "missing", "packets")?;
+    for (vcid, channel) in &contact.channels {
+        let fill = if *vcid == FILL { "  fill frames" } else { "" };
+        writeln!(
+            out,
+            "  {vcid:>7}  {:>8} {:>9} {:>9}{fill}",
+            channel.frames, channel.missing, channel.packets
+        )?;
+    }
+    let apids = contact.apids.iter().map(|(apid, packets)| match packets.set_aside {
+        0 => format!("{apid}: {}", packets.delivered),
+        aside if packets.delivered == 0 => format!("{apid}: {aside} set aside"),
+        aside => format!("{apid}: {} and {aside} set aside", packets.delivered),
+    });
+    write_wrapped("  APIDs    ", &apids.collect::<Vec<_>>(), out)?;
+    if contact.aside_reasons.is_empty() {
+        return Ok(());
+    }
+    let reasons = contact.aside_reasons.iter().map(|(reason, packets)| {
+        let meaning =
+            ASIDE.iter().find(|(known, _)| known == reason).map_or(&reason[..], |(_, meaning)| meaning);
+        format!("{packets} {meaning}")
+    });
+    write_wrapped("  aside    ", &reasons.collect::<Vec<_>>(), out)
+}
+
+/// Writes items behind a heading, wrapped at the width of a page.
+fn write_wrapped(heading: &str, items: &[String], out: &mut dyn Write) -> io::Result<()> {
+    let mut line = heading.to_owned();
+    for (index, item) in items.iter().enumerate() {
+        let comma = if index + 1 < items.len() { ", " } else { "" };
+        if line.len() + item.len() + comma.len() > WIDTH {
+            writeln!(out, "{}", line.trim_end())?;
+            line = " ".repeat(heading.len());
+        }
+        line += item;
+        line += comma;
+    }
+    writeln!(out, "{}", line.trim_end())
+}
+
+fn write_products(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nproducts")?;
+    for product in &report.products {
+        let gaps = if product.gaps == 1 { "gap" } else { "gaps" };
+        writeln!(
+            out,
+            "  {} {}: {} packets, {} {gaps}",
+            product.mission, product.product, product.packets, product.gaps
+        )?;
+        writeln!(out, "    {}", product.path)?;
+        writeln!(out, "    SHA-256 {}", product.sha256)?;
+    }
+    Ok(())
+}
+
+fn write_latency(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nlatency of a frame, milliseconds")?;
+    writeln!(out, "  {:<8} {:>8} {:>8} {:>8} {:>8}", "", "min", "median", "99 %", "max")?;
+    for (stage, meaning) in STAGES {
+        let Some(LatencySummary { min, p50, p99, max, .. }) = report.latency_s.get(*stage) else { continue };
+        let [min, p50, p99, max] = [min, p50, p99, max].map(|seconds| seconds * 1e3);
+        writeln!(out, "  {stage:<8} {min:>8.1} {p50:>8.1} {p99:>8.1} {max:>8.1}  {meaning}")?;
+    }
+    if let Some(seconds) = report.last_bit_to_product_s {
+        writeln!(out, "  last bit of a pass at the station to its products at the centre: {seconds:.2} s")?;
+    }
+    Ok(())
+}
+
+fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let line = &report.line;
+    writeln!(
+        out,
+        "\nline\n  {} with {:.0} ms round trip; of {} packets to the centre {} were lost ({:.2} %), {} symbols sent again",
+        Rate::from_bps(line.rate_bps),
+        line.rtt_s * 1e3,
+        line.packets,
+        line.lost,
+        Probability::of(line.lost, line.packets).as_f64() * 1e2,
+        line.symbols_repeated
+    )?;
+    if line.lost_elsewhere > 0 {
+        writeln!(
+            out,
+            "  {} datagrams more were lost by this machine or the line's queue",
+            line.lost_elsewhere
+        )?;
+    }
+    let percent = Probability::of(report.goodput_bps, report.limit_bps).as_f64() * 1e2;
+    writeln!(
+        out,
+        "  goodput {} of at most {}, which is {percent:.1} %",
+        mega(report.goodput_bps),
+        mega(report.limit_bps)
+    )?;
+    if report.offered_bps < report.limit_bps {
+        let share = Probability::of(report.goodput_bps, report.offered_bps).as_f64() * 1e2;
+        writeln!(
+            out,
+            "  the passes offered {}, which does not fill the line; of that, {share:.1} % went across, its delay counted",
+            mega(report.offered_bps)
+        )?;
+    }
+    writeln!(out, "  {} of markers and check symbols stayed off the line", Bytes::new(report.bytes_saved))?;
+    let [station, centre, limit] =
+        [report.rss_bytes.station, report.rss_bytes.centre, report.rss_limit_bytes]
+            .map(|bytes| bytes / 1_000_000);
+    writeln!(out, "  memory at the most: station {station} MB, centre {centre} MB, of {limit} MB allowed")
+}
+
+fn write_verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let frames: u64 = report.contacts.iter().map(|contact| contact.frames_delivered).sum();
+    let packets: u64 = report.products.iter().map(|product| product.packets).sum();
+    if report.ok {
+        let contacts = report.contacts.len();
+        return writeln!(
+            out,
+            "\nevery frame arrived as it was captured: {frames} frames of {contacts} contacts, {packets} packets in {} products",
+            report.products.len()
+        );
+    }
+    writeln!(out, "\nnot as captured:")?;
+    report.differences.iter().take(MOST_SENTENCES).try_for_each(|sentence| writeln!(out, "  {sentence}"))?;
+    match report.differences.len().saturating_sub(MOST_SENTENCES) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more; --json lists all"),
+    }
+}
+
+fn mega(bps: u64) -> String {
+    let tenths = Rate::from_bps(bps).scaled(10, 1_000_000).as_bps();
+    format!("{}.{} Mbit/s", tenths / 10, tenths % 10)
+}
+
+/// The stages of a frame's way in their order.
+const STAGES: &[(&str, &str)] = &[
+    ("capture", "its last bit to its block closed"),
+    ("spool", "on the station's disk, and taken out for sending"),
+    ("queue", "until the first symbol is on the line"),
+    ("line", "until the last symbol sent once has arrived"),
+    ("repair", "until those lost have arrived too, and all blocks before"),
+    ("store", "on the centre's disk"),
+    ("total", "its last bit to the centre's disk"),
+    ("level0", "from there to its packets sorted in"),
+];
+
+/// Why packets are set aside; they are kept with their bytes beside the product.
+const ASIDE: &[(&str, &str)] = &[
+    ("impossible_time", "whose time code cannot be a time"),
+    ("clock_jump", "whose time is years from the others'"),
+    ("no_time", "that have no time: the first packet of their group was before the recording"),
+    ("group_set_aside", "whose group began with a packet set aside"),
+    ("differs", "that differ from another of the same time, application and count"),
+    ("not_a_space_packet", "that are no space packets"),
+];
+
+/// Fill frames have a virtual channel of their own (CCSDS 732.0-B-4 4.1.2.3).
+const FILL: u8 = 63;
+const WIDTH: usize = 110;
+const MOST_SENTENCES: usize = 40;

@@ -1,0 +1,207 @@
+//! Whether what arrived is what was captured: every difference as a sentence.
+
+use super::report::{ApidReport, ChannelReport, ContactReport};
+use super::truth::{ChannelTruth, Truth};
+use std::collections::BTreeSet;
+
+/// Compares what an input's contacts delivered with what its pass held.
+pub fn judge(input: &str, truth: &Truth, contacts: &[ContactReport]) -> Vec<String> {
+    let contact = match contacts {
+        [] => return vec![format!("{input}: no contact arrived, {} frames are missing", truth.frames)],
+        [contact] => contact,
+        [..] => return vec![format!("{input}: one pass became {} contacts", contacts.len())],
+    };
+    let mut found = Differences { place: input.to_owned(), sentences: Vec::new() };
+    found.text("mission", &contact.mission, &truth.mission);
+    found.count("spacecraft id", contact.scid.map(u64::from), Some(u64::from(truth.scid)));
+    found.count("frames captured", Some(contact.frames_captured), Some(truth.frames));
+    found.count("frames delivered", Some(contact.frames_delivered), Some(truth.frames));
+    let missing = truth.channels.values().map(|channel| channel.missing).sum();
+    found.count("frames missing by their counters", Some(contact.missing), Some(missing));
+    found.count("frames set aside", Some(contact.set_aside), Some(truth.set_aside));
+    found.count("symbols corrected", Some(contact.corrected_symbols), Some(truth.corrected_symbols));
+    found.count("blocks that a disk did not give back", Some(contact.damaged_blocks), Some(0));
+    found.count("frames that could not be read", Some(contact.unreadable), Some(0));
+    if contact.unaccounted != 0 {
+        let count = contact.unaccounted;
+        found.say(format!("the station's closing record counts {count} frames more than arrived"));
+    }
+    let digest = contact.frames_sha256.as_deref().unwrap_or("none");
+    found.text("digest of all frames", digest, &truth.frames_sha256);
+    let numbers: BTreeSet<u8> = truth.channels.keys().chain(contact.channels.keys()).copied().collect();
+    for vcid in numbers {
+        found.place = format!("{input}, virtual channel {vcid}");
+        channel(&mut found, contact.channels.get(&vcid), truth.channels.get(&vcid));
+    }
+    applications(input, &mut found, contact, truth);
+    found.sentences
+}
+
+fn channel(found: &mut Differences, got: Option<&ChannelReport>, wanted: Option<&ChannelTruth>) {
+    let got = got.cloned().unwrap_or_default();
+    let wanted = wanted.cloned().unwrap_or_default();
+    found.count("frames", Some(got.frames), Some(wanted.frames));
+    found.count("frames missing", Some(got.missing), Some(wanted.missing));
+    found.count("packets", Some(got.packets), Some(wanted.packets));
+}
+
+/// Each packet of a pass is in a product, or set aside with its bytes and a reason, or an idle one.
+fn applications(input: &str, found: &mut Differences, contact: &ContactReport, truth: &Truth) {
+    let wanted =
+        |apid: u16| -> u64 { truth.channels.values().filter_map(|channel| channel.apids.get(&apid)).sum() };
+    let known = truth.channels.values().flat_map(|channel| channel.apids.keys());
+    let numbers: BTreeSet<u16> = known.chain(contact.apids.keys()).copied().collect();
+    let mut short = Vec::new();
+    for apid in numbers {
+        let got = contact.apids.get(&apid).copied().unwrap_or_default();
+        if got.delivered + got.set_aside != wanted(apid) {
+            short.push((apid, got, wanted(apid)));
+        }
+    }
+    // An account lists the first packets set aside one by one and counts the others: these fill what lacks.
+    let lacking: u64 =
+        short.iter().map(|(_, got, wanted)| wanted.saturating_sub(got.delivered + got.set_aside)).sum();
+    let is_over = short.iter().any(|(_, got, wanted)| got.delivered + got.set_aside > *wanted);
+    if is_over || lacking != contact.unlisted_aside {
+        for (apid, ApidReport { delivered, set_aside }, wanted) in short {
+            found.place = format!("{input}, APID {apid}");
+            let what = match set_aside {
+                0 => "packets".to_owned(),
+                _ => format!("packets ({set_aside} of them set aside)"),
+            };
+            found.count(&what, Some(delivered + set_aside), Some(wanted));
+        }
+        found.place = input.to_owned();
+        found.count("packets set aside and not in any list", Some(contact.unlisted_aside), Some(lacking));
+    }
+    found.place = input.to_owned();
+    found.count("packets dropped as duplicates", Some(contact.duplicates), Some(0));
+    found.count("packets dropped for want of room", Some(contact.rejected), Some(0));
+    if !contact.balanced {
+        found.say("a product's account does not balance".to_owned());
+    }
+}
+
+/// Differences found so far, and where they are looked for now.
+struct Differences {
+    place: String,
+    sentences: Vec<String>,
+}
+
+impl Differences {
+    fn say(&mut self, what: String) {
+        self.sentences.push(format!("{}: {what}", self.place));
+    }
+
+    fn count(&mut self, what: &str, got: Option<u64>, wanted: Option<u64>) {
+        if got != wanted {
+            let text = |count: Option<u64>| count.map_or("none".to_owned(), |count| count.to_string());
+            self.say(format!("{what}: {} instead of {}", text(got), text(wanted)));
+        }
+    }
+
+    fn text(&mut self, what: &str, got: &str, wanted: &str) {
+        if got != wanted {
+            self.say(format!("{what}: {got} instead of {wanted}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::truth::bundled;
+    use super::*;
+
+    /// A contact that delivered exactly what `truth` says.
+    fn delivered(truth: &Truth) -> ContactReport {
+        let mut contact = ContactReport {
+            input: "antenna-1".to_owned(),
+            mission: truth.mission.clone(),
+            scid: Some(truth.scid),
+            frames_captured: truth.frames,
+            frames_delivered: truth.frames,
+            frames_sha256: Some(truth.frames_sha256.clone()),
+            balanced: true,
+            ..ContactReport::default()
+        };
+        for (vcid, channel) in &truth.channels {
+            let ChannelTruth { frames, missing, packets, .. } = *channel;
+            contact.channels.insert(*vcid, ChannelReport { frames, missing, packets });
+            for (apid, packets) in &channel.apids {
+                contact.apids.entry(*apid).or_default().delivered += packets;
+            }
+        }
+        contact
+    }
+
+    fn truth() -> Truth {
+        bundled("aqua.20241206T175646.dat", "aqua")
+    }
+
+    #[test]
+    fn what_was_captured_is_in_order() {
+        assert_eq!(judge("antenna-1", &truth(), &[delivered(&truth())]), Vec::<String>::new());
+        let mut contact = delivered(&truth());
+        contact.apids.insert(404, ApidReport { delivered: 20, set_aside: 4 });
+        assert_eq!(judge("antenna-1", &truth(), &[contact]), Vec::<String>::new(), "set aside is not lost");
+    }
+
+    #[test]
+    fn every_single_change_is_found_and_named() {
+        type Change = fn(&mut ContactReport);
+        let cases: [(Change, &str); 15] = [
+            (|c| c.mission = "terra".to_owned(), "mission: terra instead of aqua"),
+            (|c| c.scid = None, "spacecraft id: none instead of 154"),
+            (|c| c.frames_captured -= 1, "frames captured: 1022 instead of 1023"),
+            (|c| c.frames_delivered -= 1, "frames delivered: 1022 instead of 1023"),
+            (|c| c.missing += 1, "frames missing by their counters: 1 instead of 0"),
+            (|c| c.set_aside += 1, "frames set aside: 1 instead of 0"),
+            (|c| c.corrected_symbols += 1, "symbols corrected: 1 instead of 0"),
+            (|c| c.damaged_blocks += 1, "did not give back: 1 instead of 0"),
+            (|c| c.unaccounted = 2, "counts 2 frames more than arrived"),
+            (|c| c.frames_sha256 = None, "digest of all frames: none instead of d3116831"),
+            (|c| c.duplicates = 1, "packets dropped as duplicates: 1 instead of 0"),
+            (|c| c.rejected = 1, "packets dropped for want of room: 1 instead of 0"),
+            (|c| c.balanced = false, "does not balance"),
+            (|c| c.unlisted_aside = 1, "packets set aside and not in any list: 1 instead of 0"),
+            (|c| c.unreadable = 1, "frames that could not be read: 1 instead of 0"),
+        ];
+        for (change, sentence) in cases {
+            let mut contact = delivered(&truth());
+            change(&mut contact);
+            let found = judge("antenna-1", &truth(), &[contact]);
+            assert!(matches!(&found[..], [one] if one.contains(sentence)), "{sentence}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn every_single_count_of_a_channel_or_application_counts() {
+        for vcid in truth().channels.into_keys() {
+            let changes: [fn(&mut ChannelReport); 3] =
+                [|c| c.frames += 1, |c| c.missing += 1, |c| c.packets += 1];
+            for change in changes {
+                let mut contact = delivered(&truth());
+                change(contact.channels.get_mut(&vcid).unwrap());
+                assert_eq!(judge("antenna-1", &truth(), &[contact]).len(), 1);
+            }
+        }
+        let apids: Vec<u16> = delivered(&truth()).apids.into_keys().chain([1]).collect();
+        for apid in apids {
+            let mut contact = delivered(&truth());
+            contact.apids.entry(apid).or_default().delivered += 1;
+            let found = judge("antenna-1", &truth(), &[contact]);
+            assert!(
+                matches!(&found[..], [one] if one.contains(&format!("APID {apid}: packets"))),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pass_is_one_contact() {
+        let none = judge("antenna-1", &truth(), &[]);
+        assert_eq!(none, ["antenna-1: no contact arrived, 1023 frames are missing"]);
+        let two = [delivered(&truth()), delivered(&truth())];
+        assert_eq!(judge("antenna-1", &truth(), &two), ["antenna-1: one pass became 2 contacts"]);
+    }
+}

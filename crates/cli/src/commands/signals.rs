@@ -1,0 +1,56 @@
+//! What commands that run until they are stopped have in common.
+
+use crate::failure::{Exit, Failure};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tracing_subscriber::EnvFilter;
+
+/// A flag that an interrupt or a request to end sets.
+///
+/// # Errors
+/// The system does not let signals be caught.
+pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
+            Failure::io("signals cannot be caught", "this process", "start it again", source)
+        })?;
+    }
+    Ok(stop)
+}
+
+/// How a node's process logs and ends.
+#[derive(clap::Args)]
+pub struct Process {
+    /// What is logged to standard error: error, warn, info, debug, trace, or by part as in `info,noq_proto=warn`.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: String,
+    /// Ends when the program that started it ends, however that ends.
+    #[arg(long, hide = true)]
+    end_with_parent: bool,
+}
+
+impl Process {
+    /// Begins to log, and to listen for the end.
+    ///
+    /// # Errors
+    /// The log's level is none.
+    pub fn begin(&self) -> Result<Arc<AtomicBool>, Failure> {
+        let filter = EnvFilter::try_new(&self.log).map_err(|error| {
+            let help = "write error, warn, info, debug or trace";
+            Failure::new(Exit::Usage, &format!("`{}` is not a log level ({error})", self.log), help)
+        })?;
+        let colours = io::IsTerminal::is_terminal(&io::stderr());
+        let log =
+            tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours);
+        // A process has one log; a second one would only be set in a test.
+        let _ = log.try_init();
+        if self.end_with_parent {
+            // Where the system cannot do it, the parent's own clearing up has to suffice.
+            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+        }
+        stop_flag()
+    }
+}

@@ -1,0 +1,42 @@
+//! `skyhaul station`: the capturing end.
+
+use super::signals::Process;
+use crate::failure::{Exit, Failure};
+use skyhaul_node::config::{self, Config};
+use skyhaul_node::station::Options;
+use std::path::PathBuf;
+
+/// The arguments of `skyhaul station`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Captures downlinks, keeps them in its spool, and sends them to its centre, until it is interrupted. It can be
+killed at any time and goes on from what is on its disk. docs/configuration.md lists every key of the file.
+
+Example:
+  skyhaul station --config station.toml"
+)]
+pub struct Station {
+    /// The station's configuration.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Ends by itself when all files among its inputs are read and the centre has everything on its disk.
+    #[arg(long)]
+    until_sent: bool,
+    #[command(flatten)]
+    process: Process,
+}
+
+/// Runs a station until it is told to end.
+///
+/// # Errors
+/// The configuration is wrong; a port, folder or disk refuses.
+pub fn run(command: &Station) -> Result<(), Failure> {
+    let Config::Station(config) = config::load(&command.config)? else {
+        let help = "give a station's file, or start it with `skyhaul centre`";
+        let place = command.config.display().to_string();
+        return Err(Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place));
+    };
+    let stop = command.process.begin()?;
+    let options = Options { until_sent: command.until_sent };
+    Ok(skyhaul_node::station::run(&config, options, &stop)?)
+}

@@ -1,0 +1,207 @@
+//! `skyhaul status`: asks a running node how it is.
+
+use crate::failure::{Exit, Failure};
+use skyhaul_node::config::{self, Config};
+use skyhaul_node::status::{
+    CentreStatus, ContactReceived, ContactState, LineState, NodeStatus, StageLatency, StationStatus,
+    StoreState, ask,
+};
+use skyhaul_units::{Bytes, Rate};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// The arguments of `skyhaul status`.
+#[derive(clap::Args)]
+#[command(after_help = "Asks through the node's local socket; the node must run on this machine.
+
+Example:
+  skyhaul status --config station.toml
+  skyhaul status --socket state/status.sock --json")]
+pub struct Status {
+    /// The node's configuration, which names its socket.
+    #[arg(long, value_name = "FILE", required_unless_present = "socket")]
+    config: Option<PathBuf>,
+    /// The node's socket itself.
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    socket: Option<PathBuf>,
+    /// Prints the status as one JSON line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks, and prints the answer.
+///
+/// # Errors
+/// No node answers, or the configuration is wrong.
+pub fn run(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
+    let status = ask(&socket(command)?)?;
+    if command.json {
+        let line = serde_json::to_string(&status).expect("a status has text keys only");
+        return Ok(writeln!(out, "{line}")?);
+    }
+    match &status {
+        NodeStatus::Station(station) => write_station(station, out)?,
+        NodeStatus::Centre(centre) => write_centre(centre, out)?,
+    }
+    Ok(())
+}
+
+fn socket(command: &Status) -> Result<PathBuf, Failure> {
+    if let Some(socket) = &command.socket {
+        return Ok(socket.clone());
+    }
+    let Some(file) = &command.config else {
+        return Err(Failure::new(Exit::Usage, "no node is named", "give --config or --socket"));
+    };
+    Ok(match config::load(file)? {
+        Config::Station(station) => station.node.status_socket(),
+        Config::Centre(centre) => centre.node.status_socket(),
+    })
+}
+
+fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()> {
+    write_head("station", &station.name, station.uptime_s, (station.rss_bytes, station.rss_peak_bytes), out)?;
+    writeln!(
+        out,
+        "\n  {:<16} {:<8} {:<12} {:>10} {:>10} {:>9}",
+        "input", "state", "mission", "frames", "corrected", "set aside"
+    )?;
+    for channel in &station.channels {
+        writeln!(
+            out,
+            "  {:<16} {:<8} {:<12} {:>10} {:>10} {:>9}  {}",
+            channel.name,
+            word(&channel.state),
+            channel.mission.as_deref().unwrap_or("-"),
+            channel.frames,
+            channel.corrected_symbols,
+            channel.set_aside,
+            channel.address.as_deref().unwrap_or(&channel.input)
+        )?;
+    }
+    let spool = &station.spool;
+    writeln!(
+        out,
+        "\n  spool    {}, {} blocks ({}) wait for the centre's receipt, {} on disk",
+        store_word(spool.state),
+        spool.blocks,
+        Bytes::new(spool.bytes),
+        Bytes::new(spool.disk_bytes)
+    )?;
+    let line = &station.line;
+    let reason = line.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
+    writeln!(out, "  line     {}{reason} to {}", word(&line.state), line.peer)?;
+    if line.state == LineState::Open {
+        writeln!(
+            out,
+            "           {} allowed, round trip {:.1} ms, {:.2} % lost, {} symbols sent, {} again{}",
+            Rate::from_bps(line.rate_bps / 1_000 * 1_000),
+            line.rtt_s * 1e3,
+            line.loss * 1e2,
+            line.symbols_sent,
+            line.symbols_repeated,
+            if line.held_back { ", held back by the centre" } else { "" }
+        )?;
+    }
+    write_alarms(&station.alarms, out)
+}
+
+fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
+    write_head("centre", &centre.name, centre.uptime_s, (centre.rss_bytes, centre.rss_peak_bytes), out)?;
+    writeln!(out, "\n  listens  on {}, {} strangers refused", centre.address, centre.refused)?;
+    for station in &centre.stations {
+        writeln!(
+            out,
+            "  station  {}: {} delivered, {} blocks at once and {} after repair, {} under way",
+            station.name,
+            Bytes::new(station.bytes_delivered),
+            station.blocks_delivered,
+            station.blocks_repaired,
+            station.blocks_in_flight
+        )?;
+    }
+    let store = &centre.store;
+    writeln!(
+        out,
+        "  store    {}, {} blocks, {} on disk",
+        store_word(store.state),
+        store.blocks,
+        Bytes::new(store.disk_bytes)
+    )?;
+    if !centre.contacts.is_empty() {
+        writeln!(
+            out,
+            "\n  {:<16} {:<6} {:<12} {:>10} {:>8} {:>9} {:>9}",
+            "contact", "state", "mission", "frames", "missing", "set aside", "products"
+        )?;
+    }
+    for contact in centre.contacts.iter().rev().take(CONTACTS_SHOWN).rev() {
+        write_contact(contact, out)?;
+    }
+    write_latency(&centre.latency_s, out)?;
+    write_alarms(&centre.alarms, out)
+}
+
+fn write_contact(contact: &ContactReceived, out: &mut dyn Write) -> io::Result<()> {
+    let ready = match contact.last_bit_to_product_s {
+        Some(seconds) if contact.state == ContactState::Done => {
+            format!("  {seconds:.2} s after the last bit")
+        }
+        _ => String::new(),
+    };
+    writeln!(
+        out,
+        "  {:<16} {:<6} {:<12} {:>10} {:>8} {:>9} {:>9}{ready}",
+        format!("{}-{}", contact.station, contact.flow),
+        word(&contact.state),
+        contact.mission,
+        contact.frames,
+        contact.missing,
+        contact.set_aside,
+        contact.products.len()
+    )
+}
+
+fn write_latency(latency: &StageLatency, out: &mut dyn Write) -> io::Result<()> {
+    let Some(total) = latency.get("total").filter(|total| total.count > 0) else { return Ok(()) };
+    writeln!(
+        out,
+        "\n  latency  of {} frames from their last bit to this disk: median {:.0} ms, {:.0} ms at 99 %, at most {:.0} ms",
+        total.count,
+        total.p50 * 1e3,
+        total.p99 * 1e3,
+        total.max * 1e3
+    )
+}
+
+fn write_head(
+    role: &str,
+    name: &str,
+    uptime_s: f64,
+    (rss, peak): (u64, u64),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mega = |bytes: u64| bytes / 1_000_000;
+    writeln!(out, "{role} {name}, up {uptime_s:.0} s, memory {} MB, at the most {} MB", mega(rss), mega(peak))
+}
+
+fn write_alarms(alarms: &[String], out: &mut dyn Write) -> io::Result<()> {
+    alarms.iter().try_for_each(|alarm| writeln!(out, "  ALARM    {alarm}"))
+}
+
+/// A state as its JSON form says it.
+fn word(state: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(state).expect("a state is a word");
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+const fn store_word(state: StoreState) -> &'static str {
+    match state {
+        StoreState::Ok => "takes data",
+        StoreState::Full => "full: data is held back until there is space",
+        StoreState::Failed => "its disk failed: data is held back, and it is tried again",
+    }
+}
+
+/// The newest contacts; --json has all.
+const CONTACTS_SHOWN: usize = 20;
