@@ -42,7 +42,7 @@ pub use contacts::{
 pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
 pub use log::{
     Cursor, Damage, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD, NewRecord, Position,
-    Record, SegmentNo, Summary, SyncHandle, Synced, scan_bytes,
+    Record, SegmentNo, Summary, SyncHandle, Synced, open_bytes,
 };
 pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{FlowId, Seq};

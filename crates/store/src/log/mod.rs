@@ -28,7 +28,7 @@ use std::sync::Arc;
 use summary::file_name;
 
 pub use cursor::{Cursor, Item};
-pub use open::scan_bytes;
+pub use open::open_bytes;
 pub use record::MAX_PAYLOAD;
 pub(crate) use record::crc;
 pub use summary::{FlowSpan, Summary};

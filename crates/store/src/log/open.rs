@@ -73,7 +73,8 @@ impl Log {
         };
         let file = self.disk.open(&path).map_err(refused("open the file"))?;
         let found = self.scan(number, &*file, Trust::TailMayBeTorn)?;
-        if found.end < found.file {
+        let cut = found.end < found.file;
+        if cut {
             file.truncate(found.end).map_err(refused("cut the torn end of the file"))?;
             self.stats.torn += found.file - found.end;
         }
@@ -90,6 +91,20 @@ impl Log {
         active.summary = found.summary;
         active.last_block_end = found.last_block_end;
         self.active = Some(active);
+        if cut && !found.damaged.is_empty() {
+            self.prove_again(&path)?;
+        }
+        Ok(())
+    }
+
+    /// The records that were cut off may have been the only ones to say that what lies behind a damage was
+    /// durable: a mark says it to whoever opens the log next. A full device takes no mark; the next record
+    /// says the same.
+    fn prove_again(&mut self, path: &str) -> Result<(), LogError> {
+        self.mark();
+        let active = self.active.as_ref().expect("the caller made it");
+        active.tail.sync().map_err(|reason| LogError::SyncFailed { path: path.to_owned(), reason })?;
+        self.durable.offset = active.summary.size;
         Ok(())
     }
 
@@ -106,12 +121,20 @@ impl Log {
     }
 }
 
-/// Reads any bytes as the last segment file of a log, numbered 1: what is found, and the number of bytes that
-/// would be kept. For fuzzing; it cannot fail.
-pub fn scan_bytes(bytes: &[u8]) -> (Summary, Bytes) {
-    let disk = SimDisk::new(Bytes::of(bytes.len()));
-    let file = disk.create("0").expect("an empty disk takes a file");
-    file.append(bytes).expect("the disk is as large as the file");
-    let found = scan(&*file, SegmentNo(1), Trust::TailMayBeTorn).expect("memory can be read");
-    (found.summary, found.end)
+/// Opens any bytes as the last segment file of a log, numbered 1: what is found in it, and what the file holds
+/// afterwards. For fuzzing.
+///
+/// # Errors
+/// [`LogError::OtherVersion`].
+pub fn open_bytes(bytes: &[u8]) -> Result<(Summary, Vec<u8>), LogError> {
+    let disk = SimDisk::new(Bytes::of(bytes.len()) + Bytes::kib(1));
+    disk.make_dir("log").expect("an empty disk takes a folder");
+    let file = disk.create("log/0000000000000001.seg").expect("an empty disk takes a file");
+    file.append(bytes).expect("the disk is larger than the file");
+    let log = Log::open(Arc::new(disk), "log", LogConfig::default())?;
+    let summary = log.segments().next().map(|(_, summary)| summary.clone()).unwrap_or_default();
+    let mut kept = vec![0; file.size().expect("memory can be read").as_usize()];
+    let read = file.read_at(&mut kept, Bytes::ZERO).expect("memory can be read");
+    kept.truncate(read);
+    Ok((summary, kept))
 }

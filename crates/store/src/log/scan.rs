@@ -163,6 +163,8 @@ pub(crate) fn read_seal(file: &dyn DiskFile, segment: SegmentNo) -> io::Result<O
     Ok(found.and_then(|_| Summary::decode(&payload, at)))
 }
 
+/// How far the file was durable, by what its records say. A record's header counts where its payload is torn:
+/// what it says was true when it was written. Nothing lies behind a seal.
 fn proven_durable(walker: &Walker<'_>) -> Bytes {
     let mut proven = Bytes::ZERO;
     let mut offset = Bytes::ZERO;
@@ -170,6 +172,9 @@ fn proven_durable(walker: &Walker<'_>) -> Bytes {
         match walker.header(offset) {
             Some(header) => {
                 proven = proven.max(header.durable);
+                if header.kind == Kind::Seal {
+                    break;
+                }
                 offset += header.total();
             }
             None => offset = walker.next_header(offset + Bytes::new(1)),

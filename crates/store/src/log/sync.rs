@@ -107,7 +107,7 @@ impl Log {
 
     /// Leaves a note for whoever opens the log after damage: what lies before it was durable. It is a help,
     /// not a promise, so that a failure (a full device) changes nothing.
-    fn mark(&mut self) {
+    pub(super) fn mark(&mut self) {
         let header = Header {
             kind: Kind::Mark,
             flow: FlowId(0),
