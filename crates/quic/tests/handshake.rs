@@ -1,8 +1,8 @@
 //! Setting up: it always succeeds with the right keys, never with others, and says why.
 
-mod common;
+mod pair;
 
-use common::{CLIENT, Options, SERVER, World, address, identity};
+use pair::{CLIENT, Options, SERVER, World, address, identity};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use skyhaul_quic::{EndpointEvent, Refusal};
@@ -51,7 +51,7 @@ fn the_far_ends_acknowledgement_batching_is_on_whatever_was_lost() {
     for seed in 0..40 {
         let mut world = World::connected(&Options { seed, ..Options::lossy(15, 160) });
         world.keep_events = false;
-        world.apps[CLIENT] = common::App::Numbers { next: 0, count: 4_000, until: Instant::FAR_FUTURE };
+        world.apps[CLIENT] = pair::App::Numbers { next: 0, count: 4_000, until: Instant::FAR_FUTURE };
         world.run(Duration::from_secs(3));
         let acknowledgements = world.path(SERVER).counters().sent.0;
         assert!(acknowledgements < 4_000 / 6, "seed {seed}: {acknowledgements} datagrams back");
@@ -156,10 +156,10 @@ fn a_node_started_anew_says_so_and_can_be_called_again() {
 #[test]
 fn many_callers_at_a_time_must_prove_their_addresses_and_are_bounded() {
     let options = Options::default();
-    let mut server = common::endpoint(&options, SERVER);
+    let mut server = pair::endpoint(&options, SERVER);
     let mut out = Vec::new();
     for caller in 0..200u16 {
-        let mut client = common::endpoint(&options, CLIENT);
+        let mut client = pair::endpoint(&options, CLIENT);
         client.connect(Instant::ZERO, address(SERVER), identity(1).fingerprint()).unwrap();
         client.poll_transmit(Instant::ZERO, &mut out).unwrap();
         let received = skyhaul_quic::Received {
@@ -181,7 +181,7 @@ fn a_caller_that_proves_its_address_is_let_in_under_load() {
     let mut world = World::new(&options);
     let mut out = Vec::new();
     for caller in 0..16u16 {
-        let mut client = common::endpoint(&options, CLIENT);
+        let mut client = pair::endpoint(&options, CLIENT);
         client.connect(Instant::ZERO, address(SERVER), identity(1).fingerprint()).unwrap();
         client.poll_transmit(Instant::ZERO, &mut out).unwrap();
         world.inject(SERVER, ([198, 51, 100, 1], 1_000 + caller).into(), &out);
@@ -213,7 +213,7 @@ fn no_bytes_make_an_endpoint_panic() {
         }
     }
     let now = world.now;
-    world.apps[CLIENT] = common::App::Numbers { next: 0, count: 10, until: Instant::FAR_FUTURE };
+    world.apps[CLIENT] = pair::App::Numbers { next: 0, count: 10, until: Instant::FAR_FUTURE };
     world.run_until(now + Duration::from_secs(1), |_| false);
     assert_eq!(world.seen[SERVER].datagrams, 10, "the path that was up still works");
 }
@@ -221,12 +221,12 @@ fn no_bytes_make_an_endpoint_panic() {
 #[test]
 fn what_cannot_work_is_refused_with_what_to_do() {
     let options = Options::default();
-    let mut client = common::endpoint(&options, CLIENT);
+    let mut client = pair::endpoint(&options, CLIENT);
     let key = identity(1).fingerprint();
     let error = client.connect(Instant::ZERO, ([192, 0, 2, 1], 0).into(), key).unwrap_err().to_string();
     assert!(error.contains("192.0.2.1:0") && error.contains("port"), "{error}");
     for payload in [0, 1_199, 65_528] {
-        let mut config = common::config(&options, CLIENT);
+        let mut config = pair::config(&options, CLIENT);
         config.path.udp_payload = payload;
         let error = skyhaul_quic::Endpoint::new(config).err().unwrap().to_string();
         assert!(error.contains(&payload.to_string()) && error.contains("1472"), "{error}");

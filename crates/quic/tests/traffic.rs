@@ -1,8 +1,8 @@
 //! Data on a path that is up: fates of tokens, order of the control stream, throughput, outages.
 
-mod common;
+mod pair;
 
-use common::{App, CLIENT, Options, SERVER, World, numbered};
+use pair::{App, CLIENT, Options, SERVER, World, numbered};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeSet;
