@@ -100,14 +100,14 @@ pub enum Format {
 impl Block {
     fn new(facts: LineFacts, channels: usize) -> Self {
         let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        let text = || style("  {prefix:<10} {msg}");
+        let text = || style("  {prefix:<10} {wide_msg}");
         let add = |style: ProgressStyle, prefix: &'static str| {
             lines.add(ProgressBar::new(1).with_style(style).with_prefix(prefix))
         };
-        let bar = || style("  {prefix:<10} [{bar:16.cyan}] {msg}").progress_chars("=> ");
+        let bar = || style("  {prefix:<10} [{bar:16.cyan}] {wide_msg}").progress_chars("=> ");
         Self {
             facts,
-            title: add(style("{msg}"), ""),
+            title: add(style("{wide_msg}"), ""),
             channels: (0..channels).map(|_| add(bar(), "")).collect(),
             spool: add(text(), "spool"),
             line: add(text(), "line"),
@@ -166,6 +166,8 @@ impl Drop for Block {
     fn drop(&mut self) {
         let texts = [&self.title, &self.spool, &self.line, &self.latency, &self.products];
         texts.into_iter().chain(&self.channels).for_each(ProgressBar::abandon);
+        // The block's last line has no end of its own.
+        let _ = writeln!(std::io::stderr());
     }
 }
 

@@ -72,7 +72,10 @@ fn applications(input: &str, found: &mut Differences, contact: &ContactReport, t
             found.count(&what, Some(delivered + set_aside), Some(wanted));
         }
         found.place = input.to_owned();
-        found.count("packets set aside and not in any list", Some(contact.unlisted_aside), Some(lacking));
+        if contact.unlisted_aside > 0 {
+            let what = "packets set aside and not in any list";
+            found.count(what, Some(contact.unlisted_aside), Some(lacking));
+        }
     }
     found.place = input.to_owned();
     found.count("packets dropped as duplicates", Some(contact.duplicates), Some(0));
@@ -195,6 +198,17 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    #[test]
+    fn packets_set_aside_beyond_an_accounts_list_fill_exactly_what_lacks() {
+        let mut contact = delivered(&truth());
+        contact.apids.insert(404, ApidReport { delivered: 20, set_aside: 1 });
+        contact.unlisted_aside = 3;
+        assert_eq!(judge("antenna-1", &truth(), &[contact.clone()]), Vec::<String>::new());
+        contact.unlisted_aside = 2;
+        let found = judge("antenna-1", &truth(), &[contact]);
+        assert_eq!(found[0], "antenna-1, APID 404: packets (1 of them set aside): 21 instead of 24");
     }
 
     #[test]
