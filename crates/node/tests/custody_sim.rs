@@ -32,6 +32,17 @@ fn everything_promised_arrives_once_in_order_whatever_happens() {
     assert!(records >= count * 20 && connections >= count, "the runs did next to nothing");
 }
 
+#[test]
+fn a_receipt_for_what_an_earlier_session_brought_leaves_no_hole_in_the_next_one() {
+    run(76);
+}
+
+#[test]
+fn a_report_of_room_that_got_lost_unnoticed_does_not_lock_the_line() {
+    run(601);
+    run(609);
+}
+
 fn run(seed: u64) -> Summary {
     let _told = TellSeed(seed);
     World::new(seed).run()

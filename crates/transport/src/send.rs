@@ -17,6 +17,8 @@ pub struct Outbox {
     fresh: VecDeque<(FlowId, Seq)>,
     /// Slices to send again, oldest loss first.
     repeats: VecDeque<Slice>,
+    /// Slices to send only to be answered with a report, at most one a flow.
+    probes: VecDeque<Slice>,
     /// Cost of the blocks begun in this session.
     begun: u64,
     /// What `begun` may become.
@@ -40,10 +42,12 @@ struct Outgoing {
     first_sent: Option<Utc>,
     /// What the path said has arrived.
     arrived: RangeSet,
+    /// When the path last claimed something new.
     last_arrival: Instant,
+    probed: Instant,
 }
 
-/// Bytes of a block's end that a probe repeats: any symbol does.
+/// Bytes of a block that a probe carries: any symbol does.
 const PROBE: u32 = 64;
 
 /// A symbol to send.
@@ -71,6 +75,7 @@ impl Outbox {
             first_sent: None,
             arrived: RangeSet::default(),
             last_arrival: Instant::ZERO,
+            probed: Instant::ZERO,
         });
     }
 
@@ -92,12 +97,17 @@ impl Outbox {
             }
             return Some(symbol);
         }
+        while let Some(slice) = self.probes.pop_front() {
+            if let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) {
+                return Some(block.cut(slice, payload, slice.start < block.sent, utc));
+            }
+        }
         self.next_fresh(payload, utc)
     }
 
     /// Whether [`Self::next_symbol`] would give one.
     pub fn has_symbol(&self) -> bool {
-        !self.repeats.is_empty() || self.fresh_fits().is_some()
+        !self.repeats.is_empty() || !self.probes.is_empty() || self.fresh_fits().is_some()
     }
 
     /// Whether blocks wait only because the far end takes no more now.
@@ -106,8 +116,9 @@ impl Outbox {
     }
 
     pub fn arrived(&mut self, now: Instant, slice: Slice) {
-        if let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) {
-            block.arrived.insert(slice.start, slice.end);
+        if let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq)
+            && block.arrived.insert(slice.start, slice.end) > 0
+        {
             block.last_arrival = now;
         }
     }
@@ -154,18 +165,33 @@ impl Outbox {
         }
     }
 
-    /// Sends the end of a block again that the path claims to have brought whole, but that no report has confirmed for
-    /// `settle`: the far end answers with a report of what it has.
+    /// Asks for a report, where for `settle` none has said what must be known:
+    ///
+    /// - The path claims to have brought a block whole, and no report has confirmed it: its end is sent again.
+    /// - Blocks are held back: the start of the first one is sent, because the report that gave more room may be lost
+    ///   although the path claims that it arrived (compare the zero-window probes of RFC 9293 3.8.6.1).
     pub fn probe(&mut self, now: Instant, settle: Duration) {
+        if !self.probes.is_empty() {
+            return;
+        }
+        let is_held_back = self.is_held_back();
         for (id, flow) in &mut self.flows {
             let Some(block) = flow.blocks.front_mut() else { continue };
             let len = block.bytes.len() as u32;
-            if block.arrived.contains(0, len) && now.since(block.last_arrival) >= settle {
-                block.last_arrival = now;
+            let claimed = block.sent == len && block.arrived.contains(0, len);
+            if claimed && now.since(block.last_arrival.max(block.probed)) >= settle {
+                block.probed = now;
                 let start = len.saturating_sub(PROBE);
-                block.arrived.remove(start, len);
-                self.repeats.push_back(Slice { flow: *id, seq: Seq(flow.first), start, end: len });
+                self.probes.push_back(Slice { flow: *id, seq: Seq(flow.first), start, end: len });
             }
+        }
+        if let Some(&(flow, seq)) = self.fresh.front()
+            && is_held_back
+            && let Some(block) = block_mut(&mut self.flows, flow, seq)
+            && now.since(block.probed) >= settle
+        {
+            block.probed = now;
+            self.probes.push_back(Slice { flow, seq, start: 0, end: PROBE.min(block.bytes.len() as u32) });
         }
     }
 

@@ -131,6 +131,24 @@ fn a_finished_flow_sent_again_is_reported_and_not_delivered() {
 }
 
 #[test]
+fn a_path_that_lies_about_one_datagram_in_five_slows_the_session_down_and_never_locks_it() {
+    let config = SessionConfig { receive_window: Amount::kib(16), ..SessionConfig::default() };
+    let line = PlainLine { loss: thousandths(100), lies: thousandths(200), ..PlainLine::default() };
+    for seed in 0..60 {
+        let mut world = World::opened(line, config, seed);
+        // Each block needs the room that the one before it gives back.
+        for seq in 0..40 {
+            world.sessions[0].send(block(seq as u32 % 2, seq / 2, 12_000)).unwrap();
+        }
+        let deadline = world.now + secs(600);
+        let arrived = world.run_until(deadline, |world| {
+            world.received[1].len() == 40 && world.sessions[0].stats().send_buffer == 0
+        });
+        assert!(arrived, "seed {seed}: {:?}", world.sessions.each_ref().map(Session::stats));
+    }
+}
+
+#[test]
 fn a_refusal_reaches_the_far_end_as_a_sentence() {
     let mut world = World::opened(PlainLine::default(), SessionConfig::default(), 3);
     world.sessions[1].refuse("this centre takes no data from `station`");

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use skyhaul_store::{Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, Resume, SendError, Session};
 use skyhaul_units::{FlowId, Utc};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Feeds one session from the spool.
 #[derive(Debug, Default)]
@@ -14,6 +14,9 @@ pub struct Feeder {
     reader: Option<SpoolReader>,
     /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most those of a segment).
     held: VecDeque<Block>,
+    /// The place behind the last block that the session took, of each flow that is not finished: as many as the spool
+    /// has live flows.
+    sent: BTreeMap<FlowId, Seq>,
 }
 
 /// Why the session is not fed.
@@ -35,6 +38,20 @@ impl Feeder {
         }
         self.reader = Some(spool.reader_from_custody());
         self.held.clear();
+        self.sent.clear();
+    }
+
+    /// The centre has everything of `flow` below `next` on its disk. What this session has not taken yet stays in the
+    /// spool even so: the receipt may be for what an earlier session brought, and this one began before it and goes on
+    /// without holes. The centre will say so again when it gets those blocks once more.
+    pub fn custody(&mut self, spool: &mut Spool, flow: FlowId, next: Seq) {
+        if next == Seq::FINISHED {
+            self.sent.remove(&flow);
+            self.held.retain(|block| block.flow != flow);
+            spool.custody(flow, next);
+        } else if let Some(sent) = self.sent.get(&flow) {
+            spool.custody(flow, next.min(*sent));
+        }
     }
 
     /// The session is gone; the next one begins anew from what is in custody.
@@ -61,7 +78,10 @@ impl Feeder {
         loop {
             while let Some(block) = self.held.front() {
                 match session.send(block.clone()) {
-                    Ok(()) => self.held.pop_front(),
+                    Ok(()) => {
+                        self.sent.insert(block.flow, block.seq.next());
+                        self.held.pop_front()
+                    }
                     Err(SendError::Full { .. } | SendError::NotOpen) => return Ok(()),
                     Err(error) => return Err(error.into()),
                 };

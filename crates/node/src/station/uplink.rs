@@ -87,7 +87,7 @@ impl Uplink {
         match event {
             Event::Greeted { name, resume } => self.greeted(now, engine, &name, &resume),
             Event::Custody { flow, next } => {
-                self.shared.spool().custody(flow, next);
+                self.feeder.custody(&mut self.shared.spool(), flow, next);
             }
             Event::Block(received) => {
                 let refusal = "a station takes no data";
@@ -201,7 +201,8 @@ impl Service for Uplink {
     }
 }
 
-fn resolve(address: &str) -> Result<SocketAddr, String> {
+/// The first address of `host:port`.
+pub fn resolve(address: &str) -> Result<SocketAddr, String> {
     let mut found =
         address.to_socket_addrs().map_err(|error| format!("`{address}` is not found ({error})"))?;
     found.next().ok_or_else(|| format!("`{address}` has no address"))

@@ -226,7 +226,7 @@ impl World {
         path.exchange();
         if closed {
             node.disconnected();
-            sessions[STATION] = None;
+            self.gone(STATION);
             self.connect_at = at.now + millis(300);
         }
     }
@@ -248,7 +248,7 @@ impl World {
         assert!(session.stats().balances(), "{:?}", session.stats());
         path.exchange();
         if closed {
-            sessions[CENTRE] = None;
+            self.gone(CENTRE);
         }
     }
 
@@ -300,7 +300,7 @@ impl World {
         }
     }
 
-    /// The process at `side` is gone with its session; the other end finds out by and by.
+    /// The session at `side` is gone; the other end is told so by the first answer, or hears nothing more.
     fn gone(&mut self, side: usize) {
         let found_out = self.now + millis(self.rng.random_range(100..3_500));
         if let Some(Connection { path, sessions }) = &mut self.connection {
