@@ -292,7 +292,7 @@ fn plan(mission: &Mission, route: Route) -> Plan {
     let fixed = |name: &str, label: &str, sorted_by| Plan {
         name: name.to_owned(),
         label: Some(Label::parse(label).expect("the label is fixed")),
-        order: ApidOrder::default(),
+        order: ApidOrder::new(&[], mission.counters()),
         sorted_by,
         prefix: name.to_owned(),
     };
@@ -303,7 +303,7 @@ fn plan(mission: &Mission, route: Route) -> Plan {
             Plan {
                 name: group.name.clone(),
                 label: group.label.as_deref().and_then(|label| Label::parse(label).ok()).or(listed),
-                order: ApidOrder::new(&group.apids),
+                order: ApidOrder::new(&group.apids, mission.counters()),
                 sorted_by: SortedBy::PacketTime,
                 prefix: format!("group{place}"),
             }

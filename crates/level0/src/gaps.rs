@@ -1,4 +1,7 @@
 //! What there is of an APID in a product, and what is missing.
+//!
+//! Where several APIDs share a counter, a break is with the APID of the packet after it: the count says that packets
+//! are missing, not whose they were.
 
 use crate::order::Held;
 use skyhaul_ccsds::count::{Modulus, Step};
@@ -6,7 +9,7 @@ use skyhaul_ccsds::id::Vcid;
 use skyhaul_units::{Bytes, Utc};
 use std::collections::BTreeSet;
 
-/// A break in an APID's sequence count.
+/// A break in the sequence count of an APID, or of the counter that it shares with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Gap {
     /// Sequence count of the first packet missed.
@@ -15,7 +18,7 @@ pub struct Gap {
     pub missed: u16,
     /// Offset in the packet file of the packet after the break, in bytes.
     pub offset: u64,
-    /// The packet before the break.
+    /// The packet before the break, of whichever APID that shares the counter.
     pub preceding: Stamp,
     /// The packet after the break.
     pub following: Stamp,
@@ -47,115 +50,67 @@ pub(crate) struct ApidAccount {
     pub missing: u64,
     /// Counts that repeated or went back: a reset of the counter or a replay, not a gap.
     pub resets: u64,
-    last_count: u16,
+}
+
+/// The packet that a counter showed last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Last {
+    pub count: u16,
+    pub stamp: Stamp,
 }
 
 impl ApidAccount {
-    /// Begins with the first packet, at `offset` in the packet file.
-    pub fn new(held: &Held, time: Option<Utc>, offset: Bytes) -> Self {
-        let stamp = Stamp { time, received: held.received };
-        let mut account = Self {
+    /// Nothing yet; `first` is the first packet, at `offset` in the packet file.
+    pub const fn new(first: Stamp, offset: Bytes) -> Self {
+        Self {
             packets: 0,
             bytes: Bytes::ZERO,
             corrected_packets: 0,
             first_offset: offset,
             vcids: BTreeSet::new(),
-            first: stamp,
-            last: stamp,
+            first,
+            last: first,
             gaps: Vec::new(),
             gap_count: 0,
             missing: 0,
             resets: 0,
-            last_count: held.count,
-        };
-        account.add(held, stamp);
-        account
+        }
     }
 
-    /// Takes account of the next packet in the product's order. Returns whether it listed a gap, of which
-    /// `listed` are in the product's list already.
-    pub fn next(&mut self, held: &Held, time: Option<Utc>, offset: Bytes, listed: usize) -> bool {
-        let stamp = Stamp { time, received: held.received };
-        let preceding = self.last;
-        let expected = Modulus::PACKET.after(u32::from(self.last_count));
-        let step = Modulus::PACKET.step(u32::from(self.last_count), u32::from(held.count));
-        self.add(held, stamp);
-        match step {
-            Step::Next => false,
+    /// Counts how the next packet, at `offset`, follows `before`, the one that its counter showed last: of this APID,
+    /// or of another that shares the counter. Returns the break, if there is one.
+    pub fn follow(&mut self, before: Last, next: Last, offset: Bytes) -> Option<Gap> {
+        let expected = Modulus::PACKET.after(u32::from(before.count));
+        match Modulus::PACKET.step(u32::from(before.count), u32::from(next.count)) {
+            Step::Next => None,
             Step::Same | Step::Back => {
                 self.resets += 1;
-                false
+                None
             }
             Step::Gap { missing } => {
                 self.gap_count += 1;
                 self.missing += u64::from(missing);
-                if listed >= LISTED_GAPS {
-                    return false;
-                }
-                self.gaps.push(Gap {
+                Some(Gap {
                     first_missing: expected as u16,
                     missed: missing as u16,
                     offset: offset.as_u64(),
-                    preceding,
-                    following: stamp,
-                });
-                true
+                    preceding: before.stamp,
+                    following: next.stamp,
+                })
             }
         }
     }
 
-    fn add(&mut self, held: &Held, stamp: Stamp) {
+    /// Counts a packet.
+    pub fn add(&mut self, held: &Held, stamp: Stamp) {
         self.packets += 1;
         self.bytes += Bytes::of(held.bytes.len());
         self.corrected_packets += u64::from(held.quality.is_corrected());
         self.vcids.insert(held.vcid);
         self.last = stamp;
-        self.last_count = held.count;
     }
 }
 
 /// Gaps that one product lists, with 72 bytes each; further ones are counted only. A five-minute pass at
 /// 15 Mbit/s with 1 % of its frames lost has about 6000.
 pub(crate) const LISTED_GAPS: usize = 16_384;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::order::PacketQuality;
-    use skyhaul_ccsds::id::Apid;
-
-    fn held(count: u16) -> Held {
-        let received = Utc::from_nanos(i64::from(count));
-        Held {
-            apid: Apid::MAX,
-            count,
-            vcid: Vcid::MAX,
-            quality: PacketQuality::from_bits(1),
-            received,
-            bytes: [0; 10].into(),
-        }
-    }
-
-    #[test]
-    fn missing_is_the_sum_of_gaps_over_the_wrap_and_resets_are_apart() {
-        let counts = [16_381u16, 16_382, 2, 3, 3, 10, 4];
-        let mut account = ApidAccount::new(&held(counts[0]), None, Bytes::ZERO);
-        for (at, count) in counts.iter().enumerate().skip(1) {
-            account.next(&held(*count), None, Bytes::new(10 * at as u64), account.gaps.len());
-        }
-        let gaps: Vec<_> =
-            account.gaps.iter().map(|gap| (gap.first_missing, gap.missed, gap.offset)).collect();
-        assert_eq!(gaps, [(16_383, 3, 20), (4, 6, 50)]);
-        assert_eq!((account.gap_count, account.missing, account.resets), (2, 9, 2));
-        assert_eq!((account.packets, account.bytes, account.corrected_packets), (7, Bytes::new(70), 7));
-        assert_eq!(account.gaps[0].preceding.received, Utc::from_nanos(16_382));
-        assert_eq!(account.gaps[0].following.received, Utc::from_nanos(2));
-    }
-
-    #[test]
-    fn a_full_list_still_counts() {
-        let mut account = ApidAccount::new(&held(0), None, Bytes::ZERO);
-        assert!(!account.next(&held(5), None, Bytes::ZERO, LISTED_GAPS));
-        assert_eq!((account.gaps.len(), account.gap_count, account.missing), (0, 1, 4));
-    }
-}

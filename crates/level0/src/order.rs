@@ -1,12 +1,13 @@
-//! The order of packets in a product: by time, then by the product's order of APIDs, then by sequence count.
+//! The order of packets in a product: by time, then by the product's order of APIDs, then by sequence count. APIDs
+//! that share a sequence counter have one place in the order of APIDs: the count tells which packet was first.
 //!
-//! Packets that share time and APID make a [`Run`]: a packet group of which only the first packet has a time, or
+//! Packets that share time and counter make a [`Run`]: a packet group of which only the first packet has a time, or
 //! several packets with one time stamp. A run is ordered by sequence count from behind its widest gap, so that a
 //! count that wraps inside it stays in sequence. Runs are the unit that is held, put out and merged.
 
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Vcid};
-use skyhaul_ccsds::mission::ApidRange;
+use skyhaul_ccsds::mission::{ApidRange, Counters};
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 
@@ -15,22 +16,31 @@ use std::collections::BTreeMap;
 pub(crate) struct Slot {
     /// The packet's time, or that of the packet its group began with.
     pub time: Utc,
-    /// Place of the APID in the product.
+    /// Place of the APID's counter in the product.
     pub rank: u16,
 }
 
-/// The order of APIDs in a product: as the mission lists them, or by number where it lists none.
+/// The order of APIDs in a product: as the mission lists them, or by number where it lists none; those that share a
+/// counter go where the first of them goes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ApidOrder(Vec<ApidRange>);
+pub(crate) struct ApidOrder {
+    listed: Vec<ApidRange>,
+    counters: Counters,
+}
 
 impl ApidOrder {
-    pub fn new(listed: &[ApidRange]) -> Self {
-        Self(listed.to_vec())
+    pub fn new(listed: &[ApidRange], counters: &Counters) -> Self {
+        Self { listed: listed.to_vec(), counters: counters.clone() }
+    }
+
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     pub fn rank(&self, apid: Apid) -> u16 {
+        let apid = self.counters.of(apid);
         let mut before = 0;
-        for range in &self.0 {
+        for range in &self.listed {
             let (first, last) = (range.first.value(), range.last.value());
             if range.contains(apid) {
                 return before + (apid.value() - first);
@@ -98,7 +108,7 @@ pub(crate) enum Meeting {
     New,
     /// The same packet is there already.
     Duplicate,
-    /// Another packet claims the same time, APID and count; this one, the worse of the two, is out.
+    /// Another packet claims the same time, counter and count; this one, the worse of the two, is out.
     Differs(Held),
 }
 

@@ -2,10 +2,11 @@
 
 use crate::entry;
 use crate::files::{Error, Files};
-use crate::gaps::{ApidAccount, Stamp};
+use crate::gaps::{ApidAccount, LISTED_GAPS, Last, Stamp};
 use crate::order::{Held, Slot};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Apid;
+use skyhaul_ccsds::mission::Counters;
 use skyhaul_units::{Bytes, Utc};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -33,6 +34,9 @@ pub(crate) struct Account {
     pub first: Option<Stamp>,
     pub last: Option<Stamp>,
     pub apids: BTreeMap<Apid, ApidAccount>,
+    counters: Counters,
+    /// The last packet of each counter, by the application that the counter is known by.
+    last_counts: BTreeMap<Apid, Last>,
     listed_gaps: usize,
 }
 
@@ -50,6 +54,7 @@ impl<W: Write> PacketFile<W> {
         files: &mut F,
         working: String,
         index: Option<String>,
+        counters: &Counters,
     ) -> Result<Self, Error> {
         let out = files.create(&working).map_err(Error::on("create", &working))?;
         let index = match index {
@@ -64,7 +69,7 @@ impl<W: Write> PacketFile<W> {
             out: BufWriter::with_capacity(WRITE_BUFFER, out),
             index,
             hash: Sha256::new(),
-            account: Account::default(),
+            account: Account { counters: counters.clone(), ..Account::default() },
         })
     }
 
@@ -99,11 +104,16 @@ impl Account {
         let stamp = Stamp { time, received: held.received };
         self.first.get_or_insert(stamp);
         self.last = Some(stamp);
-        let (offset, listed) = (self.size, self.listed_gaps);
-        self.apids
-            .entry(held.apid)
-            .and_modify(|apid| self.listed_gaps += usize::from(apid.next(held, time, offset, listed)))
-            .or_insert_with(|| ApidAccount::new(held, time, offset));
+        let last = Last { count: held.count, stamp };
+        let before = self.last_counts.insert(self.counters.of(held.apid), last);
+        let offset = self.size;
+        let apid = self.apids.entry(held.apid).or_insert_with(|| ApidAccount::new(stamp, offset));
+        let gap = before.and_then(|before| apid.follow(before, last, offset));
+        if let Some(gap) = gap.filter(|_| self.listed_gaps < LISTED_GAPS) {
+            self.listed_gaps += 1;
+            apid.gaps.push(gap);
+        }
+        apid.add(held, stamp);
         self.packets += 1;
         self.size += Bytes::of(held.bytes.len());
         self.corrected_packets += u64::from(held.quality.is_corrected());
@@ -125,3 +135,40 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// 64 KiB: 30 ms of a 15 Mbit/s downlink.
 pub(crate) const WRITE_BUFFER: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::PacketQuality;
+    use skyhaul_ccsds::id::Vcid;
+
+    fn held(apid: Apid, count: u16) -> Held {
+        let received = Utc::from_nanos(i64::from(count));
+        let quality = PacketQuality::from_bits(1);
+        Held { apid, count, vcid: Vcid::MAX, quality, received, bytes: [0; 10].into() }
+    }
+
+    #[test]
+    fn missing_is_the_sum_of_gaps_over_the_wrap_and_resets_are_apart() {
+        let mut account = Account::default();
+        for count in [16_381u16, 16_382, 2, 3, 3, 10, 4] {
+            account.add(&held(Apid::MAX, count), None);
+        }
+        let apid = &account.apids[&Apid::MAX];
+        let gaps: Vec<_> = apid.gaps.iter().map(|gap| (gap.first_missing, gap.missed, gap.offset)).collect();
+        assert_eq!(gaps, [(16_383, 3, 20), (4, 6, 50)]);
+        assert_eq!((apid.gap_count, apid.missing, apid.resets), (2, 9, 2));
+        assert_eq!((apid.packets, apid.bytes, apid.corrected_packets), (7, Bytes::new(70), 7));
+        assert_eq!(apid.gaps[0].preceding.received, Utc::from_nanos(16_382));
+        assert_eq!(apid.gaps[0].following.received, Utc::from_nanos(2));
+    }
+
+    #[test]
+    fn a_full_list_still_counts() {
+        let mut account = Account { listed_gaps: LISTED_GAPS, ..Account::default() };
+        account.add(&held(Apid::MAX, 0), None);
+        account.add(&held(Apid::MAX, 5), None);
+        let apid = &account.apids[&Apid::MAX];
+        assert_eq!((apid.gaps.len(), apid.gap_count, apid.missing), (0, 1, 4));
+    }
+}

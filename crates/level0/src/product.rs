@@ -28,7 +28,7 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SortedBy {
-    /// Packet time, APID, sequence count; duplicates are removed.
+    /// Packet time, APID, sequence count; duplicates are removed. APIDs that share a counter count as one.
     PacketTime,
     /// Reception: the packets have no time code that the mission knows. Duplicates cannot be told.
     Reception,
@@ -70,7 +70,8 @@ impl<F: Files> ProductBuilder<F> {
             SortedBy::PacketTime => Some(format!("{}.index", plan.prefix)),
             SortedBy::Reception => None,
         };
-        let file = PacketFile::create(files, format!("{}.packets", plan.prefix), index)?;
+        let packets = format!("{}.packets", plan.prefix);
+        let file = PacketFile::create(files, packets, index, plan.order.counters())?;
         Ok(Self {
             tally: Tally::default(),
             aside: Aside::new(format!("{}.aside", plan.prefix), limits.set_aside),
@@ -149,7 +150,8 @@ impl<F: Files> ProductBuilder<F> {
                 let heads = files.open(&index).map_err(Error::on("open", &index))?;
                 let packets = files.open(&written.working).map_err(Error::on("open", &written.working))?;
                 sources.push(Source::file(&index, heads, Some(packets)));
-                let mut file = PacketFile::create(files, format!("{}.merged", self.plan.prefix), None)?;
+                let working = format!("{}.merged", self.plan.prefix);
+                let mut file = PacketFile::create(files, working, None, self.plan.order.counters())?;
                 merge(sources, &mut |merged| match merged {
                     Merged::Run(slot, run) => put_run(&mut file, slot, run),
                     other => shed(&mut self.tally, &mut self.aside, files, other),

@@ -140,11 +140,12 @@ pub struct ApidReport {
     pub first: Stamp,
     /// Its last packet.
     pub last: Stamp,
-    /// Packets missing: the sum of all gaps.
+    /// Packets missing: the sum of all gaps. Where it shares its counter with other applications, the missing
+    /// packets may be theirs.
     pub missing: u64,
     /// Counts that repeated or went back: resets of the counter or replays, not gaps.
     pub resets: u64,
-    /// Breaks in its sequence count.
+    /// Breaks in its sequence count, or before its packets in that of the counter that it shares.
     pub gaps: u64,
     /// The breaks one by one, up to 16384 in a product.
     pub gap_list: Vec<Gap>,

@@ -8,12 +8,16 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use skyhaul_ccsds::extract::ExtractedPacket;
+use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::{Grouping, Packets};
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::naming::Digit;
+use skyhaul_level0::report::Product;
 use skyhaul_level0::{ClockCheck, ClockReference, Close, ContactProcessor, Error, Limits, Reason, SortedBy};
 use skyhaul_units::{Bytes, Duration, Utc};
-use support::{Make, Memory, close, contact, mission, packet_file, process, process_contact, tiny};
+use support::{
+    Make, Memory, close, contact, mission, packet_file, process, process_contact, process_mission, tiny,
+};
 
 /// A packet group: the first packet has the time, the others follow.
 fn group(first: Make, packets: u16) -> Vec<Make> {
@@ -93,6 +97,69 @@ fn gaps_are_in_the_account_and_in_the_construction_record() {
     let packets = sidecar.product.packet_file.clone().unwrap();
     assert_eq!(names, [products[0].name.to_string(), packets.name]);
     assert_eq!(sidecar.product.construction_record, Some(products[0].name.to_string()));
+}
+
+/// Packets of three applications that share one counter, each with a time of its own kind: three at once, one behind,
+/// and over the wrap of the count.
+fn shared_count() -> Vec<Make> {
+    let made =
+        [(811, 0), (812, 0), (810, 0), (811, 40), (812, 60), (810, 80), (811, 90), (812, 90), (810, 90)];
+    let make = |(at, (apid, millis)): (usize, &(u16, u32))| Make {
+        apid: *apid,
+        count: (16_379 + at as u16) & 0x3FFF,
+        millis: Some(*millis),
+        ..Make::default()
+    };
+    made.iter().enumerate().map(make).collect()
+}
+
+/// As the mission of the other tests, with one counter for three of the imager's applications.
+fn process_shared(limits: Limits, packets: &[ExtractedPacket]) -> (Vec<Product>, Memory) {
+    let text = format!("{}\n[[shared_counter]]\napids = [\"810-812\"]\n", support::MISSION);
+    process_mission(&Mission::from_toml(&text).unwrap(), contact(), limits, packets)
+}
+
+#[test]
+fn applications_that_share_a_counter_have_no_gaps_between_their_packets() {
+    let made = shared_count();
+    let packets: Vec<_> = made.iter().map(Make::packet).collect();
+    let (products, files) = process_shared(Limits::default(), &packets);
+    let accounting = products[0].sidecar.accounting;
+    assert_eq!((accounting.delivered, accounting.gaps, accounting.missing), (9, 0, 0));
+    assert!(products[0].sidecar.apids.iter().all(|apid| apid.resets == 0));
+    let expected: Vec<u8> = made.iter().flat_map(Make::bytes).collect();
+    assert_eq!(packet_file(&products[0], &files), expected, "in the order of the count");
+    let backwards: Vec<_> = packets.iter().rev().cloned().collect();
+    let (products, files) = process_shared(tiny(), &backwards);
+    assert_eq!(packet_file(&products[0], &files), expected, "whatever the order of arrival");
+    assert_eq!(products[0].sidecar.accounting.gaps, 0);
+    let (alone, _) = process(Limits::default(), &packets);
+    assert!(alone[0].sidecar.accounting.gaps > 0, "a counter for each application would have gaps");
+}
+
+#[test]
+fn each_packet_missing_from_a_shared_counter_shows_as_a_gap() {
+    let made = shared_count();
+    for missing in 1..made.len() - 1 {
+        let packets: Vec<_> =
+            made.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, make)| make.packet()).collect();
+        let (products, files) = process_shared(Limits::default(), &packets);
+        let sidecar = &products[0].sidecar;
+        assert_eq!((sidecar.accounting.gaps, sidecar.accounting.missing), (1, 1), "without {missing}");
+        let record = ConstructionRecord::parse(&files.published[&products[0].name.to_string()]).unwrap();
+        assert_eq!(record.totals.gaps, 1);
+        let with_gap: Vec<_> = record.apids.iter().filter(|apid| !apid.gaps.is_empty()).collect();
+        let [apid] = &with_gap[..] else { panic!("{:?}", record.apids) };
+        let (after, gap) = (made[missing + 1], apid.gaps[0]);
+        assert_eq!(apid.stream.apid(), after.apid, "the gap is with the packet after it");
+        assert_eq!((gap.first_missing, gap.missed), (u32::from(made[missing].count), 1));
+        assert_eq!(gap.offset.as_u64(), 40 * missing as u64);
+        let at = |make: Make| {
+            Some(Utc::from_day(support::DAY, Duration::from_millis(make.millis.unwrap().into())))
+        };
+        assert_eq!(gap.packet_times.first.utc(), at(made[missing - 1]), "of another application");
+        assert_eq!(gap.packet_times.last.utc(), at(after));
+    }
 }
 
 #[test]
@@ -268,7 +335,7 @@ fn storage_that_fails_is_named() {
 fn products_of_one_second_are_told_apart_until_the_digits_are_used_up() {
     let text =
         support::MISSION.replace("name = \"sounder\"", "name = \"sounder\"\nlabel = \"0826VIIRSSCIENCEAS\"");
-    let mission = skyhaul_ccsds::mission::Mission::from_toml(&text).unwrap();
+    let mission = Mission::from_toml(&text).unwrap();
     let run = |digit| {
         let mut processor = ContactProcessor::new(&mission, contact(), Limits::default(), Memory::default());
         processor.packet(Make::default().packet()).unwrap();

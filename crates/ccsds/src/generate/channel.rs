@@ -196,10 +196,12 @@ impl ChannelStream {
         }
     }
 
-    /// The application's next sequence count; its first is `first`.
+    /// The next count of the application's counter; its first is `first`.
     fn count_after(&mut self, apid: Apid, first: u16) -> u16 {
-        let count = self.sequence.get(&apid).map_or(u32::from(first), |last| Modulus::PACKET.after(*last));
-        self.sequence.insert(apid, count);
+        let counter = self.mission.counters().of(apid);
+        let last = self.sequence.get(&counter);
+        let count = last.map_or(u32::from(first), |last| Modulus::PACKET.after(*last));
+        self.sequence.insert(counter, count);
         count as u16
     }
 }

@@ -5,9 +5,11 @@
 //! ([`MissionSet::built_in`]).
 
 mod builtin;
+mod counters;
 mod text;
 
 pub use builtin::GENERIC;
+pub use counters::Counters;
 pub use text::MissionError;
 
 use crate::id::{Apid, Scid, Vcid};
@@ -132,8 +134,6 @@ pub struct ProductGroup {
     pub vcids: Vec<Vcid>,
     /// Application process ids; all where empty.
     pub apids: Vec<ApidRange>,
-    /// One product for each contact, rather than for each fixed window of time.
-    pub session_based: bool,
 }
 
 impl ProductGroup {
@@ -157,6 +157,7 @@ pub struct Mission {
     longest_packet: usize,
     times: Vec<TimeRule>,
     products: Vec<ProductGroup>,
+    counters: Counters,
     text: String,
 }
 
@@ -209,6 +210,10 @@ impl Mission {
     /// The product group that packets of `apid` on `vcid` belong to: the first that contains them.
     pub fn product(&self, vcid: Vcid, apid: Apid) -> Option<&ProductGroup> {
         self.products.iter().find(|group| group.contains(vcid, apid))
+    }
+    /// The sequence counters of the packets.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
     }
     /// Where and how packets of `apid` say their time; `None` where they do not.
     pub fn time_rule(&self, apid: Apid) -> Option<(TimeCode, usize)> {

@@ -66,6 +66,7 @@ fn contradictions_are_refused_with_line_and_reason() {
         ("vcids = [16]", "vcids = [64]", 24, "0 to 63"),
         ("0826VIIRSSCIENCEAS", "VIIRS", 23, "label"),
         ("randomiser = \"ccsds255\"", "randomiser = \"pn\"", 10, "pn"),
+        ("apids = [\"800-826\"]", "session_based = false", 25, "session_based"),
         ("randomiser = \"ccsds255\"", "marker = \"1ACF\"\nrandomiser = \"none\"", 10, "8 hexadecimal"),
     ];
     for (from, to, line, reason) in cases {
@@ -73,6 +74,38 @@ fn contradictions_are_refused_with_line_and_reason() {
         assert!(error.reason.contains(reason), "{to}: {error}");
         assert_eq!(error.line, line, "{to}: {error}");
     }
+}
+
+#[test]
+fn packets_of_one_counter_are_known_by_its_first_application() {
+    let text = format!("{TEXT}\n[[shared_counter]]\napids = [\"812\", \"801-803\"]\n");
+    let mission = Mission::from_toml(&text).unwrap();
+    let counter = |value| mission.counters().of(Apid::new(value).unwrap()).value();
+    assert_eq!([800, 801, 803, 804, 812].map(counter), [800, 812, 812, 804, 812]);
+}
+
+#[test]
+fn counters_that_contradict_the_rest_are_refused_with_line_and_reason() {
+    let cases = [
+        ("[[shared_counter]]\napids = [\"801\"]", "two applications or more"),
+        ("[[shared_counter]]\napids = []", "two applications or more"),
+        ("[[shared_counter]]\napids = [\"801-804\", \"803\"]", "803 is listed twice"),
+        ("[[shared_counter]]\napids = [\"825-827\"]", "825 and 827 share a counter but not a product"),
+        ("[[shared_counter]]\napids = [\"2046-2047\"]", "2046 and 2047 share a counter but not a product"),
+        ("[[shared_counter]]\napids = [\"4-2\"]", "not a range"),
+        ("[[shared_counter]]\napids = [\"1-2\"]\nstep = 6", "unknown field `step`"),
+    ];
+    let before = TEXT.lines().count();
+    for (counter, reason) in cases {
+        let error = Mission::from_toml(&format!("{TEXT}{counter}\n")).unwrap_err();
+        assert!(error.reason.contains(reason), "{counter}: {error}");
+        let line = before + counter.lines().count();
+        assert_eq!(error.line, line, "{counter}: {error}");
+    }
+    let twice = "[[shared_counter]]\napids = [\"1-2\"]\n[[shared_counter]]\napids = [\"2-3\"]\n";
+    let error = Mission::from_toml(&format!("{TEXT}{twice}")).unwrap_err();
+    assert!(error.reason.contains("2 is listed twice"), "{error}");
+    assert_eq!(error.line, before + 4);
 }
 
 #[test]

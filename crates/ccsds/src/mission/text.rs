@@ -1,8 +1,8 @@
 //! The TOML form of a mission, and the checks that make one of it.
 
 use super::{
-    ApidRange, ChannelRule, Coding, Content, Derandomise, FrameFormat, FrameKind, MARKER_LEN, Mission,
-    ProductGroup, TimeRule,
+    ApidRange, ChannelRule, Coding, Content, Counters, Derandomise, FrameFormat, FrameKind, MARKER_LEN,
+    Mission, ProductGroup, TimeRule,
 };
 use crate::id::{Apid, Scid, Vcid};
 use crate::packet::SpaceHeader;
@@ -65,6 +65,8 @@ struct Form {
     time: Vec<TimeForm>,
     #[serde(default)]
     product: Vec<ProductForm>,
+    #[serde(default)]
+    shared_counter: Vec<CounterForm>,
 }
 
 #[derive(Deserialize)]
@@ -190,12 +192,12 @@ struct ProductForm {
     vcids: Option<Spanned<Vec<u8>>>,
     #[serde(default)]
     apids: Option<Spanned<Vec<String>>>,
-    #[serde(default = "yes")]
-    session_based: bool,
 }
 
-const fn yes() -> bool {
-    true
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CounterForm {
+    apids: Spanned<Vec<String>>,
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -216,7 +218,8 @@ impl Reader<'_> {
         let scids = self.scids(&form.scids)?;
         let frame = self.frame(&form.frame)?;
         let coding = self.coding(&form.coding, &form.frame.length)?;
-        self.list(&form.scids, form.channel.len().max(form.time.len()).max(form.product.len()))?;
+        let lists = [form.channel.len(), form.time.len(), form.product.len(), form.shared_counter.len()];
+        self.list(&form.scids, lists.into_iter().max().unwrap_or(0))?;
         let mut channels = Vec::new();
         for rule in &form.channel {
             let content = rule.content.into();
@@ -227,6 +230,14 @@ impl Reader<'_> {
                 channels.push(ChannelRule { vcid, content });
             }
         }
+        let times = form.time.iter().map(|rule| self.time(rule)).collect::<Result<Vec<_>, _>>()?;
+        let products = self.products(form.product, frame.kind)?;
+        let mut counters = Counters::default();
+        for counter in &form.shared_counter {
+            let apids = self.apids(&counter.apids)?;
+            let shared = counters.share(apids, &times, &products);
+            shared.map_err(|reason| self.refuse(&counter.apids, reason))?;
+        }
         Ok(Mission {
             name: form.name.into_inner(),
             title: form.title,
@@ -236,8 +247,9 @@ impl Reader<'_> {
             content: form.content.map_or(Content::Packets, Content::from),
             channels,
             longest_packet: self.longest_packet(form.packets.longest.as_ref())?,
-            times: form.time.iter().map(|rule| self.time(rule)).collect::<Result<_, _>>()?,
-            products: self.products(form.product, frame.kind)?,
+            times,
+            products,
+            counters,
             text: self.text.to_owned(),
         })
     }
@@ -447,7 +459,6 @@ impl Reader<'_> {
                 label: form.label.map(Spanned::into_inner),
                 vcids: form.vcids.map_or(Ok(Vec::new()), |vcids| self.vcids(&vcids, kind))?,
                 apids: form.apids.map_or(Ok(Vec::new()), |apids| self.apids(&apids))?,
-                session_based: form.session_based,
                 name: form.name.into_inner(),
             });
         }

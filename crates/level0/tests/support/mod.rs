@@ -207,8 +207,17 @@ pub fn process_contact(
     limits: Limits,
     packets: &[ExtractedPacket],
 ) -> (Vec<Product>, Memory) {
+    process_mission(&mission(), contact, limits, packets)
+}
+
+pub fn process_mission(
+    mission: &Mission,
+    contact: ContactInfo,
+    limits: Limits,
+    packets: &[ExtractedPacket],
+) -> (Vec<Product>, Memory) {
     let mut files = Memory::default();
-    let mut processor = ContactProcessor::new(&mission(), contact, limits, &mut files);
+    let mut processor = ContactProcessor::new(mission, contact, limits, &mut files);
     for packet in packets {
         processor.packet(packet.clone()).unwrap();
     }
