@@ -79,9 +79,9 @@ section! {
 section! {
     /// What one station may have under way.
     "[session]" SessionLimits checked by SessionLimits::check {
-        /// The most bytes that a station may send ahead of the store. 48 MiB: six round trips of 660 ms at
+        /// The most bytes that a station may send ahead of the store. 64 MiB: eight round trips of 660 ms at
         /// 93 Mbit/s, so that repairs of repairs do not stop the line.
-        receive_window: Bytes => "48 MiB",
+        receive_window: Bytes => "64 MiB",
     }
 }
 

@@ -84,7 +84,7 @@ fn a_centre_is_told_from_a_station_by_its_tables() {
     let Ok(Config::Centre(config)) = parse(CENTRE, Path::new("centre.toml")) else { panic!() };
     assert_eq!(config.node.state, Path::new("/var/lib/skyhaul"));
     assert_eq!(config.store.sync_interval, Duration::from_millis(10));
-    assert_eq!(config.session.receive_window, Bytes::mib(48));
+    assert_eq!(config.session.receive_window, Bytes::mib(64));
     assert_eq!(config.peer[0].name.as_str(), "station-1");
 }
 
