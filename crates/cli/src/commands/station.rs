@@ -22,6 +22,9 @@ pub struct Station {
     /// Ends by itself when all files among its inputs are read and the centre has everything on its disk.
     #[arg(long)]
     until_sent: bool,
+    /// Sends the Reed-Solomon check symbols of all channels too, for archives that keep CADUs as received.
+    #[arg(long)]
+    keep_check_symbols: bool,
     #[command(flatten)]
     process: Process,
 }
@@ -31,11 +34,14 @@ pub struct Station {
 /// # Errors
 /// The configuration is wrong; a port, folder or disk refuses.
 pub fn run(command: &Station) -> Result<(), Failure> {
-    let Config::Station(config) = config::load(&command.config)? else {
+    let Config::Station(mut config) = config::load(&command.config)? else {
         let help = "give a station's file, or start it with `skyhaul centre`";
         let place = command.config.display().to_string();
         return Err(Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place));
     };
+    for channel in &mut config.channel {
+        channel.keep_check_symbols |= command.keep_check_symbols;
+    }
     let stop = command.process.begin()?;
     let options = Options { until_sent: command.until_sent };
     Ok(skyhaul_node::station::run(&config, options, &stop)?)
