@@ -62,7 +62,10 @@ pub struct ChannelReport {
     pub missing_frames: u64,
     /// Packets all of whose frames came, idle packets included.
     pub packets: u64,
-    /// Bytes of those.
+    /// Packet headers and lengths that cannot be, or that the next frame's first header pointer contradicts: what
+    /// they began is dropped.
+    pub impossible_packets: u64,
+    /// Bytes of the packets that came.
     pub bytes: u64,
     /// Digest of those, one after the other in the order of their completion.
     pub packets_sha256: String,
@@ -184,7 +187,7 @@ impl Account {
 
     /// The extractor for a frame's spacecraft; one is added for a known mission of the same frame format.
     fn extractor_for(&mut self, bytes: &[u8]) -> usize {
-        let Some((_, channel, _)) = frame::glimpse(bytes) else { return 0 };
+        let Some((_, channel, _)) = frame::glimpse_as(bytes, self.mission.frame()) else { return 0 };
         let covering = |extractor: &Extractor| extractor.mission().covers(channel.scid);
         if let Some(index) = self.extractors.iter().position(covering) {
             return index;
@@ -217,6 +220,7 @@ impl Account {
             good_frames: counts.frames,
             missing_frames: counts.missing_frames,
             packets: counts.packets,
+            impossible_packets: counts.bad_headers + counts.bad_first_headers,
             bytes: counts.packet_bytes,
             packets_sha256: hex(packets.map(|packets| packets.digest.clone()).unwrap_or_default()),
             apids: packets.map(|packets| packets.apids.clone()).unwrap_or_default(),

@@ -7,9 +7,9 @@
 
 use crate::decode::{BlockDecoder, DecodedBlock};
 use crate::frame;
-use crate::id::Scid;
+use crate::id::{Channel, Scid};
 use crate::identify::{Identification, InputFormat, Unidentified, identify};
-use crate::mission::{Mission, MissionSet};
+use crate::mission::{FrameFormat, Mission, MissionSet};
 use crate::quality::{BitPosition, CapturedFrame, Quality};
 use crate::record::SyncCounts;
 use crate::sync::{Found, SyncConfig, SyncEvent, Synchroniser};
@@ -92,6 +92,8 @@ pub struct Capture {
     stage: Stage,
     events: VecDeque<CaptureEvent>,
     stats: CaptureStats,
+    /// Of the frames, once it is known.
+    format: Option<FrameFormat>,
     spacecraft: BTreeMap<Scid, u64>,
     dropped_bits: u64,
     ended: bool,
@@ -154,6 +156,7 @@ impl Capture {
             options,
             events: VecDeque::new(),
             stats: CaptureStats::default(),
+            format: None,
             spacecraft: BTreeMap::new(),
             dropped_bits: 0,
             ended: false,
@@ -263,6 +266,7 @@ impl Capture {
         let Identification { format, mission, .. } = &identification;
         let Stage::Unknown(held) = &mut self.stage else { return };
         let held = core::mem::take(held);
+        self.format = Some(*mission.frame());
         let start = self.options.start.as_bits().max(8 * held.start);
         self.stage = match format {
             InputFormat::Bits | InputFormat::Cadus => Stage::Bits(Box::new(BitStage {
@@ -293,8 +297,8 @@ impl Capture {
         self.stats.good_frames += 1;
         self.stats.corrected_frames += u64::from(symbols > 0);
         self.stats.corrected_symbols += u64::from(symbols);
-        let Some((_, channel, _)) = frame::glimpse(&frame.bytes) else { return };
-        let scid = channel.scid;
+        let seen = self.format.and_then(|format| frame::glimpse_as(&frame.bytes, &format));
+        let Some((_, Channel { scid, .. }, _)) = seen else { return };
         let is_first = self.spacecraft.is_empty();
         if !self.spacecraft.contains_key(&scid) && self.spacecraft.len() >= MAX_SPACECRAFT {
             return;

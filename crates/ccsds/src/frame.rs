@@ -188,7 +188,7 @@ impl<'a> Frame<'a> {
         let zones = bytes.get(start..trailer.start).ok_or(FrameError::SecondaryHeader)?;
         let (insert_zone, data) =
             zones.split_at_checked(format.insert_zone).ok_or(FrameError::SecondaryHeader)?;
-        let high = if format.wide_scid { u16::from(signalling >> 4 & 3) << 8 } else { 0 };
+        let high = if format.wide_scid { high_scid_bits(signalling) } else { 0 };
         let value = u32::from_be_bytes([0, c0, c1, c2]);
         let count = if signalling & 0x40 == 0 {
             VcCount { value, modulus: Modulus::AOS_FRAME }
@@ -273,6 +273,21 @@ pub fn glimpse(bytes: &[u8]) -> Option<(FrameKind, Channel, u32)> {
         }
         _ => None,
     }
+}
+
+/// As [`glimpse`], with the spacecraft id as wide as frames of `format` have it.
+pub fn glimpse_as(bytes: &[u8], format: &FrameFormat) -> Option<(FrameKind, Channel, u32)> {
+    let (kind, Channel { scid, vcid }, count) = glimpse(bytes)?;
+    let high = match kind {
+        FrameKind::Aos if format.wide_scid => high_scid_bits(bytes[HEADER_LEN - 1]),
+        FrameKind::Aos | FrameKind::Tm => 0,
+    };
+    Some((kind, Channel { scid: Scid::from_bits(high | scid.value()), vcid }, count))
+}
+
+/// The two highest bits of a wide AOS spacecraft id (CCSDS 732.0-B-5 4.1.2.2.2), in their place.
+const fn high_scid_bits(signalling: u8) -> u16 {
+    (signalling as u16 >> 4 & 3) << 8
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) -> Option<I
     for mission in missions.iter() {
         let format = mission.frame();
         let mut seen = BTreeMap::new();
-        let headers = headers(sample, format.length);
+        let headers: Vec<_> = headers(sample, format.length, |bytes| frame::glimpse_as(bytes, format));
         for (kind, channel, _) in &headers {
             if *kind == format.kind && mission.covers(channel.scid) {
                 *seen.entry(channel.scid).or_insert(0usize) += 1;
@@ -293,8 +293,8 @@ const MAX_HEADERS: usize = 64;
 /// Fewest steps of frame counts that make a run.
 const FEWEST_STEPS: usize = 6;
 
-fn headers(sample: &[u8], length: usize) -> Vec<(FrameKind, Channel, u32)> {
-    sample.chunks_exact(length).take(MAX_HEADERS).filter_map(frame::glimpse).collect()
+fn headers<T>(sample: &[u8], length: usize, glimpse: impl Fn(&[u8]) -> Option<T>) -> Vec<T> {
+    sample.chunks_exact(length).take(MAX_HEADERS).filter_map(glimpse).collect()
 }
 
 /// How the frame counts of one channel go on.
@@ -309,7 +309,7 @@ struct Run {
 /// Kind and spacecraft of the headers at every `length` bytes, where counts of the same channel mostly go on by one.
 /// Frames may be repeated; what never counts on, like idle data, is no header.
 fn running_headers(sample: &[u8], length: usize) -> Option<(FrameKind, Scid)> {
-    let headers = headers(sample, length);
+    let headers = headers(sample, length, frame::glimpse);
     let (kind, first, _) = *headers.first()?;
     let range = if kind == FrameKind::Tm { 0xFF } else { 0xFF_FFFF };
     let mut runs: BTreeMap<Channel, Run> = BTreeMap::new();

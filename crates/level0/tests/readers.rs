@@ -9,6 +9,7 @@ mod shared;
 use captures::{CAPTURES, frames, mission};
 use serde_json::{Value, json};
 use skyhaul_ccsds::extract::Extractor;
+use skyhaul_ccsds::generate::{ErrorPlan, Generator, GeneratorOptions, Source};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::{Reason, Verdict};
 use skyhaul_level0::naming::Digit;
@@ -164,6 +165,24 @@ fn the_scatterometers_shared_counter_shows_a_packet_that_was_removed() {
         let accounting = products[0].sidecar.accounting;
         let inside = u64::from((1..packets.len() - 1).contains(&removed));
         assert_eq!((accounting.gaps, accounting.missing), (inside, inside), "without packet {removed}");
+    }
+}
+
+#[test]
+fn a_longer_pass_made_of_real_packets_has_no_gaps() {
+    for (file, name) in CAPTURES {
+        let Some(recording) = shared::read(&format!("cadu/{file}")) else { return };
+        let mission = mission(name);
+        let source = Source::from_frames(&mission, &frames(&recording, start())).unwrap();
+        let options =
+            GeneratorOptions { frames: 5 * 1_023, errors: ErrorPlan::default(), offset_bits: 3, seed: 1 };
+        let longer: Vec<u8> = Generator::new(source, options).flatten().collect();
+        let folder = tempfile::tempdir().unwrap();
+        for product in products(&longer, name, folder.path(), false) {
+            let sidecar = &product.sidecar;
+            let resets: u64 = sidecar.apids.iter().map(|apid| apid.resets).sum();
+            assert_eq!((sidecar.accounting.gaps, resets), (0, 0), "{file}: {}", sidecar.product.name);
+        }
     }
 }
 

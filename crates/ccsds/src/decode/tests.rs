@@ -139,7 +139,33 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
         coder.encode(mission.coding().marker, &frame, &mut bits);
     }
     let mut missions = MissionSet::built_in();
-    missions.add(mission).unwrap();
+    missions.add(mission.clone()).unwrap();
     let found = crate::identify::identify(&bits, &missions, true).unwrap();
     assert_eq!((found.mission.name(), found.scid.unwrap().value()), ("jpss-3", 434));
+
+    let bare: Vec<u8> = bits.chunks(mission.cadu_len()).flat_map(|cadu| decoded(&mission, cadu)).collect();
+    let found = crate::identify::identify(&bare, &missions, true).unwrap();
+    assert_eq!((found.format, found.scid.unwrap().value()), (InputFormat::Frames, 434));
+
+    // Two frames of spacecraft 178, which has the same low bits.
+    for number in 8..10 {
+        let mut frame = frame_of(&mission, number);
+        frame[..6].copy_from_slice(&[0x6C, 0x85, 0, 0, number, 0]);
+        coder.encode(mission.coding().marker, &frame, &mut bits);
+    }
+    let mut capture = Capture::new(missions, CaptureOptions::default());
+    capture.push(Utc::default(), &bits);
+    capture.finish();
+    let others: Vec<_> = std::iter::from_fn(|| capture.poll())
+        .filter_map(|event| match event {
+            CaptureEvent::OtherSpacecraft { scid, .. } => Some(scid.value()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(others, [178]);
+}
+
+/// The frame of a CADU without errors.
+fn decoded(mission: &Mission, cadu: &[u8]) -> Vec<u8> {
+    BlockDecoder::new(mission, false).judge(&cadu[4..]).1.bytes.to_vec()
 }

@@ -153,6 +153,51 @@ fn a_set_is_bounded_and_prefers_what_was_added_last() {
     assert_eq!(set.iter().next().unwrap().name(), "test-7");
 }
 
+const DOCUMENT: &str = include_str!("../../../../docs/missions.md");
+
+/// The document's example, which is a whole mission file.
+fn example() -> &'static str {
+    let (_, rest) = DOCUMENT.split_once("```toml\n").unwrap();
+    rest.split_once("```").unwrap().0
+}
+
+#[test]
+fn the_documented_example_is_a_mission() {
+    let mission = Mission::from_toml(example()).unwrap();
+    assert_eq!((mission.name(), mission.cadu_len()), ("examplesat-1", 1279));
+    let apid = |value| Apid::new(value).unwrap();
+    assert_eq!(mission.counters().of(apid(115)), apid(110));
+    assert_eq!(mission.time_rule(apid(20)), Some((TimeCode::EosCuc, 7)));
+    assert_eq!(mission.product(Vcid::new(7).unwrap(), apid(9)).unwrap().name, "imager");
+}
+
+#[test]
+fn the_keys_of_every_table_are_documented() {
+    let tables = DOCUMENT.split("\n### ").skip(1);
+    let mut documented = 0;
+    for table in tables {
+        let heading = table.lines().next().unwrap();
+        let mut keys: Vec<_> =
+            table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+        let wrong = match heading {
+            "Before the first table" => format!("no_such_key = 1\n{}", example()),
+            _ => example().replacen(&format!("{heading}\n"), &format!("{heading}\nno_such_key = 1\n"), 1),
+        };
+        let error = Mission::from_toml(&wrong).unwrap_err();
+        let (_, known) = error.reason.split_once("expected ").unwrap_or_else(|| panic!("{heading}: {error}"));
+        let tables = ["frame", "coding", "packets", "channel", "time", "product", "shared_counter"];
+        let mut known: Vec<_> = known.split('`').skip(1).step_by(2).collect();
+        if heading == "Before the first table" {
+            known.retain(|key| !tables.contains(key));
+        }
+        known.sort_unstable();
+        keys.sort_unstable();
+        assert_eq!(keys, known, "{heading}");
+        documented += 1;
+    }
+    assert_eq!(documented, 9);
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in ".{0,200}", cut in 0usize..TEXT.len()) {
