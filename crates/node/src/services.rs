@@ -24,7 +24,13 @@ pub fn identity(node: &Node) -> Result<Identity, Fault> {
         )
     })?;
     Identity::from_pem(&text).map_err(|error| {
-        Fault::configuration(error.to_string(), node.key.display(), "make a new one with `skyhaul keygen`")
+        let reason = error.to_string();
+        let reason = reason.rsplit_once(": ").map_or(&*reason, |(reason, _)| reason);
+        Fault::configuration(
+            format!("the file holds no private key ({reason})"),
+            node.key.display(),
+            "correct `key` in [node], or make a new key with `skyhaul keygen`",
+        )
     })
 }
 

@@ -1,6 +1,6 @@
 //! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, CentreConfig, Presence, StationConfig, Table};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,10 +9,16 @@ use std::path::PathBuf;
 #[derive(clap::Subcommand)]
 pub enum Config {
     /// Reads a station.toml or centre.toml and says in words what it would do.
-    #[command(after_help = "Example:\n  skyhaul config check /etc/skyhaul/station.toml")]
+    #[command(after_help = "Example:
+  skyhaul config check /etc/skyhaul/station.toml
+  skyhaul config check --connect /etc/skyhaul/station.toml")]
     Check {
         /// The configuration file.
         file: PathBuf,
+        /// For a station: reaches the centre once, and says why where it cannot. A running station of the same name
+        /// is interrupted for a second.
+        #[arg(long)]
+        connect: bool,
     },
     /// Lists every key of both files with its default and meaning, as Markdown.
     #[command(after_help = "Example:\n  skyhaul config keys")]
@@ -22,11 +28,24 @@ pub enum Config {
 /// Carries out one `config` command.
 ///
 /// # Errors
-/// The file is not a configuration, or the result cannot be written.
+/// The file is not a configuration, the centre cannot be reached, or the result cannot be written.
 pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
-        Config::Check { file } => match config::load(&file)? {
-            config::Config::Station(station) => write_station(&station, out)?,
+        Config::Check { file, connect } => match config::load(&file)? {
+            config::Config::Station(station) => {
+                write_station(&station, out)?;
+                if connect {
+                    out.flush()?;
+                    let round_trip = skyhaul_node::station::reach(&station)?;
+                    let millis = round_trip.as_secs_f64() * 1e3;
+                    writeln!(out, "the centre answers, round trip {millis:.1} ms")?;
+                }
+            }
+            config::Config::Centre(_) if connect => {
+                let help = "leave --connect away; stations connect to a centre";
+                let place = file.display().to_string();
+                return Err(Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place));
+            }
             config::Config::Centre(centre) => write_centre(&centre, out)?,
         },
         Config::Keys => write_keys(out)?,

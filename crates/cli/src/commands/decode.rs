@@ -1,11 +1,14 @@
 //! `skyhaul decode`: capture files to frames and packets, with the full account.
 
+mod notes;
+
 use crate::failure::{Exit, Failure};
+use notes::Clocks;
 use skyhaul_ccsds::account::{Account, ChannelReport, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Channel;
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::{InputFormat, Unidentified};
 use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
 use skyhaul_node::config::{self, MissionRef};
 use skyhaul_units::Utc;
@@ -47,7 +50,16 @@ pub struct Decode {
 
 #[derive(serde::Serialize)]
 struct Report<'a> {
-    files: &'a [FileReport],
+    files: &'a [FileResult],
+}
+
+/// What one file held, and what is odd about it.
+#[derive(serde::Serialize)]
+struct FileResult {
+    #[serde(flatten)]
+    report: FileReport,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 /// Decodes the files one after the other and prints their account. A file that cannot be read does not keep the
@@ -119,13 +131,13 @@ fn decode(
     file: &Path,
     (known, options): (&MissionSet, &CaptureOptions),
     outputs: &mut Outputs,
-) -> Result<FileReport, Failure> {
+) -> Result<FileResult, Failure> {
     let name = file.display().to_string();
     let unreadable =
         |source| Failure::io("the capture cannot be read", &name, "give the path of a readable file", source);
     let mut input = File::open(file).map_err(unreadable)?;
     let mut capture = Capture::new(known.clone(), options.clone());
-    let mut account = None;
+    let (mut account, mut clocks) = (None, None);
     let mut buffer = vec![0; READ_SIZE];
     outputs.begin(file);
     loop {
@@ -137,15 +149,21 @@ fn decode(
         }
         while let Some(event) = capture.poll() {
             match (event, &mut account) {
-                (CaptureEvent::Identified(found), _) => account = Some(Account::new(&found.mission, known)),
+                (CaptureEvent::Identified(found), _) => {
+                    account = Some(Account::new(&found.mission, known));
+                    clocks = Some(Clocks::new(found.mission));
+                }
                 (CaptureEvent::Frame(frame), Some(account)) => {
                     if frame.is_good() {
                         outputs.frame(&frame.bytes);
                     }
-                    account.feed_with(&frame, |packet| outputs.packet(packet));
+                    account.feed_with(&frame, |packet| {
+                        clocks.as_mut().into_iter().for_each(|clocks| clocks.packet(packet));
+                        outputs.packet(packet);
+                    });
                 }
                 (CaptureEvent::Unidentified(reason), _) => {
-                    return Err(Failure::from_sentence(Exit::Result, &reason.to_string()).at(&name));
+                    return Err(unidentified(reason, capture.stats().sync.bits / 8).at(&name));
                 }
                 _ => {}
             }
@@ -158,7 +176,23 @@ fn decode(
         let help = "see whether it is a capture, and name its --mission and --format";
         Failure::new(Exit::Result, "no frame was found", help).at(&name)
     };
-    account.map(|account| account.finish(&name)).filter(|report| report.cadus > 0).ok_or_else(nothing)
+    let report = account.map(|account| account.finish(&name)).filter(|report| report.cadus > 0);
+    let report = report.ok_or_else(nothing)?;
+    let notes = notes::notes(&report, &capture.stats(), clocks.as_ref());
+    Ok(FileResult { report, notes })
+}
+
+fn unidentified(reason: Unidentified, len: u64) -> Failure {
+    match reason {
+        _ if len == 0 => {
+            Failure::new(Exit::Result, "the capture is empty", "see whether the receiver wrote it")
+        }
+        Unidentified::Coding(block) if len < block as u64 => {
+            let what = format!("the capture's {len} bytes end inside its first frame of {block}");
+            Failure::new(Exit::Result, &what, "see whether it was cut when it was copied")
+        }
+        other => Failure::from_sentence(Exit::Result, &other.to_string()),
+    }
 }
 
 /// Where frames and packets are written. The first write that fails is kept, and told at the end.
@@ -248,7 +282,8 @@ fn refused(place: &Path, source: io::Error) -> Failure {
     Failure::io("the output cannot be written", &place.display().to_string(), help, source)
 }
 
-fn write_report(report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_report(result: &FileResult, out: &mut dyn Write) -> io::Result<()> {
+    let FileResult { report, notes } = result;
     let spacecraft = report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
     writeln!(out, "{}: mission {}{spacecraft}", report.file, report.mission)?;
     writeln!(
@@ -266,7 +301,7 @@ fn write_report(report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  also spacecraft {}, mission {mission}", other.scid.value())?;
         write_channels(&other.vcids, out)?;
     }
-    Ok(())
+    notes.iter().try_for_each(|note| writeln!(out, "  note: {note}"))
 }
 
 fn write_channels(channels: &BTreeMap<u8, ChannelReport>, out: &mut dyn Write) -> io::Result<()> {

@@ -47,6 +47,7 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     let store = open_store(config)?;
     let address =
         driver.socket().local_addr().map_or_else(|_| config.listen.bind.to_string(), |at| at.to_string());
+    tracing::info!("listening on {address}");
     let shared = Arc::new(Shared::new(config.node.name.to_string(), address, store, clock, driver.waker()));
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move || status.status())?;

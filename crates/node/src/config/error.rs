@@ -102,6 +102,12 @@ fn split(message: &str) -> (String, String) {
     if let Some(name) = message.strip_prefix("missing field ") {
         return (format!("the key {name} is missing"), format!("add {name}"));
     }
+    if let Some(found) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.strip_suffix(", expected a string"))
+    {
+        let help = "write it in quotes, a quantity with its unit: \"93 Mbit/s\", \"160 ms\", \"64 MiB\"";
+        return (format!("{found} stands where text belongs"), help.to_owned());
+    }
     if let Some((what, help)) = message.split_once("; ") {
         return (what.to_owned(), help.to_owned());
     }

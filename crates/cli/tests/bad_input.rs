@@ -1,0 +1,430 @@
+//! Bad input of every kind: one sentence that says what, where and what to do, a documented exit code, and its place on
+//! the page of messages.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+const FRAME: usize = 892;
+
+#[test]
+fn captures_that_hold_nothing_are_told_apart() {
+    let bench = Bench::new();
+    let aligned = std::fs::read(captures().join("snpp_synchronized_cadus.dat")).unwrap();
+    let unmarked: Vec<u8> = aligned.chunks(1024).flat_map(|cadu| [&[0; 4], &cadu[4..]].concat()).collect();
+    for (name, bytes, part) in [
+        ("empty.dat", Vec::new(), "the capture is empty"),
+        ("noise.dat", noise(200_000), "there is no CCSDS marker and no run of frames in the input"),
+        ("unmarked.dat", unmarked, "there is no CCSDS marker and no run of frames in the input"),
+        ("cut.dat", aligned[..700].to_vec(), "end inside its first frame"),
+    ] {
+        bench.write(name, &bytes);
+        bench.refused(&["decode", name], 1, part, name);
+    }
+}
+
+#[test]
+fn a_truncated_capture_gives_its_whole_frames_and_says_that_it_was_cut() {
+    let bench = Bench::new();
+    let aligned = std::fs::read(captures().join("snpp_synchronized_cadus.dat")).unwrap();
+    bench.write("cut.dat", &aligned[..10 * 1024 + 500]);
+    let report = bench.decoded(&["cut.dat"]);
+    assert_eq!(report["clean_frames"], 10);
+    assert_told(&report, "4000 bits are in no frame");
+}
+
+#[test]
+fn two_spacecraft_in_one_stream_are_told_and_kept_apart() {
+    let bench = Bench::new();
+    let read = |name: &str| std::fs::read(captures().join(name)).unwrap();
+    let both = [read("npp.20241206T173815.dat"), read("aqua.20241206T175646.dat")].concat();
+    bench.write("both.dat", &both);
+    let report = bench.decoded(&["both.dat"]);
+    assert_told(&report, "spacecraft 157 and 154 are in one stream");
+    assert_eq!(report["other_spacecraft"][0]["mission"], "aqua");
+}
+
+#[test]
+fn a_packet_length_past_everything_costs_its_own_packet() {
+    let bench = Bench::new();
+    let (frames, clean) = bench.good_frames();
+    let whole = clean["vcids"]["16"]["packets"].as_u64().unwrap();
+    bench.write("length.bin", &with_first_packet(&frames, |packet| packet[4..6].fill(0xff)));
+    let report = bench.decoded(&["length.bin", "--mission", "suomi-npp", "--format", "frames"]);
+    assert_told(&report, "packet headers or lengths in virtual channel 16 cannot be");
+    let kept = report["vcids"]["16"]["packets"].as_u64().unwrap();
+    assert!(kept < whole && kept + 3 >= whole, "{kept} of {whole}");
+}
+
+#[test]
+fn a_clock_jump_of_years_is_told_and_the_packets_are_kept() {
+    let bench = Bench::new();
+    let (frames, clean) = bench.good_frames();
+    let later = with_first_packet(&frames, |packet| {
+        let days = u16::from_be_bytes([packet[6], packet[7]]) + 4_000;
+        packet[6..8].copy_from_slice(&days.to_be_bytes());
+    });
+    bench.write("jump.bin", &later);
+    let report = bench.decoded(&["jump.bin", "--mission", "suomi-npp", "--format", "frames"]);
+    assert_told(&report, "packet times jump by a day or more");
+    assert!(report["notes"].to_string().contains("at most by 4000 days"), "{}", report["notes"]);
+    assert_eq!(report["vcids"]["16"]["packets"], clean["vcids"]["16"]["packets"]);
+}
+
+#[test]
+fn configurations_with_unknown_keys_and_wrong_units_start_nothing() {
+    let bench = Bench::new();
+    let station = bench.station("127.0.0.1:9");
+    for (written, wrong, part) in [
+        ("mtu = \"1500 B\"", "mut = \"1500 B\"", "unknown key `mut`"),
+        ("\"93 Mbit/s\"", "\"93 MB\"", "`93 MB` is not a rate"),
+        ("\"93 Mbit/s\"", "93", "integer `93` stands where text belongs"),
+    ] {
+        let wrong = station.replace(written, wrong);
+        assert_ne!(wrong, station);
+        bench.write("wrong.toml", wrong.as_bytes());
+        bench.refused(&["config", "check", "wrong.toml"], 2, part, "wrong.toml:");
+        bench.refused(&["station", "--config", "wrong.toml"], 2, part, "wrong.toml:");
+    }
+    assert!(!bench.path("station-state").exists());
+}
+
+#[test]
+fn nodes_started_with_the_other_ones_file_say_so() {
+    let bench = Bench::new();
+    bench.station("127.0.0.1:9");
+    bench.centre("127.0.0.1:0");
+    bench.refused(
+        &["centre", "--config", "station.toml"],
+        2,
+        "this is a station's configuration",
+        "station.toml",
+    );
+    bench.refused(
+        &["station", "--config", "centre.toml"],
+        2,
+        "this is a centre's configuration",
+        "centre.toml",
+    );
+}
+
+#[test]
+fn ports_in_use_are_named() {
+    let bench = Bench::new();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (udp, tcp) = (udp_address(&udp), tcp.local_addr().unwrap().to_string());
+    bench.centre(&udp);
+    bench.refused(&["centre", "--config", "centre.toml"], 3, "the UDP port cannot be used", &udp);
+    let station =
+        bench.station("127.0.0.1:9").replace("tcp-listen:127.0.0.1:0", &format!("tcp-listen:{tcp}"));
+    bench.write("station.toml", station.as_bytes());
+    bench.refused(&["station", "--config", "station.toml"], 3, "the channel's input cannot be opened", &tcp);
+    bench.refused(&["relay", "--listen", &udp, "--to", "127.0.0.1:9"], 3, "the address is in use", &udp);
+}
+
+#[test]
+fn folders_that_cannot_be_written_are_named() {
+    let bench = Bench::new();
+    bench.write("file.txt", b"");
+    let part = "the folder cannot be written";
+    let station = bench.station("127.0.0.1:9").replace("station-state", "file.txt/state");
+    bench.write("station.toml", station.as_bytes());
+    bench.refused(&["station", "--config", "station.toml"], 3, part, "file.txt/state");
+    for (folder, below) in [("centre-state", "file.txt/state"), ("\"products\"", "\"file.txt/products\"")] {
+        let centre = bench.centre("127.0.0.1:0").replace(folder, below);
+        bench.write("centre.toml", centre.as_bytes());
+        bench.refused(&["centre", "--config", "centre.toml"], 3, part, below.trim_matches('"'));
+    }
+}
+
+#[test]
+fn a_key_that_is_absent_or_none_is_named() {
+    let bench = Bench::new();
+    let station = bench.station("127.0.0.1:9");
+    bench.write("station.toml", station.replace("station.key", "absent.key").as_bytes());
+    bench.refused(
+        &["station", "--config", "station.toml"],
+        3,
+        "the private key cannot be read",
+        "absent.key",
+    );
+    bench.write("station.toml", station.replace("station.key", "centre.toml").as_bytes());
+    bench.write("centre.toml", b"no key");
+    bench.refused(
+        &["station", "--config", "station.toml"],
+        2,
+        "the file holds no private key",
+        "centre.toml",
+    );
+}
+
+#[test]
+fn a_second_node_in_one_state_folder_is_refused() {
+    let bench = Bench::new();
+    let centre = bench.centre("127.0.0.1:0");
+    let _running = bench.start_centre();
+    bench.write("second.toml", centre.as_bytes());
+    let part = "another node uses this state folder";
+    bench.refused(&["centre", "--config", "second.toml"], 3, part, "centre-state");
+}
+
+#[test]
+fn keys_and_names_that_do_not_match_are_told_at_both_ends() {
+    let bench = Bench::new();
+    bench.centre("127.0.0.1:0");
+    let mut centre = bench.start_centre();
+    let station = bench.station(&centre.address);
+    let output = bench.run(&["config", "check", "--connect", "station.toml"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("the centre answers, round trip "));
+
+    let other = bench.fingerprint("other.key");
+    let check = ["config", "check", "--connect", "wrong.toml"];
+    let known = bench.fingerprint("centre.key");
+    for (written, wrong, part) in [
+        ("station.key", "other.key", "the far end does not trust our key"),
+        (&*known, &*other, "the node called has another key than the expected"),
+        ("centre-1", "centre-2", "the centre calls itself `centre-1`, not `centre-2`"),
+        ("\"station-1\"", "\"station-2\"", "the station calls itself `station-2`"),
+    ] {
+        bench.write("wrong.toml", station.replace(written, wrong).as_bytes());
+        bench.refused(&check, 4, part, &centre.address);
+    }
+    let told = centre.log_until("calls itself `station-2`");
+    assert!(told.contains("the caller's key is not trusted") && told.contains(&other), "{told}");
+}
+
+#[test]
+fn a_running_station_that_is_refused_keeps_capturing_and_says_why() {
+    let bench = Bench::new();
+    bench.centre("127.0.0.1:0");
+    let centre = bench.start_centre();
+    let station = bench.station(&centre.address).replace("station.key", "other.key");
+    bench.fingerprint("other.key");
+    bench.write("station.toml", station.as_bytes());
+    let mut running = bench.start(&["station", "--config", "station.toml"]);
+    running.log_until("the far end does not trust our key");
+    let status = text(&bench.run(&["status", "--config", "station.toml"]).stdout);
+    assert!(status.contains("does not trust our key") && status.contains("takes data"), "{status}");
+}
+
+#[test]
+fn a_centre_that_does_not_answer_is_told_in_time() {
+    let bench = Bench::new();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    bench.station(&udp_address(&silent));
+    let check = ["config", "check", "--connect", "station.toml"];
+    bench.refused(&check, 4, "no answer from the far end", &udp_address(&silent));
+    bench.station("no-such-host.invalid:4700");
+    bench.refused(&check, 2, "is not found", "no-such-host.invalid");
+    bench.centre("127.0.0.1:0");
+    bench.refused(
+        &["config", "check", "--connect", "centre.toml"],
+        2,
+        "this is a centre's configuration",
+        "centre.toml",
+    );
+}
+
+/// A folder with keys and configurations.
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
+        command.args(arguments).current_dir(&self.folder);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program starts")
+    }
+
+    /// Asserts one sentence with `part` and `place`, the exit code, and that the page of messages knows both.
+    fn refused(&self, arguments: &[&str], exit: i32, part: &str, place: &str) {
+        let output = self.run(arguments);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {error}");
+        assert!(error.starts_with("error: ") && error.contains("; help: "), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(part) && error.contains(place), "`{part}` or `{place}` is not in: {error}");
+        assert_on_page(&error, exit);
+    }
+
+    /// The account of one file.
+    fn decoded(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[&["decode", "--json"], arguments].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["files"][0].clone()
+    }
+
+    /// The good frames of a real capture, and their account.
+    fn good_frames(&self) -> (Vec<u8>, Value) {
+        let capture = captures().join("npp.20241206T173815.dat").display().to_string();
+        self.decoded(&[&capture, "--frames-out", "good.bin"]);
+        let report = self.decoded(&["good.bin", "--mission", "suomi-npp", "--format", "frames"]);
+        (std::fs::read(self.path("good.bin")).unwrap(), report)
+    }
+
+    /// Makes the key where it is not there.
+    fn fingerprint(&self, key: &str) -> String {
+        let arguments: &[&str] =
+            if self.path(key).exists() { &["keygen", key, "--show"] } else { &["keygen", key] };
+        text(&self.run(arguments).stdout).trim().to_owned()
+    }
+
+    fn station(&self, centre: &str) -> String {
+        self.fingerprint("station.key");
+        let fingerprint = self.fingerprint("centre.key");
+        let text = format!(
+            "[node]\nname = \"station-1\"\nkey = \"station.key\"\nstate = \"station-state\"\n\
+             [centre]\nname = \"centre-1\"\naddress = \"{centre}\"\nfingerprint = \"{fingerprint}\"\n\
+             [line]\nrate = \"93 Mbit/s\"\nmtu = \"1500 B\"\n\
+             [[channel]]\nname = \"x-band\"\ninput = \"tcp-listen:127.0.0.1:0\"\n"
+        );
+        self.write("station.toml", text.as_bytes());
+        text
+    }
+
+    fn centre(&self, bind: &str) -> String {
+        self.fingerprint("centre.key");
+        let fingerprint = self.fingerprint("station.key");
+        let text = format!(
+            "[node]\nname = \"centre-1\"\nkey = \"centre.key\"\nstate = \"centre-state\"\n\
+             [listen]\nbind = \"{bind}\"\n[products]\ndir = \"products\"\n\
+             [[peer]]\nname = \"station-1\"\nfingerprint = \"{fingerprint}\"\n"
+        );
+        self.write("centre.toml", text.as_bytes());
+        text
+    }
+
+    fn start(&self, arguments: &[&str]) -> Running {
+        let mut child = self.command(arguments).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Running { child, log, address: String::new() }
+    }
+
+    fn start_centre(&self) -> Running {
+        let mut running = self.start(&["centre", "--config", "centre.toml"]);
+        let log = running.log_until("listening on ");
+        let (_, address) = log.trim().rsplit_once("listening on ").unwrap();
+        running.address = address.to_owned();
+        running
+    }
+}
+
+/// A node that runs, and is ended with the test.
+struct Running {
+    child: Child,
+    log: BufReader<std::process::ChildStderr>,
+    address: String,
+}
+
+impl Running {
+    /// What it logs, up to the line that holds `part`.
+    fn log_until(&mut self, part: &str) -> String {
+        let mut log = String::new();
+        let mut from = 0;
+        while !log[from..].contains(part) {
+            from = log.len();
+            let read = self.log.read_line(&mut log).unwrap();
+            assert!(read > 0, "`{part}` is not in: {log}");
+        }
+        log
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Frames in which the first packet that begins in one, with a time in it, is changed.
+fn with_first_packet(frames: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
+    const HAS_TIME: u8 = 0x08;
+    let mut frames = frames.to_vec();
+    let packet = frames.chunks_mut(FRAME).find_map(|frame| {
+        let vcid = frame[1] & 0x3f;
+        let first = usize::from(u16::from_be_bytes([frame[6], frame[7]]) & 0x7ff);
+        let packet = frame.get_mut(8 + first..)?;
+        (vcid == 16 && packet.len() > 14 && packet[0] & HAS_TIME != 0).then_some(packet)
+    });
+    change(packet.expect("a packet begins in some frame"));
+    frames
+}
+
+/// Asserts a note in the account of a file, and that the page of messages has it.
+fn assert_told(report: &Value, part: &str) {
+    let notes = report["notes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let note = notes.iter().filter_map(Value::as_str).find(|note| note.contains(part));
+    let note = note.unwrap_or_else(|| panic!("`{part}` is not in {notes:?}"));
+    assert!(note.contains("; ") && note.contains(": "), "{note}");
+    assert_on_page(note, 0);
+}
+
+/// Asserts that docs/messages.md has a row for this sentence with this exit code. A row's first cell is the sentence
+/// with `…` for what differs.
+fn assert_on_page(sentence: &str, exit: i32) {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/messages.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let found = page.lines().filter_map(|line| line.strip_prefix("| ")).any(|row| {
+        let mut cells = row.split(" | ");
+        let (Some(said), Some(code)) = (cells.next(), cells.next()) else { return false };
+        code == exit.to_string() && holds(sentence, said)
+    });
+    assert!(found, "docs/messages.md has no row with exit code {exit} for: {sentence}");
+}
+
+/// Whether the parts of `said` between its `…` are in `sentence`, in their order.
+fn holds(sentence: &str, said: &str) -> bool {
+    let mut rest = sentence;
+    said.split('…').all(|part| match rest.split_once(part.trim()) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+fn udp_address(socket: &UdpSocket) -> String {
+    socket.local_addr().unwrap().to_string()
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+fn captures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cadu")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
