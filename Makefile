@@ -1,11 +1,15 @@
 # make demo    installs what is missing, builds, and runs the whole chain over an emulated long line
 # make test    everything that must hold before a change lands; needs no root
+# make simulate    custody through 5,000 seeds of crashes, cuts and full disks, in virtual time
+# make kill-test   200 kills of real stations and centres
 # make bench   wall-clock figures of the hot paths on this machine
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
 
 FUZZ_SECONDS = 60
+SEEDS = 5000
+KILLS = 200
 
-.PHONY: demo test bench fuzz setup build
+.PHONY: demo test simulate kill-test bench fuzz setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -19,6 +23,12 @@ demo: build
 
 test: setup
 	@scripts/test
+
+simulate: setup
+	SKYHAUL_SEEDS=$(SEEDS) cargo test --locked -p skyhaul-node --test custody_sim -- --nocapture
+
+kill-test: setup
+	SKYHAUL_KILLS=$(KILLS) cargo test --locked -p skyhaul-cli --test kill -- --nocapture
 
 bench: setup
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml

@@ -52,6 +52,7 @@ fn run(seed: u64) -> Summary {
 struct TellSeed(u64);
 
 impl Drop for TellSeed {
+    #[allow(clippy::print_stderr, reason = "the seed is what whoever reads the failure needs")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(
