@@ -1,0 +1,98 @@
+//! What lies in the centre's folder of products in the end, against what independent decoders found in the recordings.
+
+use super::field::RECORDINGS;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+pub struct Outcome {
+    pub contacts: u64,
+    pub frames: u64,
+    pub products: u64,
+    /// Good frames and their digest, and how many contacts had them.
+    passes: BTreeMap<(u64, String), u64>,
+    /// Digests of packet files, and how many there are of each.
+    packet_files: BTreeMap<String, u64>,
+}
+
+impl Outcome {
+    /// Decodes each contact's archive anew, and reads each product and its account.
+    pub fn of(folder: &Path) -> Self {
+        let mut outcome = Self {
+            contacts: 0,
+            frames: 0,
+            products: 0,
+            passes: BTreeMap::new(),
+            packet_files: BTreeMap::new(),
+        };
+        let mut accounts = BTreeSet::new();
+        let mut entries: Vec<_> =
+            fs::read_dir(folder.join("products")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        for path in &entries {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert!(!name.starts_with('.'), "{name} is left over");
+            match path.extension().and_then(|kind| kind.to_str()) {
+                Some("cadu") => outcome.archive(path),
+                Some("json") => {
+                    let account: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+                    let text = |part: &Value| part.as_str().unwrap().to_owned();
+                    let key = (text(&account["contact"]["name"]), text(&account["product"]["name"]));
+                    assert!(accounts.insert(key.clone()), "{key:?} is there twice");
+                    assert_eq!(account["accounting"]["balanced"], true, "{key:?}");
+                    assert_eq!(account["accounting"]["duplicates"], 0, "{key:?}");
+                    outcome.products += 1;
+                    let file = &account["product"]["packet_file"];
+                    if !file.is_null() {
+                        let name = text(&file["name"]);
+                        let found = digest(&path.with_file_name(&name));
+                        assert_eq!(found, text(&file["sha256"]), "{name}");
+                        *outcome.packet_files.entry(found).or_default() += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        outcome
+    }
+
+    fn archive(&mut self, path: &Path) {
+        let output = Command::new(env!("CARGO_BIN_EXE_skyhaul"))
+            .args(["decode", "--json"])
+            .arg(path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let decoded: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let file = &decoded["files"][0];
+        let frames = file["good_frames"].as_u64().unwrap();
+        let digest = file["good_frames_sha256"].as_str().unwrap().to_owned();
+        self.contacts += 1;
+        self.frames += frames;
+        *self.passes.entry((frames, digest)).or_default() += 1;
+    }
+
+    /// Each recording has arrived once a pass, frame by frame, and has become the same products each time.
+    pub fn compare(&self, passes: u64) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/expected.json");
+        let expected: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let wanted: BTreeMap<(u64, String), u64> = RECORDINGS
+            .iter()
+            .map(|recording| {
+                let entry = &expected[&format!("cadu/{recording}")];
+                let digest = entry["frames_sha256"].as_str().unwrap().to_owned();
+                ((entry["frames_total"].as_u64().unwrap(), digest), passes)
+            })
+            .collect();
+        assert_eq!(self.passes, wanted, "frames and digest of each contact");
+        let uneven: Vec<_> = self.packet_files.iter().filter(|(_, count)| **count != passes).collect();
+        assert!(uneven.is_empty(), "products that are not there once a pass: {uneven:?}");
+    }
+}
+
+fn digest(path: &Path) -> String {
+    Sha256::digest(fs::read(path).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
