@@ -3,9 +3,9 @@
 use super::spooler::SpoolBlock;
 use crate::payload::Head;
 use crate::status::{ContactCaptured, ContactState};
-use skyhaul_ccsds::frame::glimpse;
+use skyhaul_ccsds::frame::glimpse_as;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
-use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::mission::{FrameFormat, Mission};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Close, MAX_CLOSE_CHANNELS, Open, Record, RecordWriter};
 use skyhaul_units::{FlowId, Instant, Utc};
@@ -23,6 +23,8 @@ pub struct Contact {
     position: BitPosition,
     frames: BTreeMap<Channel, u64>,
     last_bit: Utc,
+    /// How a frame's header is read.
+    format: FrameFormat,
     /// Bits from one frame's start to the next one's.
     stride: u64,
     /// Bytes of each frame that stay here: marker and check symbols.
@@ -54,6 +56,7 @@ impl Contact {
             position: BitPosition::START,
             frames: BTreeMap::new(),
             last_bit: open.opened,
+            format: *mission.frame(),
             stride: 8 * mission.cadu_len() as u64,
             saved: (mission.cadu_len() - sent) as u64,
             shown,
@@ -96,7 +99,7 @@ impl Contact {
             self.shown.set_aside += 1;
             return;
         }
-        let channel = glimpse(&frame.bytes).map_or(UNKNOWN, |(_, channel, _)| channel);
+        let channel = glimpse_as(&frame.bytes, &self.format).map_or(UNKNOWN, |(_, channel, _)| channel);
         let full = self.frames.len() >= MAX_CLOSE_CHANNELS && !self.frames.contains_key(&channel);
         *self.frames.entry(if full { UNKNOWN } else { channel }).or_default() += 1;
         self.shown.frames += 1;
