@@ -126,7 +126,7 @@ impl Inbox {
 
     fn flow_report(&self, id: FlowId) -> FlowReport {
         let Some(flow) = self.flows.get(&id) else {
-            return FlowReport { flow: id, next: u64::MAX >> 2, missing: Vec::new() };
+            return FlowReport { flow: id, next: Seq::FINISHED.0, missing: Vec::new() };
         };
         let missing = flow.blocks.get(&flow.next).map_or_else(|| vec![(0, None)], Partial::missing);
         FlowReport { flow: id, next: flow.next, missing }

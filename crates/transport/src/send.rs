@@ -137,11 +137,16 @@ impl Outbox {
     /// A denial counts only `settle` after the last claim, since the two cross on the way.
     pub fn report(&mut self, now: Instant, report: &FlowReport, settle: Duration, stats: &mut Stats) {
         let Some(flow) = self.flows.get_mut(&report.flow) else { return };
+        // The far end had the flow before this session, and counts nothing of it against the limit.
+        let finished = report.next == Seq::FINISHED.0;
         while flow.first < report.next
             && let Some(done) = flow.blocks.front()
             && done.sent as usize == done.bytes.len()
         {
             self.held -= cost(done.bytes.len());
+            if finished {
+                self.begun -= cost(done.bytes.len());
+            }
             stats.blocks_reported += 1;
             stats.bytes_reported += done.bytes.len() as u64;
             flow.blocks.pop_front();

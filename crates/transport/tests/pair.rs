@@ -131,6 +131,26 @@ fn a_finished_flow_sent_again_is_reported_and_not_delivered() {
 }
 
 #[test]
+fn finished_flows_sent_again_do_not_use_up_the_window() {
+    let config = SessionConfig { receive_window: Amount::kib(256), ..SessionConfig::default() };
+    for loss in [0, 100] {
+        let line = PlainLine { loss: thousandths(loss), ..PlainLine::default() };
+        let mut world = World::new(line, config, 5);
+        world.sessions[0].open("station", Resume::default());
+        world.sessions[1].open("centre", Resume { finished_below: FlowId(4), open: Vec::new() });
+        world.run_until(Instant::ZERO + secs(5), |world| world.sessions.iter().all(Session::is_open));
+        for seq in 0..20 {
+            world.sessions[0].send(block(2, seq, 60_000)).unwrap();
+        }
+        world.sessions[0].send(block(9, 0, 3_000)).unwrap();
+        assert!(
+            world.run_until(Instant::ZERO + secs(60), |world| world.received[1].len() == 1),
+            "loss {loss}"
+        );
+    }
+}
+
+#[test]
 fn a_path_that_lies_about_one_datagram_in_five_slows_the_session_down_and_never_locks_it() {
     let config = SessionConfig { receive_window: Amount::kib(16), ..SessionConfig::default() };
     let line = PlainLine { loss: thousandths(100), lies: thousandths(200), ..PlainLine::default() };
