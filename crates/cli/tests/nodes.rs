@@ -1,7 +1,9 @@
-//! The commands that run and ask nodes: what they refuse, and how they say it.
+//! The commands that run and ask nodes: what they do by themselves, what they refuse, and how they say it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// Asserts that the command ends with `exit` and one sentence that holds all `parts`.
 fn assert_refused(arguments: &[&str], folder: &Path, exit: i32, parts: &[&str]) {
@@ -51,4 +53,73 @@ fn asking_a_node_that_does_not_run_says_so() {
             &["no node is running", "status.sock", "skyhaul centre"],
         );
     }
+}
+
+/// A command in `folder`, whose log is kept from the test's own output.
+fn skyhaul(arguments: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
+    command.args(arguments).current_dir(folder).stderr(Stdio::null());
+    command
+}
+
+fn printed(arguments: &[&str], folder: &Path) -> String {
+    String::from_utf8(skyhaul(arguments, folder).output().expect("the program starts").stdout).unwrap()
+}
+
+/// Asks the centre until `probe` finds what it looks for; the centre has as long as asking so often takes.
+fn ask_until<T>(folder: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
+    for _ in 0..5_000 {
+        let answer = printed(&["status", "--config", "centre.toml", "--json"], folder);
+        if let Some(found) = serde_json::from_str(&answer).ok().and_then(|status| probe(&status)) {
+            return found;
+        }
+    }
+    panic!("{}", printed(&["status", "--config", "centre.toml"], folder))
+}
+
+/// A centre that is ended when the test ends.
+struct Centre(Child);
+
+impl Drop for Centre {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_station_sends_a_file_and_ends_and_status_says_what_became_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let [centre_key, station_key] = ["c.key", "s.key"].map(|key| printed(&["keygen", key], folder));
+    let peer = format!("[[peer]]\nname = \"s\"\nfingerprint = \"{}\"\n", station_key.trim());
+    std::fs::write(folder.join("centre.toml"), format!("{CENTRE}{peer}")).unwrap();
+    let mut centre = Centre(skyhaul(&["centre", "--config", "centre.toml"], folder).spawn().unwrap());
+    let address = ask_until(folder, |status| {
+        Some(status["address"].as_str()?.to_owned()).filter(|address| !address.is_empty())
+    });
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/cadu/npp_rs_errors.dat");
+    let station = STATION
+        .replace("127.0.0.1:9", &address)
+        .replace("SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", centre_key.trim())
+        .replace("state = \"state\"", "state = \"spool\"")
+        .replace("tcp-listen:127.0.0.1:0", &format!("file:{recording}"));
+    std::fs::write(folder.join("station.toml"), station).unwrap();
+    let sent = skyhaul(&["station", "--config", "station.toml", "--until-sent"], folder).status().unwrap();
+    assert_eq!(sent.code(), Some(0));
+
+    let contact = ask_until(folder, |status| {
+        Some(status["contacts"][0].clone()).filter(|contact| contact["state"] == "done")
+    });
+    assert_eq!((&contact["mission"], &contact["scid"]), (&"suomi-npp".into(), &157.into()));
+    assert_eq!((&contact["frames"], &contact["set_aside"]), (&921.into(), &102.into()));
+    assert_eq!(contact["corrected_symbols"], 13_652);
+    let digest = "2aef857adfb30acaf1861bbe90379f4ab7dc09117918952fff5a6b1683017f8b";
+    assert_eq!(contact["frames_sha256"], digest, "as expected.json has it");
+    let shown = printed(&["status", "--config", "centre.toml"], folder);
+    assert!(shown.starts_with("centre c, up ") && shown.contains("suomi-npp"), "{shown}");
+
+    let pid = centre.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(centre.0.wait().unwrap().code(), Some(0), "told to end, it ends well");
 }
