@@ -236,7 +236,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -244,7 +244,7 @@ impl Bench {
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
-        std::fs::write(self.path(name), bytes).unwrap();
+        std::fs::write(self.path(name), bytes).expect("the folder can be written");
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -272,7 +272,7 @@ impl Bench {
     fn decoded(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[&["decode", "--json"], arguments].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).expect("the account is JSON");
         report["files"][0].clone()
     }
 
@@ -281,7 +281,7 @@ impl Bench {
         let capture = captures().join("npp.20241206T173815.dat").display().to_string();
         self.decoded(&[&capture, "--frames-out", "good.bin"]);
         let report = self.decoded(&["good.bin", "--mission", "suomi-npp", "--format", "frames"]);
-        (std::fs::read(self.path("good.bin")).unwrap(), report)
+        (std::fs::read(self.path("good.bin")).expect("the frames were written"), report)
     }
 
     /// Makes the key where it is not there.
@@ -318,14 +318,14 @@ impl Bench {
 
     fn start(&self, arguments: &[&str]) -> Running {
         let mut child = self.command(arguments).stderr(Stdio::piped()).spawn().expect("the program starts");
-        let log = BufReader::new(child.stderr.take().unwrap());
+        let log = BufReader::new(child.stderr.take().expect("standard error is piped"));
         Running { child, log, address: String::new() }
     }
 
     fn start_centre(&self) -> Running {
         let mut running = self.start(&["centre", "--config", "centre.toml"]);
         let log = running.log_until("listening on ");
-        let (_, address) = log.trim().rsplit_once("listening on ").unwrap();
+        let (_, address) = log.trim().rsplit_once("listening on ").expect("waited for above");
         running.address = address.to_owned();
         running
     }
@@ -345,7 +345,7 @@ impl Running {
         let mut from = 0;
         while !log[from..].contains(part) {
             from = log.len();
-            let read = self.log.read_line(&mut log).unwrap();
+            let read = self.log.read_line(&mut log).expect("the log is text");
             assert!(read > 0, "`{part}` is not in: {log}");
         }
         log
@@ -387,7 +387,7 @@ fn assert_told(report: &Value, part: &str) {
 /// with `…` for what differs.
 fn assert_on_page(sentence: &str, exit: i32) {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/messages.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = std::fs::read_to_string(page).expect("docs/messages.md");
     let found = page.lines().filter_map(|line| line.strip_prefix("| ")).any(|row| {
         let mut cells = row.split(" | ");
         let (Some(said), Some(code)) = (cells.next(), cells.next()) else { return false };
@@ -409,7 +409,7 @@ fn holds(sentence: &str, said: &str) -> bool {
 }
 
 fn udp_address(socket: &UdpSocket) -> String {
-    socket.local_addr().unwrap().to_string()
+    socket.local_addr().expect("the socket is bound").to_string()
 }
 
 fn noise(len: usize) -> Vec<u8> {
