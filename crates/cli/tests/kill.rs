@@ -28,11 +28,9 @@ fn nodes_killed_at_any_moment_lose_nothing_and_double_nothing() {
         passes += 1;
         field.begin_pass(passes);
         while !field.is_pass_over(passes) {
-            if kills[0] + kills[1] < wanted
-                && field.goes_on(Duration::from_millis(rng.random_range(20..1_500)))
-            {
-                let victim = rng.random_range(0..NODES.len());
-                field.kill(victim);
+            field.wait(Duration::from_millis(rng.random_range(20..1_500)));
+            let victim = rng.random_range(0..NODES.len());
+            if kills[0] + kills[1] < wanted && field.kill(victim) {
                 kills[victim] += 1;
             }
         }

@@ -8,6 +8,7 @@ use skyhaul_units::{Duration as Span, Probability, Rate};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
+use std::num::NonZeroU16;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -51,7 +52,13 @@ impl Field {
             loss: Loss::Independent(Probability::of(1, 100)),
             ..LinkConfig::line(Rate::from_mbps(50), Span::from_millis(40))
         };
-        let config = RelayConfig { seed, ..RelayConfig::new("127.0.0.1:0".parse().unwrap(), centre, link) };
+        let config = RelayConfig {
+            seed,
+            // Each station that is started has a port of its own.
+            max_clients: NonZeroU16::MAX,
+            idle: Span::from_secs(30),
+            ..RelayConfig::new("127.0.0.1:0".parse().unwrap(), centre, link)
+        };
         let mut relay = Relay::bind(config).unwrap();
         let line = relay.local_addr();
         let stop = Arc::new(AtomicBool::new(false));
@@ -102,23 +109,22 @@ impl Field {
         self.nodes[STATION].is_none() && self.archives() == pass as usize * RECORDINGS.len() && self.is_idle()
     }
 
-    /// Lets the nodes work for a while; `false` where the station has ended meanwhile.
-    pub fn goes_on(&mut self, span: Duration) -> bool {
+    /// Lets the nodes work for a while.
+    pub fn wait(&mut self, span: Duration) {
         let until = now() + span;
         while now() < until {
             self.look();
             std::thread::park_timeout(LOOK);
         }
-        self.nodes[STATION].is_some()
     }
 
-    /// Kills a node, and starts it again.
-    pub fn kill(&mut self, number: usize) {
-        if let Some(mut child) = self.nodes[number].take() {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+    /// Kills a node and starts it again; `false` where it has ended by itself.
+    pub fn kill(&mut self, number: usize) -> bool {
+        let Some(mut child) = self.nodes[number].take() else { return false };
+        child.kill().unwrap();
+        child.wait().unwrap();
         self.start(number);
+        true
     }
 
     /// Ends the centre; the last station has ended by itself.
