@@ -1,7 +1,7 @@
 //! The centre: takes data from trusted stations, keeps it, and makes Level-0 products of it.
 //!
-//! Threads: one for the lines ([`downlink`]), one that writes and waits for the disk ([`keeper`]), one for Level-0
-//! ([`processor`]), one that answers for status. They meet in [`shared`].
+//! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one for Level-0
+//! (`processor`), one that answers for status. They meet in `shared`.
 
 mod archive;
 mod contact;

@@ -1,7 +1,7 @@
 //! The station: captures downlinks, keeps them in its spool, sends them to its centre.
 //!
-//! Threads: one for each input ([`channel`]), one that waits for the disk ([`spooler`]), one for the line ([`uplink`]), one
-//! that answers for status. They meet in [`shared`].
+//! Threads: one for each input (`channel`), one that waits for the disk (`spooler`), one for the line (`uplink`), one
+//! that answers for status. They meet in `shared`.
 
 mod channel;
 mod contact;
@@ -137,6 +137,7 @@ fn start(
         })
         .collect::<Result<_, Fault>>()?;
     drop(common);
+    close_forgotten(shared, &runners)?;
     let mut threads = Vec::new();
     for runner in runners {
         threads.push(services::thread("channel", move || runner.run())?);
@@ -145,6 +146,17 @@ fn start(
     threads.push(services::thread("spool", move || spooler::run(&of, &queue, clock))?);
     threads.push(line(config, shared, clock, driver)?);
     Ok(threads)
+}
+
+/// Closes the flows that no channel goes on with: the station ended between opening them and remembering so.
+fn close_forgotten(shared: &Shared, runners: &[ChannelRunner]) -> Result<(), Fault> {
+    let mut spool = shared.spool();
+    for open in spool.open_flows() {
+        if !runners.iter().any(|runner| runner.flow() == Some(open.flow)) {
+            spool.close_flow(open.flow).map_err(|error| spool_fault(&error))?;
+        }
+    }
+    Ok(())
 }
 
 fn line(
