@@ -150,16 +150,11 @@ impl Field {
 
     /// No node has ended but a station that has sent everything, and there is time left.
     fn look(&mut self) {
-        for number in 0..NODES.len() {
+        for (number, name) in NODES.iter().enumerate() {
             let Some(child) = &mut self.nodes[number] else { continue };
             if let Some(status) = child.try_wait().unwrap() {
                 self.nodes[number] = None;
-                assert!(
-                    number == STATION && status.success(),
-                    "{}: {status}\n{}",
-                    NODES[number],
-                    self.logs()
-                );
+                assert!(number == STATION && status.success(), "{name}: {status}\n{}", self.logs());
             }
         }
         if self.begun.elapsed() > PATIENCE {
