@@ -84,11 +84,13 @@ impl Life {
         }
     }
 
-    /// It is well again.
-    pub fn clear_alarm(&self, what: &str) {
-        if self.state().alarms.remove(what).is_some() {
+    /// It is well again; whether it was not.
+    pub fn clear_alarm(&self, what: &str) -> bool {
+        let was_on = self.state().alarms.remove(what).is_some();
+        if was_on {
             tracing::info!("{what}: over");
         }
+        was_on
     }
 
     /// What needs attention now, a sentence each.

@@ -8,6 +8,7 @@ use crate::custody::Stamps;
 use crate::payload::{Head, PayloadError, split_taken};
 use crate::status::{ContactReceived, ContactState, ProductStatus};
 use sha2::{Digest, Sha256};
+use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{Close, Open, Record as Entry, RecordReader};
@@ -16,6 +17,8 @@ use skyhaul_level0::{ContactInfo, ContactProcessor, Limits, report::Product};
 use skyhaul_net::Clock;
 use skyhaul_store::{ContactReader, Record, StationName};
 use skyhaul_units::{FlowId, Utc};
+use std::io;
+use std::path::Path;
 
 /// What taking a block led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +41,10 @@ pub struct Processing {
     products: Products,
     level0: Option<ContactProcessor<ProductFiles>>,
     archive: Option<Archive>,
+    /// Whether products were tried before in vain: then it ends at the first file that cannot be written.
+    is_again: bool,
+    /// Why products cannot be written. The contact is read on all the same, for what status shows.
+    unwritten: Option<String>,
     shown: ContactReceived,
     hash: Sha256,
     close: Option<Close>,
@@ -67,10 +74,27 @@ impl Processing {
             products,
             level0: None,
             archive: None,
+            is_again: false,
+            unwritten: None,
             shown,
             hash: Sha256::new(),
             close: None,
         }
+    }
+
+    /// The same, after its products could not be written.
+    pub fn again(self) -> Self {
+        Self { is_again: true, ..self }
+    }
+
+    /// Whether its products could not be written before.
+    pub const fn is_again(&self) -> bool {
+        self.is_again
+    }
+
+    /// Why its products cannot be written.
+    pub fn unwritten(&self) -> Option<&str> {
+        self.unwritten.as_deref()
     }
 
     /// Where it is read on.
@@ -148,7 +172,10 @@ impl Processing {
     /// # Errors
     /// They could not be written; the contact is to be processed again from its beginning.
     pub fn finish(mut self, clock: Clock) -> Result<ContactReceived, String> {
-        let name = self.name();
+        if let Some(reason) = self.unwritten {
+            return Err(reason);
+        }
+        let (name, dir) = (self.name(), self.products.dir.clone());
         let close = self.close.take().ok_or("the contact is not closed")?;
         let level0 = self.level0.take().ok_or("the contact has no opening record")?;
         let ending = skyhaul_level0::Close {
@@ -157,9 +184,9 @@ impl Processing {
             created: close.closed,
             uniqueness: Digit::new((self.flow.0 % 8) as u8).ok_or("no digit tells its products apart")?,
         };
-        let products = level0.finish(ending).map_err(|error| error.to_string())?;
+        let products = level0.finish(ending).map_err(|error| unwritable(&dir, without_help(&error)))?;
         if let Some(archive) = self.archive.take() {
-            archive.publish(&format!("{name}.cadu")).map_err(|error| error.to_string())?;
+            archive.publish(&format!("{name}.cadu")).map_err(|error| unwritable(&dir, error))?;
         }
         ProductFiles::clean(&self.products.dir, &name);
         if let Some(product) = products.first() {
@@ -181,14 +208,23 @@ impl Processing {
         } else {
             self.shown.set_aside += 1;
         }
-        if let Some(archive) = &mut self.archive {
-            archive.frame(frame).map_err(|error| error.to_string())?;
+        let archived = self.archive.as_mut().map_or(Ok(()), |archive| archive.frame(frame));
+        let archived = archived.map_err(|error| unwritable(&self.products.dir, error));
+        // Without Level-0: a contact whose first block was lost at the station. Its mission is not known, its frames stay
+        // in the store.
+        let sorted = self.level0.as_mut().map_or(Ok(()), |level0| level0.frame(frame));
+        let sorted = sorted.map_err(|error| unwritable(&self.products.dir, without_help(&error)));
+        archived.and(sorted).or_else(|reason| self.give_up(reason))
+    }
+
+    /// Reads on without products where that tells anything new.
+    fn give_up(&mut self, reason: String) -> Result<(), String> {
+        if self.is_again {
+            return Err(reason);
         }
-        match &mut self.level0 {
-            Some(level0) => level0.frame(frame).map_err(|error| error.to_string()),
-            // A contact whose first block was lost at the station: its mission is not known, its frames stay in the store.
-            None => Ok(()),
-        }
+        (self.archive, self.level0) = (None, None);
+        self.unwritten.get_or_insert(reason);
+        Ok(())
     }
 
     /// Takes what is no frame; the inner error is a contact that cannot be read.
@@ -215,11 +251,17 @@ impl Processing {
         let Some(scid) = open.scid.or_else(|| mission.scids().first().copied()) else {
             return Ok(Err("neither the contact nor its mission names the spacecraft".to_owned()));
         };
+        match self.begin_products(open, &mission, scid) {
+            Ok(()) => Ok(Ok(())),
+            Err(error) => self.give_up(unwritable(&self.products.dir, error)).map(Ok),
+        }
+    }
+
+    fn begin_products(&mut self, open: &Open, mission: &Mission, scid: Scid) -> io::Result<()> {
         let name = self.name();
-        let files = ProductFiles::new(&self.products.dir, &name).map_err(|error| error.to_string())?;
+        let files = ProductFiles::new(&self.products.dir, &name)?;
         if self.products.cadu_files {
-            let archive = Archive::begin(files.clone(), &mission).map_err(|error| error.to_string())?;
-            self.archive = Some(archive);
+            self.archive = Some(Archive::begin(files.clone(), mission)?);
         }
         let info = ContactInfo {
             station: self.station.as_str().to_owned(),
@@ -228,8 +270,8 @@ impl Processing {
             opened: open.opened,
             window: None,
         };
-        self.level0 = Some(ContactProcessor::new(&mission, info, Limits::default(), files));
-        Ok(Ok(()))
+        self.level0 = Some(ContactProcessor::new(mission, info, Limits::default(), files));
+        Ok(())
     }
 
     /// The contact's name in files and sidecars.
@@ -288,6 +330,19 @@ impl Way<'_> {
 fn unaccounted(close: &Close, shown: &ContactReceived) -> i64 {
     let counted = close.frames.iter().map(|(_, frames)| frames).sum::<u64>() + close.set_aside;
     counted.cast_signed() - (shown.frames + shown.set_aside).cast_signed()
+}
+
+/// What is wrong with the products' folder, and what to do.
+fn unwritable(dir: &Path, error: impl std::fmt::Display) -> String {
+    format!("{}: {error}; make room there or mend the folder, the data waits in the store", dir.display())
+}
+
+/// Processing again is up to nobody here.
+fn without_help(error: &skyhaul_level0::Error) -> String {
+    match error {
+        skyhaul_level0::Error::Files { what, name, source } => format!("cannot {what} {name} ({source})"),
+        other => other.to_string(),
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

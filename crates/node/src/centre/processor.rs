@@ -78,12 +78,16 @@ impl Processor {
                 self.contacts.insert(key, Work::Again(at));
                 return false;
             }
-            Some(Work::Again(_)) | None => match self.begin(&key) {
+            work @ (Some(Work::Again(_)) | None) => match self.begin(&key, work.is_some()) {
                 Ok(processing) => processing,
                 Err(error) => return self.again(key, &error.to_string()),
             },
         };
-        let (work, more) = match self.blocks(&mut going) {
+        let outcome = self.blocks(&mut going);
+        if let Some(reason) = going.unwritten() {
+            self.shared.life.alarm(PRODUCTS, reason);
+        }
+        let (work, more) = match outcome {
             Ok(Outcome::Idle) => (Work::Going(going), false),
             Ok(Outcome::More) => (Work::Going(going), true),
             Ok(Outcome::Closed) => match self.finish(*going) {
@@ -101,12 +105,14 @@ impl Processor {
             Err(reason) => return self.again(key, &reason),
         };
         self.contacts.insert(key, work);
+        self.well();
         more
     }
 
-    fn begin(&self, key: &Key) -> Result<Box<Processing>, StoreError> {
+    fn begin(&self, key: &Key, is_again: bool) -> Result<Box<Processing>, StoreError> {
         let reader = self.shared.store().reader(&key.0, key.1)?;
-        Ok(Box::new(Processing::new(key.0.clone(), key.1, reader, self.products.clone())))
+        let processing = Processing::new(key.0.clone(), key.1, reader, self.products.clone());
+        Ok(Box::new(if is_again { processing.again() } else { processing }))
     }
 
     /// Takes some blocks of a contact.
@@ -128,7 +134,10 @@ impl Processor {
                 return Ok(outcome);
             }
         }
-        self.shared.contact(going.shown());
+        // What was shown before is further.
+        if !going.is_again() {
+            self.shared.contact(going.shown());
+        }
         Ok(Outcome::More)
     }
 
@@ -139,7 +148,7 @@ impl Processor {
         let now = self.clock.utc();
         self.shared.store().finish(&station, flow, now).map_err(|error| error.to_string())?;
         self.shared.contact(&shown);
-        self.shared.life.clear_alarm(PRODUCTS);
+        self.well();
         tracing::info!(
             station = station.as_str(),
             flow = flow.0,
@@ -147,6 +156,18 @@ impl Processor {
             "products written"
         );
         Ok(())
+    }
+
+    /// Ends the alarm where the products of no contact wait.
+    fn well(&self) {
+        let waits = |work: &Work| match work {
+            Work::Going(going) => going.unwritten().is_some(),
+            Work::Again(_) => true,
+            Work::Failed => false,
+        };
+        if !self.contacts.values().any(waits) {
+            self.shared.life.clear_alarm(PRODUCTS);
+        }
     }
 
     fn again(&mut self, key: Key, reason: &str) -> bool {

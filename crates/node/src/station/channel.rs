@@ -9,15 +9,15 @@ use super::shared::Shared;
 use super::spooler::ToSpool;
 use crate::config::{self, Input};
 use crate::fault::Fault;
-use crate::status::ChannelState;
+use crate::status::{ChannelState, StoreState};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::identify::{Identification, InputFormat};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Open, Record};
 use skyhaul_net::Clock;
-use skyhaul_store::SpoolError;
-use skyhaul_units::{Duration, Instant, Utc};
+use skyhaul_store::{SpoolError, is_full};
+use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -123,8 +123,17 @@ impl ChannelRunner {
         Ok(runner)
     }
 
+    /// The flow of the contact that it is in.
+    pub fn flow(&self) -> Option<FlowId> {
+        self.contact.as_ref().map(Contact::flow)
+    }
+
     /// Runs until the input is exhausted or the station ends.
     pub fn run(mut self) {
+        if self.contact.is_some() && !self.is_file() {
+            // What was sent meanwhile is gone: the contact ends where the station did.
+            self.end_contact();
+        }
         let mut buffer = vec![0; READ];
         while !self.shared.life.is_stopping() {
             let chunk = match self.source.read(&mut buffer, self.patience()) {
@@ -238,9 +247,14 @@ impl ChannelRunner {
             let opened = self.shared.spool().open_flow(self.clock.utc());
             match opened {
                 Ok(flow) => break flow,
-                Err(error @ (SpoolError::Full { .. } | SpoolError::TooManyFlows))
-                    if !self.shared.life.is_stopping() =>
-                {
+                // The frame is lost with the input where that is live; a file is read again from here.
+                Err(SpoolError::Full { .. } | SpoolError::TooManyFlows) if self.shared.life.is_stopping() => {
+                    return;
+                }
+                Err(error @ (SpoolError::Full { .. } | SpoolError::TooManyFlows)) => {
+                    if let SpoolError::Full { .. } = error {
+                        self.shared.store_state(StoreState::Full);
+                    }
                     self.shared.life.alarm("no contact can be opened", &error.to_string());
                     self.shared.life.pause(RETRY);
                 }
@@ -252,6 +266,8 @@ impl ChannelRunner {
         };
         self.shared.life.clear_alarm("no contact can be opened");
         self.remember(&Place::Open { from: self.capture_from, flow, open: open.clone() });
+        // Waiting for space is no silence of the input.
+        self.last_frame = self.clock.now();
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
         let mut contact = Contact::new(flow, &open, &identified.mission, None);
         contact.record(now, &Record::Open(open.clone()));
@@ -259,11 +275,31 @@ impl ChannelRunner {
         self.open = Some(open);
     }
 
-    fn remember(&self, place: &Place) {
-        const WHAT: &str = "a channel's place is not remembered over a restart";
-        match self.memo.remember(place) {
-            Ok(()) => self.shared.life.clear_alarm(WHAT),
-            Err(error) => self.shared.life.alarm(WHAT, &error.to_string()),
+    /// Remembers a place, waiting for space as long as the station runs: a file would be captured twice after a restart
+    /// at a place before this one. Whether it is remembered.
+    fn remember(&self, place: &Place) -> bool {
+        let held = format!("channel {} is held back", self.config.name);
+        let forgetful = format!("channel {} does not know its place after a restart", self.config.name);
+        let life = &self.shared.life;
+        loop {
+            let outcome = self.memo.remember(place);
+            match &outcome {
+                Err(error) if is_full(error) && !life.is_stopping() => {
+                    self.shared.store_state(StoreState::Full);
+                    let reason = format!("{error}; make room on the file system of the state folder");
+                    life.alarm(&held, &reason);
+                    life.pause(RETRY);
+                    continue;
+                }
+                Err(error) => life.alarm(&forgetful, &format!("{error}; check the disk and the rights")),
+                Ok(()) => {
+                    life.clear_alarm(&forgetful);
+                }
+            }
+            if life.clear_alarm(&held) {
+                self.shared.store_state(StoreState::Ok);
+            }
+            return outcome.is_ok();
         }
     }
 
@@ -276,9 +312,8 @@ impl ChannelRunner {
         contact.record(now, &Record::Resumed(position));
         self.contact = Some(contact);
         self.open = Some(open);
-        if !matches!(self.config.input, Input::File(_)) {
-            // What was sent meanwhile is gone: the contact ends where the station did.
-            return self.end_contact();
+        if !self.is_file() {
+            return;
         }
         let options = CaptureOptions { start: position, ..options(&self.config, Some(mission)) };
         self.capture = Capture::new(self.missions.clone(), options);
@@ -295,7 +330,10 @@ impl ChannelRunner {
         self.identified = None;
         let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else { return };
         let (flow, next) = (contact.flow(), self.offset);
-        self.remember(&Place::Closing { next, flow, open });
+        if !self.remember(&Place::Closing { next, flow, open }) && self.is_file() {
+            // A contact that were closed now would be captured again; left open, it goes on at the next start.
+            return;
+        }
         contact.close(self.clock.now(), self.clock.utc());
         self.send(&mut contact);
         let (closed, is_closed) = sync_channel(1);
@@ -313,13 +351,20 @@ impl ChannelRunner {
 
     /// The station ends: a file's contact goes on at the next start, a live one is closed.
     fn stop(&mut self) {
-        if matches!(self.config.input, Input::File(_)) { self.flush() } else { self.end_contact() }
+        if self.is_file() { self.flush() } else { self.end_contact() }
+    }
+
+    const fn is_file(&self) -> bool {
+        matches!(self.config.input, Input::File(_))
     }
 
     fn flush(&mut self) {
         if let Some(mut contact) = self.contact.take() {
+            let from = self.clock.now();
             self.send(&mut contact);
             self.contact = Some(contact);
+            // Time in which the input is held back is no silence of the input.
+            self.last_frame += self.clock.now().since(from);
         }
     }
 

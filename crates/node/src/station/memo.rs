@@ -65,9 +65,14 @@ impl Memo {
             bytes.extend_from_slice(&flow.0.to_be_bytes());
             RecordWriter::new().write(&Record::Open(open.clone()), &mut bytes);
         }
+        self.replace(&bytes)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display())))
+    }
+
+    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let new = self.path.with_extension("new");
         let mut file = File::create(&new)?;
-        file.write_all(&bytes)?;
+        file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
         self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())

@@ -136,13 +136,15 @@ pub enum StoreError {
     /// No room, nothing was written. Hold the station back and try again: it ends by itself when space
     /// returns.
     #[error(
-        "the contact store is full: {needed} needed, {available} available; make room or raise the store's max_size"
+        "the contact store is full: {needed} needed, {available} available; make room on the state folder's file system (the store leaves {reserve} of it free), or raise max_size in [store]"
     )]
     Full {
         /// What the append needs.
         needed: Bytes,
         /// What there is.
         available: Bytes,
+        /// What is left free on the file system.
+        reserve: Bytes,
     },
     /// A record that does not come next.
     #[error(
@@ -275,9 +277,8 @@ impl ContactStore {
         let size = Bytes::of(arrival.payload.len());
         let open = self.stations.get(arrival.station).and_then(|station| station.open.get(&arrival.flow));
         let needed = open.map_or(size + NEW_CONTACT, |contact| contact.log.growth(size));
-        let available = self.available();
-        let full = StoreError::Full { needed, available };
-        if needed > available {
+        let full = self.full(needed);
+        if needed > self.available() {
             return Err(full);
         }
         let record = NewRecord {
@@ -449,7 +450,8 @@ impl ContactStore {
         match Log::open(self.disk.clone(), &contact_dir(station, flow), config) {
             Ok(log) => Ok(slot.insert(Contact { log, next: first, durable: first })),
             Err(LogError::Full { .. }) => {
-                Err(StoreError::Full { needed: NEW_CONTACT, available: Bytes::ZERO })
+                let reserve = self.config.reserve;
+                Err(StoreError::Full { needed: NEW_CONTACT, available: Bytes::ZERO, reserve })
             }
             Err(error) => Err(error.into()),
         }
@@ -486,9 +488,13 @@ impl ContactStore {
         Ok(())
     }
 
+    fn full(&self, needed: Bytes) -> StoreError {
+        StoreError::Full { needed, available: self.available(), reserve: self.config.reserve }
+    }
+
     fn state_error(&self, path: String, source: io::Error) -> StoreError {
         if is_full(&source) {
-            return StoreError::Full { needed: NEW_CONTACT, available: self.available() };
+            return self.full(NEW_CONTACT);
         }
         StoreError::State { path, source }
     }

@@ -59,13 +59,15 @@ pub enum SpoolError {
     /// No room, nothing was written. Call again later: it ends by itself when the line has taken something or
     /// space returns.
     #[error(
-        "the spool is full: {needed} needed, {available} available; bring the line up, make room or raise the spool's max_size"
+        "the spool is full: {needed} needed, {available} available; bring the line up, make room on the state folder's file system (the spool leaves {reserve} of it free), or raise max_size in [spool]"
     )]
     Full {
         /// What the append needs.
         needed: Bytes,
         /// What there is.
         available: Bytes,
+        /// What is left free on the file system.
+        reserve: Bytes,
     },
     /// No such flow is open.
     #[error("flow {flow} is not open in this spool: open a flow before appending to it")]
@@ -225,7 +227,7 @@ impl Spool {
                 Err(LogError::Full { .. }) if self.free_one_early()? => {}
                 Err(LogError::Full { .. }) => {
                     self.stats.refused += 1;
-                    return Err(SpoolError::Full { needed, available });
+                    return Err(self.full(needed));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -391,9 +393,13 @@ impl Spool {
         }
     }
 
+    fn full(&self, needed: Bytes) -> SpoolError {
+        SpoolError::Full { needed, available: self.available(), reserve: self.config.reserve }
+    }
+
     fn state_error(&self, source: io::Error) -> SpoolError {
         if crate::is_full(&source) {
-            return SpoolError::Full { needed: Bytes::kib(4), available: self.available() };
+            return self.full(Bytes::kib(4));
         }
         SpoolError::State { path: Flows::path(), source }
     }
