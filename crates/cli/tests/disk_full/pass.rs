@@ -1,0 +1,133 @@
+//! What is played, and what must arrive of it.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use skyhaul_node::status::{CentreStatus, ContactState};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// Recordings of three spacecraft.
+pub const RECORDINGS: [&str; 3] =
+    ["npp.20241206T173815.dat", "aqua.20241206T175646.dat", "metopb.20241206T152751.dat"];
+/// Two seconds of each recording a second.
+const PLAYED_AT: &str = "4 Mbit/s";
+/// A recording of whole CADUs, which can be played over and over without a seam.
+const REPEATED: &str = "snpp_synchronized_cadus.dat";
+const CADU: usize = 1024;
+
+fn recording(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cadu").join(name)
+}
+
+/// Channels that play the recordings from files.
+pub fn file_channels() -> String {
+    let channel = |name: &str| {
+        let (short, path) = (name.split('.').next().unwrap(), recording(name));
+        format!(
+            "[[channel]]\nname = \"{short}\"\ninput = \"file:{}\"\nrate = \"{PLAYED_AT}\"\n",
+            path.display()
+        )
+    };
+    RECORDINGS.map(channel).join("\n")
+}
+
+/// A channel that waits for a player.
+pub const LIVE_CHANNEL: &str = "[[channel]]\nname = \"live\"\ninput = \"tcp-listen:127.0.0.1:0\"\n";
+
+/// Good frames and their digest.
+pub type Frames = (u64, String);
+
+/// What independent decoders found in the recordings.
+pub fn expected() -> BTreeSet<Frames> {
+    RECORDINGS.into_iter().map(expected_of).collect()
+}
+
+fn expected_of(recording: &str) -> Frames {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/expected.json");
+    let expected: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let entry = &expected[&format!("cadu/{recording}")];
+    (entry["frames_total"].as_u64().unwrap(), entry["frames_sha256"].as_str().unwrap().to_owned())
+}
+
+/// The frames of contacts that must all be processed.
+pub fn delivered(centre: &CentreStatus) -> Vec<Frames> {
+    let frames = centre.contacts.iter().map(|contact| {
+        assert_eq!(contact.state, ContactState::Done, "{contact:?}");
+        assert_eq!(
+            (contact.unaccounted, contact.set_aside, contact.damaged_blocks),
+            (0, 0, 0),
+            "{contact:?}"
+        );
+        (contact.frames, contact.frames_sha256.clone().unwrap())
+    });
+    frames.collect()
+}
+
+/// A player of one recording over and over, as fast as the station takes it.
+pub struct Player {
+    played: Arc<AtomicU64>,
+    pub length: u64,
+    thread: JoinHandle<std::io::Result<()>>,
+}
+
+impl Player {
+    /// Plays `times` times to `address`, then hangs up.
+    pub fn start(address: SocketAddr, times: usize) -> Self {
+        let cadus = fs::read(recording(REPEATED)).unwrap();
+        let length = (cadus.len() * times) as u64;
+        let played = Arc::new(AtomicU64::new(0));
+        let count = played.clone();
+        let play = move || {
+            let mut stream = TcpStream::connect(address)?;
+            for piece in (0..times).flat_map(|_| cadus.chunks(CADU)) {
+                stream.write_all(piece)?;
+                count.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let thread = std::thread::Builder::new().spawn(play).unwrap();
+        Self { played, length, thread }
+    }
+
+    /// Bytes that the station's system has taken.
+    pub fn played(&self) -> u64 {
+        self.played.load(Ordering::Relaxed)
+    }
+
+    /// Waits for its end.
+    pub fn end(self) -> std::io::Result<()> {
+        self.thread.join().unwrap()
+    }
+}
+
+/// What must arrive of a recording played `times` times: its frames as the program decodes them, which are those that
+/// independent decoders found, repeated.
+pub fn repeated(times: usize) -> Frames {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("frames");
+    let decode = Command::new(env!("CARGO_BIN_EXE_skyhaul"))
+        .arg("decode")
+        .arg(recording(REPEATED))
+        .arg("--frames-out")
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert!(decode.status.success(), "{decode:?}");
+    let frames = fs::read(path).unwrap();
+    let (count, digest) = expected_of(REPEATED);
+    assert_eq!(hex(&Sha256::digest(&frames)), digest);
+    let mut all = Sha256::new();
+    (0..times).for_each(|_| all.update(&frames));
+    (count * times as u64, hex(&all.finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
