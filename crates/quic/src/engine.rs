@@ -33,6 +33,8 @@ pub enum EngineEvent {
     },
     /// Someone was turned away, or did not get in, before any session began.
     Refused {
+        /// The connection, where there was one.
+        id: Option<ConnectionId>,
         /// Its address.
         remote: SocketAddr,
         /// Its key, where it got as far as showing one.
@@ -177,8 +179,8 @@ impl Engine {
                     self.sessions.insert(id, Session::new(self.session_config));
                     self.events.push_back(EngineEvent::Connected { id, fingerprint: peer, incoming });
                 }
-                EndpointEvent::Refused { remote, fingerprint, reason, .. } => {
-                    self.events.push_back(EngineEvent::Refused { remote, fingerprint, reason });
+                EndpointEvent::Refused { id, remote, fingerprint, reason } => {
+                    self.events.push_back(EngineEvent::Refused { id, remote, fingerprint, reason });
                 }
                 EndpointEvent::Closed { id, reason } => self.disconnected(id, reason),
             }

@@ -126,7 +126,8 @@ impl Inbox {
 
     fn flow_report(&self, id: FlowId) -> FlowReport {
         let Some(flow) = self.flows.get(&id) else {
-            return FlowReport { flow: id, next: Seq::FINISHED.0, missing: Vec::new() };
+            let next = self.resume.next(id).unwrap_or(Seq::FINISHED).0;
+            return FlowReport { flow: id, next, missing: Vec::new() };
         };
         let missing = flow.blocks.get(&flow.next).map_or_else(|| vec![(0, None)], Partial::missing);
         FlowReport { flow: id, next: flow.next, missing }

@@ -133,7 +133,7 @@ impl Service for Downlink {
                     tracing::info!(station = station.as_str(), "disconnected: {reason}");
                 }
             }
-            EngineEvent::Refused { remote, fingerprint, reason } => {
+            EngineEvent::Refused { remote, fingerprint, reason, .. } => {
                 self.shared.count_refused();
                 let key = fingerprint.map_or("no key shown".to_owned(), |key| key.to_string());
                 tracing::warn!(%remote, key, "refused: {reason}");
