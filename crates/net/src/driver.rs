@@ -96,12 +96,13 @@ impl Driver {
 
     fn receive(&mut self) -> io::Result<()> {
         let (engine, clock) = (&mut self.engine, &self.clock);
-        let now = clock.now();
         self.socket.receive(|incoming| {
             let payload = incoming.contents.into();
             let received =
                 Received { remote: incoming.from, local_ip: incoming.to, ecn: incoming.ecn, payload };
-            engine.handle_datagram(now, received);
+            // Read after the datagram: a reading from before may be older than its arrival by as long as this thread was
+            // kept from running, and a round trip that looks too short makes every later one look like a queue.
+            engine.handle_datagram(clock.now(), received);
         })
     }
 
