@@ -61,7 +61,7 @@ fn a_full_centre_holds_the_station_back_and_goes_on_when_there_is_room() {
             products: Some(disk.folder("products")),
             ..Folders::default()
         };
-        let mut site = Site::prepare(folders, &file_channels());
+        let mut site = Site::prepare(folders, "", &file_channels());
         site.start(Node::Centre);
         site.start(Node::Station);
         let is_full = |centre: &CentreStatus| centre.store.state == StoreState::Full;
@@ -84,7 +84,7 @@ fn products_wait_for_room_while_the_store_takes_data() {
     on_a_small_disk("products_wait_for_room_while_the_store_takes_data", |disk| {
         disk.fill(0);
         let folders = Folders { products: Some(disk.folder("products")), ..Folders::default() };
-        let mut site = Site::prepare(folders, &file_channels());
+        let mut site = Site::prepare(folders, "", &file_channels());
         site.start(Node::Centre);
         site.start(Node::Station);
         site.station("station with everything in custody", |station| {
@@ -108,15 +108,15 @@ fn products_wait_for_room_while_the_store_takes_data() {
 }
 
 /// A station on a disk with room for 4 MiB, and a player that it holds back.
-fn held_back(disk: &SmallDisk) -> (Site, Player) {
+fn held_back(disk: &SmallDisk, spool: &str, pace: Duration) -> (Site, Player) {
     disk.fill(RESERVE + (4 << 20));
     let folders = Folders { station: Some(disk.folder("station")), ..Folders::default() };
-    let mut site = Site::prepare(folders, LIVE_CHANNEL);
+    let mut site = Site::prepare(folders, spool, LIVE_CHANNEL);
     site.start(Node::Station);
     let listens = |station: &StationStatus| station.channels[0].address.is_some();
     let station = site.station("station that listens", listens);
     let address = station.channels[0].address.as_ref().unwrap().parse().unwrap();
-    let player = Player::start(address, TIMES);
+    let player = Player::start(address, TIMES, pace);
     let is_full = |station: &StationStatus| station.spool.state == StoreState::Full;
     let station = site.station("full station", is_full);
     assert_alarm(&station.alarms, &["the inputs are held back", "make room"]);
@@ -145,7 +145,7 @@ fn assert_one_contact(site: &mut Site, player: Player) {
 #[test]
 fn a_full_station_holds_its_input_back_until_there_is_room() {
     on_a_small_disk("a_full_station_holds_its_input_back_until_there_is_room", |disk| {
-        let (mut site, player) = held_back(disk);
+        let (mut site, player) = held_back(disk, "", Duration::ZERO);
         disk.clear();
         let station = site.station("station that takes data", |station| {
             station.spool.state == StoreState::Ok
@@ -160,7 +160,19 @@ fn a_full_station_holds_its_input_back_until_there_is_room() {
 #[test]
 fn a_full_station_goes_on_as_soon_as_the_line_makes_room() {
     on_a_small_disk("a_full_station_goes_on_as_soon_as_the_line_makes_room", |disk| {
-        let (mut site, player) = held_back(disk);
+        let (mut site, player) = held_back(disk, "", Duration::ZERO);
+        site.start(Node::Centre);
+        assert_one_contact(&mut site, player);
+    });
+}
+
+#[test]
+fn time_held_back_is_no_silence_of_the_input() {
+    on_a_small_disk("time_held_back_is_no_silence_of_the_input", |disk| {
+        // CADUs come one by one, and only a block that is full is handed over: the frame that fills the block which waits
+        // for room is the last one read, so that nothing but the clock tells that the input was silent.
+        let (mut site, player) = held_back(disk, "sync_interval = \"1 h\"", Duration::from_micros(200));
+        disk.clear();
         site.start(Node::Centre);
         assert_one_contact(&mut site, player);
     });
@@ -171,7 +183,7 @@ fn a_full_station_ends_when_told_and_starts_again_without_room() {
     on_a_small_disk("a_full_station_ends_when_told_and_starts_again_without_room", |disk| {
         disk.fill(RESERVE + (1 << 20));
         let folders = Folders { station: Some(disk.folder("station")), ..Folders::default() };
-        let mut site = Site::prepare(folders, &file_channels());
+        let mut site = Site::prepare(folders, "", &file_channels());
         let is_full = |station: &StationStatus| station.spool.state == StoreState::Full;
         site.start(Node::Station);
         site.station("full station", is_full);
@@ -194,7 +206,7 @@ fn a_contact_cannot_begin_without_room_and_begins_when_there_is() {
     on_a_small_disk("a_contact_cannot_begin_without_room_and_begins_when_there_is", |disk| {
         disk.fill(0);
         let folders = Folders { station: Some(disk.folder("station")), ..Folders::default() };
-        let mut site = Site::prepare(folders, &file_channels());
+        let mut site = Site::prepare(folders, "", &file_channels());
         let is_full = |station: &StationStatus| station.spool.state == StoreState::Full;
         site.start(Node::Station);
         let station = site.station("full station", is_full);
@@ -212,7 +224,7 @@ fn a_contact_cannot_begin_without_room_and_begins_when_there_is() {
 #[test]
 fn a_killed_live_contact_is_closed_when_there_is_room() {
     on_a_small_disk("a_killed_live_contact_is_closed_when_there_is_room", |disk| {
-        let (mut site, player) = held_back(disk);
+        let (mut site, player) = held_back(disk, "", Duration::ZERO);
         disk.fill(0);
         site.kill(Node::Station);
         // What it had not taken is gone with its connection.

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Recordings of three spacecraft.
 pub const RECORDINGS: [&str; 3] =
@@ -70,7 +71,7 @@ pub fn delivered(centre: &CentreStatus) -> Vec<Frames> {
     frames.collect()
 }
 
-/// A player of one recording over and over, as fast as the station takes it.
+/// A player of one recording over and over, at most as fast as the station takes it.
 pub struct Player {
     played: Arc<AtomicU64>,
     pub length: u64,
@@ -78,15 +79,20 @@ pub struct Player {
 }
 
 impl Player {
-    /// Plays `times` times to `address`, then hangs up.
-    pub fn start(address: SocketAddr, times: usize) -> Self {
+    /// Plays `times` times to `address`, waiting for `pace` before each CADU, then hangs up.
+    pub fn start(address: SocketAddr, times: usize, pace: Duration) -> Self {
         let cadus = fs::read(recording(REPEATED)).unwrap();
         let length = (cadus.len() * times) as u64;
         let played = Arc::new(AtomicU64::new(0));
         let count = played.clone();
         let play = move || {
             let mut stream = TcpStream::connect(address)?;
+            // A CADU that is sent is one to be read.
+            stream.set_nodelay(true)?;
             for piece in (0..times).flat_map(|_| cadus.chunks(CADU)) {
+                if !pace.is_zero() {
+                    std::thread::park_timeout(pace);
+                }
                 stream.write_all(piece)?;
                 count.fetch_add(piece.len() as u64, Ordering::Relaxed);
             }

@@ -49,8 +49,9 @@ impl Node {
 }
 
 impl Site {
-    /// Nodes that are configured and not started; `channels` are the station's, as in its configuration.
-    pub fn prepare(folders: Folders, channels: &str) -> Self {
+    /// Nodes that are configured and not started; `spool` are more keys of the station's spool, `channels` its channels,
+    /// as in its configuration.
+    pub fn prepare(folders: Folders, spool: &str, channels: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name);
         let states = [
@@ -62,7 +63,7 @@ impl Site {
         let address: SocketAddr = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let station = format!(
             "{}\n[centre]\nname = \"centre\"\naddress = \"{address}\"\nfingerprint = \"{}\"\n
-[line]\nrate = \"100 Mbit/s\"\n\n[spool]\nsegment_size = \"1 MiB\"\n\n{channels}",
+[line]\nrate = \"100 Mbit/s\"\n\n[spool]\nsegment_size = \"1 MiB\"\n{spool}\n\n{channels}",
             node("station", &states[0]),
             keys[1]
         );
