@@ -30,8 +30,11 @@ pub struct Site {
     home: tempfile::TempDir,
     states: [PathBuf; 2],
     pub products: PathBuf,
-    children: [Option<Child>; 2],
+    children: [Option<Running>; 2],
 }
+
+/// A process that does not outlive the test, however that ends.
+struct Running(Child);
 
 /// Everything here takes seconds; a machine that does other things at the same time is allowed for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -92,21 +95,19 @@ impl Site {
             .stderr(log)
             .spawn()
             .unwrap();
-        self.children[node as usize] = Some(child);
+        self.children[node as usize] = Some(Running(child));
     }
 
     /// Kills a node as a power cut does.
     pub fn kill(&mut self, node: Node) {
-        let mut child = self.children[node as usize].take().expect("it runs");
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(self.children[node as usize].take().expect("it runs"));
     }
 
     /// Tells a node to end, and waits until it has.
     pub fn stop(&mut self, node: Node) -> ExitStatus {
         let mut child = self.children[node as usize].take().expect("it runs");
-        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-        self.wait("a node told to end", || child.try_wait().unwrap())
+        kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
+        self.wait("a node told to end", || child.0.try_wait().unwrap())
     }
 
     /// What the station says, once it is as `wanted`.
@@ -130,7 +131,7 @@ impl Site {
         let mut children = std::mem::take(&mut self.children);
         let found = self.wait(what, || {
             for child in children.iter_mut().flatten() {
-                let ended = child.try_wait().unwrap();
+                let ended = child.0.try_wait().unwrap();
                 assert!(ended.is_none(), "waiting for {what}: a node ended, {ended:?}\n{}", self.logs());
             }
             ask(&socket).ok().and_then(&wanted)
@@ -168,13 +169,11 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for Running {
     fn drop(&mut self) {
-        for mut child in self.children.iter_mut().filter_map(Option::take) {
-            // Nothing is left to do for a process that cannot be killed.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        // Nothing is left to do for a process that cannot be killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
