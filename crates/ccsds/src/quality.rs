@@ -71,6 +71,14 @@ impl CorrectedSymbols {
         let corrected = self.by_codeword().iter().filter(|symbols| **symbols != Self::UNCORRECTABLE);
         corrected.map(|symbols| u32::from(*symbols)).sum()
     }
+    /// Codewords that were corrected, and codewords that could not be.
+    pub fn codewords(&self) -> (u32, u32) {
+        self.by_codeword().iter().fold((0, 0), |(corrected, lost), symbols| match *symbols {
+            0 => (corrected, lost),
+            Self::UNCORRECTABLE => (corrected, lost + 1),
+            _ => (corrected + 1, lost),
+        })
+    }
 }
 
 /// How well a frame was received.

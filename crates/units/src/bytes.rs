@@ -66,7 +66,15 @@ impl core::iter::Sum for Bytes {
 
 impl core::fmt::Display for Bytes {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write_scaled(f, self.0, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")])
+        // Sizes that were written in binary units are shown in them.
+        let binary = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        let whole = binary.iter().find(|(factor, _)| self.0 >= *factor && self.0.is_multiple_of(*factor));
+        match whole {
+            Some((factor, unit)) if !self.0.is_multiple_of(1_000) => write!(f, "{} {unit}", self.0 / factor),
+            _ => {
+                write_scaled(f, self.0, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")])
+            }
+        }
     }
 }
 
@@ -86,3 +94,21 @@ const FORM: Form = Form {
     ],
 };
 text_form!(Bytes, FORM, Bytes);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_the_units_they_are_whole_in() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (64 << 20, "64 MiB"),
+            (4096, "4 KiB"),
+            (64_000_000_000, "64 GB"),
+            (22_724, "22.724 kB"),
+        ] {
+            assert_eq!(Bytes::new(bytes).to_string(), text);
+        }
+    }
+}

@@ -201,6 +201,9 @@ impl Processing {
     }
 
     fn frame(&mut self, frame: &CapturedFrame) -> Result<(), String> {
+        let (corrected, uncorrectable) = frame.quality.corrected.codewords();
+        self.shown.corrected_codewords += u64::from(corrected);
+        self.shown.uncorrectable_codewords += u64::from(uncorrectable);
         if frame.is_good() {
             self.shown.frames += 1;
             self.shown.corrected_symbols += u64::from(frame.quality.corrected.total());

@@ -260,6 +260,10 @@ pub struct ContactReceived {
     pub missing: u64,
     /// Symbols corrected in good frames.
     pub corrected_symbols: u64,
+    /// Codewords corrected, in good frames and in those set aside.
+    pub corrected_codewords: u64,
+    /// Codewords with more wrong symbols than can be corrected.
+    pub uncorrectable_codewords: u64,
     /// SHA-256 over the good frames in the order captured, once the contact is closed.
     pub frames_sha256: Option<String>,
     /// Blocks that a disk did not give back.

@@ -64,6 +64,10 @@ pub struct ContactReport {
     pub corrected_frames: u64,
     /// Symbols corrected in good frames.
     pub corrected_symbols: u64,
+    /// Codewords corrected.
+    pub corrected_codewords: u64,
+    /// Codewords that could not be corrected.
+    pub uncorrectable_codewords: u64,
     /// Good frames that are none of the mission's.
     pub unreadable: u64,
     /// Blocks that a disk did not give back.
@@ -257,6 +261,8 @@ fn contact(
     report.missing = received.missing;
     report.set_aside = received.set_aside;
     report.corrected_symbols = received.corrected_symbols;
+    report.corrected_codewords = received.corrected_codewords;
+    report.uncorrectable_codewords = received.uncorrectable_codewords;
     report.damaged_blocks = received.damaged_blocks;
     report.unaccounted = received.unaccounted;
     report.frames_sha256.clone_from(&received.frames_sha256);

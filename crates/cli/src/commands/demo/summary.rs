@@ -2,7 +2,7 @@
 
 use super::report::{ContactReport, Report};
 use skyhaul_node::latency::LatencySummary;
-use skyhaul_units::{Bytes, Probability, Rate};
+use skyhaul_units::{Probability, Rate};
 use std::io::{self, Write};
 
 /// Writes the whole summary.
@@ -24,13 +24,17 @@ fn write_contact(contact: &ContactReport, out: &mut dyn Write) -> io::Result<()>
     writeln!(out, "\n{}: {}{spacecraft}", contact.input, contact.mission)?;
     writeln!(
         out,
-        "  frames   {} captured, {} delivered, {} missing by their counters; {} corrected ({} symbols), {} uncorrectable",
+        "  frames   {} captured, {} delivered, {} missing by their counters; {} corrected, {} uncorrectable",
         contact.frames_captured,
         contact.frames_delivered,
         contact.missing,
         contact.corrected_frames,
-        contact.corrected_symbols,
         contact.set_aside
+    )?;
+    writeln!(
+        out,
+        "           {} codewords corrected ({} symbols), {} uncorrectable",
+        contact.corrected_codewords, contact.corrected_symbols, contact.uncorrectable_codewords
     )?;
     writeln!(out, "  channel  {:>8} {:>9} {:>9}", "frames", "missing", "packets")?;
     for (vcid, channel) in &contact.channels {
@@ -136,7 +140,11 @@ fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             mega(report.offered_bps)
         )?;
     }
-    writeln!(out, "  {} of markers and check symbols stayed off the line", Bytes::new(report.bytes_saved))?;
+    writeln!(
+        out,
+        "  {:.1} MB of markers and check symbols stayed off the line",
+        report.bytes_saved as f64 / 1e6
+    )?;
     let [station, centre, limit] =
         [report.rss_bytes.station, report.rss_bytes.centre, report.rss_limit_bytes]
             .map(|bytes| bytes / 1_000_000);
