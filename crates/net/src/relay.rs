@@ -20,6 +20,7 @@ mod shared;
 pub use config::{RelayConfig, RelayError};
 pub use shared::{ClientCounters, Direction, DirectionCounters, RelayCounters, RelayHandle};
 
+use crate::clock::Clock;
 use batch::{BatchSocket, Item, Received, Route, Scratch, next_run};
 use clients::Clients;
 use poller::Token;
@@ -219,21 +220,6 @@ impl Relay {
             Direction::Up => &mut self.up,
             Direction::Down => &mut self.down,
         }
-    }
-}
-
-/// The monotonic clock, from the relay's start.
-#[derive(Debug, Clone, Copy)]
-struct Clock(std::time::Instant);
-
-#[allow(clippy::disallowed_methods, reason = "the relay is an edge: here real time enters")]
-impl Clock {
-    fn start() -> Self {
-        Self(std::time::Instant::now())
-    }
-
-    fn now(self) -> Instant {
-        Instant::ZERO + Duration::from_std(self.0.elapsed())
     }
 }
 

@@ -4,12 +4,10 @@ use crate::feed::{Feed, FeedFactory};
 use crate::{Fingerprint, Identity};
 use noq_proto::{AckFrequencyConfig, IdleTimeout, TransportConfig, VarInt};
 use skyhaul_congestion::LineConfig;
+use skyhaul_transport::PROTOCOL_VERSION;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The version of the wire protocol this crate's users speak; part of the ALPN name `skyhaul/VERSION`.
-pub const PROTOCOL_VERSION: u16 = 1;
 
 /// How to make an [`crate::Endpoint`].
 #[derive(Debug, Clone)]

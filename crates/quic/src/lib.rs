@@ -40,7 +40,7 @@ mod sender;
 mod setup;
 mod tls;
 
-pub use config::{EndpointConfig, PROTOCOL_VERSION, PathConfig};
+pub use config::{EndpointConfig, PathConfig};
 pub use endpoint::{ConfigError, ConnectError, Counters, Endpoint};
 pub use engine::{Engine, EngineEvent};
 pub use event::{ConnectionId, Ecn, EndpointEvent, Received, Refusal, Transmit};

@@ -138,10 +138,15 @@ impl Keeper {
         let handle = self.shared.store().sync_handle();
         let Some(handle) = handle else { return };
         let synced = handle.sync();
-        let commit = self.shared.store().synced(synced);
+        let mut store = self.shared.store();
+        let commit = store.synced(synced);
         let now = self.clock.utc();
-        for receipt in commit.receipts {
+        for receipt in &commit.receipts {
+            // Before the processor can read them: it asks when they became durable.
             self.shared.committed(&receipt.station, receipt.flow, receipt.next, now);
+        }
+        drop(store);
+        for receipt in commit.receipts {
             self.tell(Kept::Durable(receipt));
         }
         if let Some((station, flow, error)) = commit.failed.into_iter().next() {
