@@ -54,7 +54,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
-    let StationConfig { missions, node, centre, line, spool, channel } = station;
+    let StationConfig { missions, node, centre, line, spool, sync, channel } = station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
     writeln!(out, "  line       {}, packets of {}, controller {}", line.rate, line.mtu, line.controller)?;
@@ -62,6 +62,16 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         out,
         "  spool      up to {} in files of {}, to disk every {}, kept {} after custody",
         spool.max_size, spool.segment_size, spool.sync_interval, spool.retention
+    )?;
+    writeln!(
+        out,
+        "  sync       markers with up to {} wrong bits in search, {} in check, {} in lock; {} checked, {} coasted, slips of {}",
+        sync.search_errors,
+        sync.check_errors,
+        sync.lock_errors,
+        sync.check_frames,
+        sync.flywheel_frames,
+        sync.slip_bits
     )?;
     for channel in channel {
         let mission =

@@ -3,8 +3,8 @@
 use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
-    CentreStatus, ContactReceived, NodeStatus, StationPeer, StoreState, StoreStatus, peak_resident_bytes,
-    resident_bytes,
+    CentreStatus, ContactReceived, NodeStatus, Recent, StationPeer, StoreState, StoreStatus,
+    peak_resident_bytes, resident_bytes,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::{ContactStore, Seq, StationName};
@@ -29,7 +29,7 @@ struct State {
     name: String,
     address: String,
     stations: Vec<StationPeer>,
-    contacts: Vec<ContactReceived>,
+    contacts: Recent<ContactReceived>,
     store: StoreState,
     latency: BTreeMap<Stage, Latency>,
     commits: VecDeque<CommitTime>,
@@ -65,8 +65,6 @@ pub enum Stage {
     Total,
 }
 
-/// Contacts that status shows.
-const CONTACTS_MAX: usize = 1_000;
 /// Commits whose time is remembered until the processor asks: minutes of work.
 const COMMITS_MAX: usize = 1 << 16;
 
@@ -160,17 +158,8 @@ impl Shared {
 
     /// Shows a contact, new or changed.
     pub fn contact(&self, contact: &ContactReceived) {
-        let mut state = self.state();
         let same = |shown: &ContactReceived| shown.flow == contact.flow && shown.station == contact.station;
-        match state.contacts.iter_mut().rev().find(|shown| same(shown)) {
-            Some(shown) => *shown = contact.clone(),
-            None => {
-                if state.contacts.len() == CONTACTS_MAX {
-                    state.contacts.remove(0);
-                }
-                state.contacts.push(contact.clone());
-            }
-        }
+        self.state().contacts.show(contact, same);
     }
 
     /// What status shows now.
@@ -193,7 +182,7 @@ impl Shared {
             rss_peak_bytes: peak_resident_bytes(),
             address: state.address.clone(),
             stations: state.stations.clone(),
-            contacts: state.contacts.clone(),
+            contacts: state.contacts.to_vec(),
             store,
             latency_s: state
                 .latency

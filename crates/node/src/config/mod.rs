@@ -30,6 +30,7 @@ mod node;
 mod peer;
 mod section;
 mod station;
+mod sync;
 
 pub use centre::{CentreConfig, Listen, PeerEntry, Products, SessionLimits, Store};
 pub use channel::{Channel, Input, InputFormat, MissionRef};
@@ -39,6 +40,7 @@ pub use node::Node;
 pub use peer::PeerKey;
 pub use section::{Key, Presence, Table};
 pub use station::{Centre, Controller, Line, Spool, StationConfig};
+pub use sync::Sync;
 
 use std::path::{Path, PathBuf};
 

@@ -6,6 +6,7 @@ use super::name::{HostPort, Mtu, Name, from_text};
 use super::node::Node;
 use super::peer::PeerKey;
 use super::section::{Table, left_out, section};
+use super::sync::Sync;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,9 @@ pub struct StationConfig {
     /// The durable store that data waits in.
     #[serde(default = "left_out")]
     pub spool: Spool,
+    /// When a marker is believed.
+    #[serde(default = "left_out")]
+    pub sync: Sync,
     /// Where data comes in, at least one.
     pub channel: Vec<Channel>,
 }
@@ -77,7 +81,7 @@ pub enum Controller {
 }
 
 pub(super) const TABLES: &[Table] =
-    &[super::FILE, Node::TABLE, Centre::TABLE, Line::TABLE, Spool::TABLE, Channel::TABLE];
+    &[super::FILE, Node::TABLE, Centre::TABLE, Line::TABLE, Spool::TABLE, Sync::TABLE, Channel::TABLE];
 
 impl StationConfig {
     pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {

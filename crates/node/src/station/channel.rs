@@ -15,6 +15,7 @@ use skyhaul_ccsds::identify::{Identification, InputFormat};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Open, Record};
+use skyhaul_ccsds::sync::SyncConfig;
 use skyhaul_net::Clock;
 use skyhaul_store::{SpoolError, is_full};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
@@ -34,6 +35,8 @@ pub struct ChannelRunner {
     clock: Clock,
     /// The longest that a record waits in a block.
     gather: Duration,
+    /// When a marker is believed.
+    sync: SyncConfig,
     source: Source,
     memo: Memo,
     capture: Capture,
@@ -66,6 +69,8 @@ pub struct Common {
     pub missions: MissionSet,
     /// The longest that a record waits in a block.
     pub gather: Duration,
+    /// When a marker is believed.
+    pub sync: SyncConfig,
 }
 
 /// Read at once: 140 ms at 15 Mbit/s; what is read together is stamped with one time.
@@ -85,7 +90,7 @@ impl ChannelRunner {
     /// # Errors
     /// The input cannot be opened; the mission configured cannot be read.
     pub fn open(index: usize, config: config::Channel, state: &Path, common: Common) -> Result<Self, Fault> {
-        let Common { shared, blocks, clock, missions, gather } = common;
+        let Common { shared, blocks, clock, missions, gather, sync } = common;
         let mission = super::mission_of(&config, &missions)?;
         let memo = Memo::of(state, config.name.as_str());
         let is_file = matches!(config.input, Input::File(_));
@@ -94,7 +99,7 @@ impl ChannelRunner {
         let source = Source::open(&config.input, config.rate, start.byte(), clock)?;
         let address = source.address().map(|address| address.to_string());
         shared.channel(index, |shown| shown.address = address);
-        let options = CaptureOptions { start, ..options(&config, mission.clone()) };
+        let options = CaptureOptions { start, ..options(&config, mission.clone(), sync) };
         let mut runner = Self {
             index,
             missions: missions.clone(),
@@ -102,6 +107,7 @@ impl ChannelRunner {
             blocks,
             clock,
             gather,
+            sync,
             source,
             memo,
             capture: Capture::new(missions, options),
@@ -315,7 +321,7 @@ impl ChannelRunner {
         if !self.is_file() {
             return;
         }
-        let options = CaptureOptions { start: position, ..options(&self.config, Some(mission)) };
+        let options = CaptureOptions { start: position, ..options(&self.config, Some(mission), self.sync) };
         self.capture = Capture::new(self.missions.clone(), options);
     }
 
@@ -325,7 +331,7 @@ impl ChannelRunner {
         self.take_events();
         self.capture_from = self.offset;
         let start = BitPosition::from_bits(8 * self.offset);
-        let options = CaptureOptions { start, ..options(&self.config, self.mission.clone()) };
+        let options = CaptureOptions { start, ..options(&self.config, self.mission.clone(), self.sync) };
         self.capture = Capture::new(self.missions.clone(), options);
         self.identified = None;
         let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else { return };
@@ -396,7 +402,7 @@ impl ChannelRunner {
     }
 }
 
-fn options(config: &config::Channel, mission: Option<Mission>) -> CaptureOptions {
+fn options(config: &config::Channel, mission: Option<Mission>, sync: SyncConfig) -> CaptureOptions {
     let format = match config.format {
         config::InputFormat::Auto => None,
         config::InputFormat::Bits => Some(InputFormat::Bits),
@@ -407,6 +413,7 @@ fn options(config: &config::Channel, mission: Option<Mission>) -> CaptureOptions
         format,
         mission,
         keep_check_symbols: config.keep_check_symbols,
+        sync,
         ..CaptureOptions::default()
     }
 }

@@ -129,7 +129,8 @@ fn start(
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
     let gather = config.spool.sync_interval / 2;
-    let common = Common { shared: shared.clone(), blocks, clock, missions, gather };
+    let common =
+        Common { shared: shared.clone(), blocks, clock, missions, gather, sync: config.sync.thresholds() };
     let channels = config.channel.iter().enumerate();
     let runners: Vec<ChannelRunner> = channels
         .map(|(index, channel)| {

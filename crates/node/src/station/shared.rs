@@ -2,7 +2,7 @@
 
 use crate::life::Life;
 use crate::status::{
-    ChannelStatus, ContactCaptured, LineStatus, NodeStatus, SpoolStatus, StationStatus, StoreState,
+    ChannelStatus, ContactCaptured, LineStatus, NodeStatus, Recent, SpoolStatus, StationStatus, StoreState,
     peak_resident_bytes, resident_bytes,
 };
 use skyhaul_net::{Clock, Waker};
@@ -25,13 +25,10 @@ pub struct Shared {
 struct State {
     name: String,
     channels: Vec<ChannelStatus>,
-    contacts: Vec<ContactCaptured>,
+    contacts: Recent<ContactCaptured>,
     line: LineStatus,
     store: StoreState,
 }
-
-/// Contacts that status shows.
-const CONTACTS_MAX: usize = 1_000;
 
 impl Shared {
     /// The state of a station that has done nothing yet.
@@ -68,16 +65,7 @@ impl Shared {
 
     /// Shows a contact, new or changed.
     pub fn contact(&self, contact: &ContactCaptured) {
-        let mut state = self.state();
-        match state.contacts.iter_mut().rev().find(|shown| shown.flow == contact.flow) {
-            Some(shown) => *shown = contact.clone(),
-            None => {
-                if state.contacts.len() == CONTACTS_MAX {
-                    state.contacts.remove(0);
-                }
-                state.contacts.push(contact.clone());
-            }
-        }
+        self.state().contacts.show(contact, |shown| shown.flow == contact.flow);
     }
 
     /// What status shows now.
@@ -93,7 +81,7 @@ impl Shared {
             rss_bytes: resident_bytes(),
             rss_peak_bytes: peak_resident_bytes(),
             channels: state.channels.clone(),
-            contacts: state.contacts.clone(),
+            contacts: state.contacts.to_vec(),
             spool: SpoolStatus {
                 state: state.store,
                 blocks: depth.blocks,

@@ -1,6 +1,7 @@
 //! What a running node says of itself: the same JSON for `skyhaul status`, the demo and other programs.
 
 mod model;
+mod recent;
 mod socket;
 
 pub use model::{
@@ -8,6 +9,7 @@ pub use model::{
     LineStatus, NodeStatus, ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState,
     StoreStatus,
 };
+pub(crate) use recent::Recent;
 pub use socket::{StatusServer, ask};
 
 /// Memory of this process that is resident now, in bytes; zero where the system does not tell.

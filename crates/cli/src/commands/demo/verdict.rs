@@ -85,7 +85,7 @@ fn applications(input: &str, found: &mut Differences, contact: &ContactReport, t
     }
 }
 
-/// Differences found so far, and where they are looked for now.
+/// Differences found so far, and the place that is being looked at.
 struct Differences {
     place: String,
     sentences: Vec<String>,
