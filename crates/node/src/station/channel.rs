@@ -271,11 +271,12 @@ impl ChannelRunner {
             }
         };
         self.shared.life.clear_alarm("no contact can be opened");
-        self.remember(&Place::Open { from: self.capture_from, flow, open: open.clone() });
+        let format = identified.format;
+        self.remember(&Place::Open { from: self.capture_from, format, flow, open: open.clone() });
         // Waiting for space is no silence of the input.
         self.last_frame = self.clock.now();
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
-        let mut contact = Contact::new(flow, &open, &identified.mission, None);
+        let mut contact = Contact::new(flow, &open, &identified.mission, format, None);
         contact.record(now, &Record::Open(open.clone()));
         self.contact = Some(contact);
         self.open = Some(open);
@@ -311,17 +312,18 @@ impl ChannelRunner {
 
     fn go_on(&mut self, resumed: Resumed) {
         let now = self.clock.now();
-        let Resumed { flow, open, mission, head } = resumed;
+        let Resumed { flow, open, mission, format, head } = resumed;
         tracing::info!(channel = %self.config.name, flow = flow.0, "going on with the contact");
         let position = head.position;
-        let mut contact = Contact::new(flow, &open, &mission, Some(head));
+        let mut contact = Contact::new(flow, &open, &mission, format, Some(head));
         contact.record(now, &Record::Resumed(position));
         self.contact = Some(contact);
         self.open = Some(open);
         if !self.is_file() {
             return;
         }
-        let options = CaptureOptions { start: position, ..options(&self.config, Some(mission), self.sync) };
+        let known = options(&self.config, Some(mission), self.sync);
+        let options = CaptureOptions { start: position, format: Some(format), ..known };
         self.capture = Capture::new(self.missions.clone(), options);
     }
 
@@ -336,7 +338,7 @@ impl ChannelRunner {
         self.identified = None;
         let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else { return };
         let (flow, next) = (contact.flow(), self.offset);
-        if !self.remember(&Place::Closing { next, flow, open }) && self.is_file() {
+        if !self.remember(&Place::Closing { next, format: contact.layout(), flow, open }) && self.is_file() {
             // A contact that were closed now would be captured again; left open, it goes on at the next start.
             return;
         }

@@ -5,6 +5,7 @@ use crate::payload::Head;
 use crate::status::{ContactCaptured, ContactState};
 use skyhaul_ccsds::frame::glimpse_as;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
+use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::{FrameFormat, Mission};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Close, MAX_CLOSE_CHANNELS, Open, Record, RecordWriter};
@@ -25,6 +26,7 @@ pub struct Contact {
     last_bit: Utc,
     /// How a frame's header is read.
     format: FrameFormat,
+    layout: InputFormat,
     /// Bits from one frame's start to the next one's.
     stride: u64,
     /// Bytes of each frame that stay here: marker and check symbols.
@@ -37,9 +39,19 @@ pub struct Contact {
 const BLOCK: usize = 192 << 10;
 
 impl Contact {
-    /// Begins a contact, or goes on with one of which `before` was the last block's head.
-    pub fn new(flow: FlowId, open: &Open, mission: &Mission, before: Option<Head>) -> Self {
+    /// Begins a contact from an input of this `layout`, or goes on with one of which `before` was the last block's head.
+    pub fn new(
+        flow: FlowId,
+        open: &Open,
+        mission: &Mission,
+        layout: InputFormat,
+        before: Option<Head>,
+    ) -> Self {
         let sent = if open.keeps_check_symbols { mission.block_len() } else { mission.frame().length };
+        let (stride, saved) = match layout {
+            InputFormat::Bits | InputFormat::Cadus => (mission.cadu_len(), mission.cadu_len() - sent),
+            InputFormat::Frames => (mission.frame().length, 0),
+        };
         let shown = ContactCaptured {
             flow: flow.0,
             channel: open.channel.clone(),
@@ -57,8 +69,9 @@ impl Contact {
             frames: BTreeMap::new(),
             last_bit: open.opened,
             format: *mission.frame(),
-            stride: 8 * mission.cadu_len() as u64,
-            saved: (mission.cadu_len() - sent) as u64,
+            layout,
+            stride: 8 * stride as u64,
+            saved: saved as u64,
             shown,
         };
         if let Some(head) = before {
@@ -76,6 +89,11 @@ impl Contact {
     /// Its flow.
     pub const fn flow(&self) -> FlowId {
         self.flow
+    }
+
+    /// How its input is laid out.
+    pub const fn layout(&self) -> InputFormat {
+        self.layout
     }
 
     /// What status shows of it.
@@ -146,3 +164,40 @@ impl Contact {
 
 /// Frames whose header tells no channel.
 const UNKNOWN: Channel = Channel { scid: Scid::from_bits(0), vcid: Vcid::from_bits(0) };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use skyhaul_ccsds::quality::Quality;
+
+    const MISSION: &str = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \"aos\"\nlength = 1113\n\
+                           [coding]\nrandomiser = \"none\"\n";
+
+    /// Bare frames have no marker between them: read on a marker's length too far, every later frame is torn.
+    #[test]
+    fn the_input_goes_on_behind_the_last_frame_whatever_its_layout() {
+        let mission = Mission::from_toml(MISSION).expect("a mission");
+        let (channel, mission_text) = ("x".to_owned(), mission.text().to_owned());
+        let opened = Utc::from_micros(0);
+        let open = Open { channel, mission: mission_text, scid: None, opened, keeps_check_symbols: false };
+        for (layout, len) in
+            [(InputFormat::Frames, 1113), (InputFormat::Bits, 1117), (InputFormat::Cadus, 1117)]
+        {
+            let mut contact = Contact::new(FlowId(1), &open, &mission, layout, None);
+            let frame = CapturedFrame {
+                received: opened,
+                position: BitPosition::from_bits(8_000),
+                quality: Quality::NOT_CHECKED,
+                set_aside: None,
+                bytes: Bytes::from(vec![0x40; 1113]),
+                check_symbols: Bytes::new(),
+            };
+            contact.frame(Instant::ZERO, &frame);
+            let block = contact.take_block(opened).expect("a block");
+            let (head, _) = Head::decode(&block.payload).expect("a head");
+            assert_eq!(head.position.as_bits(), 8_000 + 8 * len, "{layout:?}");
+            assert_eq!(contact.shown().bytes_saved, len - 1113, "{layout:?}");
+        }
+    }
+}

@@ -3,9 +3,11 @@
 //! | field | size | what |
 //! |---|---|---|
 //! | state | u8 | 0 between contacts, 1 contact open, 2 contact closing |
+//! | format | u8 | of the input: 0 bits, 1 CADUs, 2 frames; 0 between contacts |
 //! | place | u64 | byte of the input: open: where the contact's capture began; otherwise: where the next one begins |
 //! | flow, opening record | u32 + record | of the contact, open or closing |
 
+use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::record::{Open, Record, RecordReader, RecordWriter};
 use skyhaul_units::FlowId;
 use std::fs::{self, File};
@@ -27,6 +29,8 @@ pub enum Place {
     Open {
         /// Where its capture began.
         from: u64,
+        /// What the input was found to be.
+        format: InputFormat,
         /// Its flow.
         flow: FlowId,
         /// Its opening record.
@@ -36,6 +40,8 @@ pub enum Place {
     Closing {
         /// Where the input goes on.
         next: u64,
+        /// What the input was found to be.
+        format: InputFormat,
         /// Its flow.
         flow: FlowId,
         /// Its opening record.
@@ -54,12 +60,13 @@ impl Memo {
     /// # Errors
     /// The disk refuses; the place before it is still remembered.
     pub fn remember(&self, place: &Place) -> io::Result<()> {
-        let (state, at, contact) = match place {
-            Place::Between(at) => (0, at, None),
-            Place::Open { from, flow, open } => (1, from, Some((flow, open))),
-            Place::Closing { next, flow, open } => (2, next, Some((flow, open))),
+        let (state, format, at, contact) = match place {
+            Place::Between(at) => (0, InputFormat::Bits, at, None),
+            Place::Open { from, format, flow, open } => (1, *format, from, Some((flow, open))),
+            Place::Closing { next, format, flow, open } => (2, *format, next, Some((flow, open))),
         };
-        let mut bytes = vec![state];
+        let format = FORMATS.iter().position(|known| *known == format).unwrap_or_default();
+        let mut bytes = vec![state, format as u8];
         bytes.extend_from_slice(&at.to_be_bytes());
         if let Some((flow, open)) = contact {
             bytes.extend_from_slice(&flow.0.to_be_bytes());
@@ -84,8 +91,12 @@ impl Memo {
     }
 }
 
+/// In the order of their numbers in the file.
+const FORMATS: [InputFormat; 3] = [InputFormat::Bits, InputFormat::Cadus, InputFormat::Frames];
+
 fn parse(bytes: &[u8]) -> Option<Place> {
-    let (state, rest) = bytes.split_first()?;
+    let ([state, format], rest) = bytes.split_first_chunk::<2>()?;
+    let format = *FORMATS.get(usize::from(*format))?;
     let (at, rest) = rest.split_first_chunk::<8>()?;
     let at = u64::from_be_bytes(*at);
     if *state == 0 {
@@ -94,8 +105,8 @@ fn parse(bytes: &[u8]) -> Option<Place> {
     let (flow, mut record) = rest.split_first_chunk::<4>()?;
     let flow = FlowId(u32::from_be_bytes(*flow));
     match (state, RecordReader::new().read(&mut record)) {
-        (1, Ok(Some(Record::Open(open)))) => Some(Place::Open { from: at, flow, open }),
-        (2, Ok(Some(Record::Open(open)))) => Some(Place::Closing { next: at, flow, open }),
+        (1, Ok(Some(Record::Open(open)))) => Some(Place::Open { from: at, format, flow, open }),
+        (2, Ok(Some(Record::Open(open)))) => Some(Place::Closing { next: at, format, flow, open }),
         _ => None,
     }
 }
@@ -119,14 +130,14 @@ mod tests {
         };
         let flow = FlowId(7);
         for place in [
-            Place::Open { from: 3, flow, open: open.clone() },
-            Place::Closing { next: 1 << 40, flow, open },
+            Place::Open { from: 3, format: InputFormat::Frames, flow, open: open.clone() },
+            Place::Closing { next: 1 << 40, format: InputFormat::Cadus, flow, open },
             Place::Between(9),
         ] {
             memo.remember(&place).unwrap();
             assert_eq!(memo.recall(), place);
         }
-        fs::write(&memo.path, [1, 0, 0, 0, 0, 0, 0, 0, 7, 0xff]).unwrap();
+        fs::write(&memo.path, [1, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0xff]).unwrap();
         assert_eq!(memo.recall(), Place::Between(0), "a damaged memo tells nothing");
     }
 }

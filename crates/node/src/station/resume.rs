@@ -2,6 +2,7 @@
 
 use super::memo::{Memo, Place};
 use crate::payload::Head;
+use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::record::{Open, Record, RecordReader};
@@ -26,6 +27,8 @@ pub struct Resumed {
     pub open: Open,
     /// Its mission.
     pub mission: Mission,
+    /// What the input was found to be.
+    pub format: InputFormat,
     /// The head of its last durable block.
     pub head: Head,
 }
@@ -44,10 +47,10 @@ impl Resume {
     /// # Errors
     /// The spool cannot be read or written.
     pub fn find(spool: &mut Spool, memo: &Memo) -> Result<Self, SpoolError> {
-        let (at, flow, open, is_closing) = match memo.recall() {
+        let (at, format, flow, open, is_closing) = match memo.recall() {
             Place::Between(at) => return Ok(Self::At(at)),
-            Place::Open { from, flow, open } => (from, flow, open, false),
-            Place::Closing { next, flow, open } => (next, flow, open, true),
+            Place::Open { from, format, flow, open } => (from, format, flow, open, false),
+            Place::Closing { next, format, flow, open } => (next, format, flow, open, true),
         };
         if !spool.open_flows().iter().any(|known| known.flow == flow) {
             // Closed and durable; only the memo was behind.
@@ -61,7 +64,9 @@ impl Resume {
                 spool.close_flow(flow)?;
                 Ok(Self::At(at))
             }
-            (Some((head, _)), Some(mission)) => Ok(Self::In(Box::new(Resumed { flow, open, mission, head }))),
+            (Some((head, _)), Some(mission)) => {
+                Ok(Self::In(Box::new(Resumed { flow, open, mission, format, head })))
+            }
             _ => {
                 // Nothing of it is durable: it begins again where its capture began.
                 spool.close_flow(flow)?;
