@@ -1,30 +1,73 @@
 //! What a path tells its congestion controller, and what it asks.
 
+use crate::RateSample;
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 
-/// News that datagrams arrived: one batch of acknowledgements, reported by one packet of the far end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// News that packets arrived: one batch of acknowledgements, reported by one packet of the far end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ack {
     /// What arrived, in IP packet bytes.
     pub bytes: Bytes,
-    /// From sending the newest datagram of the batch until now, the far end's delay in acknowledging included.
-    pub rtt: Duration,
+    /// How many packets that were.
+    pub packets: u32,
+    /// From sending the newest packet of the batch until now, the far end's delay in acknowledging included. `None`
+    /// where a newer packet was acknowledged before: such a time would hold the wait for the acknowledgement (RFC 9002
+    /// 5.1).
+    pub rtt: Option<Duration>,
     /// The path's smoothed round-trip time.
     pub smoothed: Duration,
     /// True when a full count of datagrams made the far end acknowledge at once, so that `rtt` holds no wait
     /// for an acknowledgement timer.
     pub prompt: bool,
+    /// What is still under way.
+    pub in_flight: Bytes,
+    /// How fast packets arrived at the far end, as the newest of the batch shows.
+    pub sample: RateSample,
+    /// Packets that the far end has newly seen marked "congestion experienced" (RFC 3168).
+    pub marked: u64,
+}
+
+/// News that a packet is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Loss {
+    /// Its size as an IP packet.
+    pub bytes: Bytes,
+    /// When it was sent. A loss from before a reduction says nothing about the time after it.
+    pub sent: Instant,
+    /// What was under way when it was sent, itself included.
+    pub in_flight_when_sent: Bytes,
+    /// Total delivered when it was sent: tells round trips apart.
+    pub delivered_when_sent: Bytes,
+    /// What is still under way.
+    pub in_flight: Bytes,
 }
 
 /// What a controller is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
+    /// Finding the rate.
+    Starting,
     /// Sending at the full rate.
     Steady,
+    /// Sending more for a while, to see whether more arrives.
+    Probing,
     /// Sending less, so that a standing queue empties.
     Draining,
-    /// The queue has emptied; the rate is coming back.
+    /// Sending less after a loss or a queue; the rate is coming back.
     Recovering,
+}
+
+impl Phase {
+    /// For status output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Steady => "steady",
+            Self::Probing => "probing",
+            Self::Draining => "draining",
+            Self::Recovering => "recovering",
+        }
+    }
 }
 
 /// A controller's state, for status output.
@@ -34,32 +77,56 @@ pub struct Status {
     pub phase: Phase,
     /// The rate allowed now, in IP packets.
     pub rate: Rate,
+    /// What may be under way now.
+    pub window: Bytes,
     /// The round-trip time of the empty line, as far as known.
     pub base_rtt: Option<Duration>,
     /// Round-trip time above the base in the last interval that was judged.
     pub queue: Duration,
-    /// How often a standing queue was drained.
+    /// How often a standing queue was drained, or the window was reduced.
     pub drains: u64,
     /// How often the base was learned anew, because less sending did not shorten the round trip.
     pub route_changes: u64,
 }
 
+/// What is worth knowing of a path when it is used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// The rate it carried.
+    pub rate: Rate,
+    /// Its round-trip time without a queue.
+    pub rtt: Duration,
+}
+
 /// Decides how much and how fast a path may send. Sizes are those of whole IP packets.
-pub trait Controller: Send {
+pub trait Controller: Send + core::fmt::Debug {
     /// `bytes` were sent; `in_flight` is what is under way with them.
-    fn on_sent(&mut self, now: Instant, bytes: Bytes, in_flight: Bytes);
+    fn on_sent(&mut self, _now: Instant, _bytes: Bytes, _in_flight: Bytes) {}
 
     /// A batch of acknowledgements came.
     fn on_ack(&mut self, now: Instant, ack: &Ack);
 
-    /// `bytes` are considered lost.
-    fn on_loss(&mut self, now: Instant, bytes: Bytes);
+    /// A packet is considered lost. Losses found with a batch of acknowledgements are told after it.
+    fn on_loss(&mut self, now: Instant, loss: &Loss);
 
     /// The rate to pace at.
     fn pacing_rate(&self) -> Rate;
 
     /// How many bytes may be under way.
     fn window(&self) -> Bytes;
+
+    /// When [`Controller::on_timeout`] is due, for controllers that act by time.
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The time has come.
+    fn on_timeout(&mut self, _now: Instant) {}
+
+    /// What should be remembered of the path, once something is known.
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
 
     /// Current state.
     fn status(&self) -> Status;

@@ -1,6 +1,7 @@
 //! How fast a path may send. Sans-IO: time is an argument.
 //!
-//! A [`Controller`] says how much and how fast; the [`Pacer`] spreads it out in time. [`Line`] is for a line whose
+//! A [`Controller`] says how much and how fast; the [`Pacer`] spreads it out in time; a [`Sender`] keeps account of the
+//! packets under way and measures what the controller must know. [`Line`] is for a line whose
 //! rate is declared by its operator: it uses that rate to the full, takes no notice of random loss, and
 //! gives way while a queue stands.
 //!
@@ -15,10 +16,18 @@
 //! pacer.spend(now, Bytes::new(1500));
 //! ```
 
+mod choice;
 mod controller;
+mod delivery;
 mod line;
+mod meter;
 mod pacer;
+mod sender;
 
-pub use controller::{Ack, Controller, Phase, Status};
+pub use choice::ControllerConfig;
+pub use controller::{Ack, Controller, Loss, Memory, Phase, Status};
+pub use delivery::RateSample;
 pub use line::{Line, LineConfig};
+pub use meter::Meter;
 pub use pacer::Pacer;
+pub use sender::Sender;

@@ -7,7 +7,7 @@
 //! and comes back by steps. If less and less sending does not shorten the round trip, the route
 //! has become longer (or the queue is not ours to empty): the base is learned anew.
 
-use crate::{Ack, Controller, Phase, Status};
+use crate::{Ack, Controller, Loss, Phase, Status};
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 
@@ -168,15 +168,14 @@ impl Line {
 }
 
 impl Controller for Line {
-    fn on_sent(&mut self, _now: Instant, _bytes: Bytes, _in_flight: Bytes) {}
-
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         self.smoothed = ack.smoothed;
-        self.base = Some(self.base.map_or(ack.rtt, |base| base.min(ack.rtt)));
+        let Some(rtt) = ack.rtt else { return };
+        self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
         if !ack.prompt {
             return;
         }
-        self.interval.min = self.interval.min.min(ack.rtt);
+        self.interval.min = self.interval.min.min(rtt);
         self.interval.samples += 1;
         if self.interval.samples == 1 {
             self.interval.start = now;
@@ -187,7 +186,7 @@ impl Controller for Line {
         }
     }
 
-    fn on_loss(&mut self, _now: Instant, _bytes: Bytes) {}
+    fn on_loss(&mut self, _now: Instant, _loss: &Loss) {}
 
     fn pacing_rate(&self) -> Rate {
         match self.mode {
@@ -210,6 +209,7 @@ impl Controller for Line {
         Status {
             phase,
             rate: self.pacing_rate(),
+            window: self.window(),
             base_rtt: self.base,
             queue: self.queue,
             drains: self.drains,
@@ -292,7 +292,7 @@ mod tests {
                     self.feedback.front().copied().filter(|(due, _)| *due <= self.now)
                 {
                     self.feedback.pop_front();
-                    line.on_ack(due, &Ack { bytes: Bytes::new(11_000), rtt, smoothed: rtt, prompt: true });
+                    line.on_ack(due, &ack(rtt, rtt, true));
                 }
             }
         }
@@ -304,6 +304,10 @@ mod tests {
             self.delays.clear();
             median
         }
+    }
+
+    fn ack(rtt: Duration, smoothed: Duration, prompt: bool) -> Ack {
+        Ack { rtt: Some(rtt), smoothed, prompt, ..Ack::default() }
     }
 
     const RATE: Rate = Rate::from_mbps(93);
@@ -327,7 +331,7 @@ mod tests {
         let mut line = Line::new(LineConfig::declared(RATE));
         let before = (line.pacing_rate(), line.window());
         for _ in 0..10_000 {
-            line.on_loss(Instant::ZERO, Bytes::new(1_500));
+            line.on_loss(Instant::ZERO, &Loss::default());
         }
         assert_eq!((line.pacing_rate(), line.window()), before);
     }
@@ -380,7 +384,7 @@ mod tests {
             let mut line = Line::new(LineConfig::declared(RATE));
             let mut bottleneck = Bottleneck::new(RATE.scaled(percent, 100), RTT);
             // The base is known from the handshake, before the queue builds.
-            line.on_ack(Instant::ZERO, &Ack { bytes: Bytes::ZERO, rtt: RTT, smoothed: RTT, prompt: false });
+            line.on_ack(Instant::ZERO, &ack(RTT, RTT, false));
             bottleneck.run(&mut line, Duration::from_secs(20));
             let _ = bottleneck.median_delay();
             bottleneck.carried = Bytes::ZERO;
@@ -395,11 +399,11 @@ mod tests {
     #[test]
     fn waits_for_an_acknowledgement_timer_are_no_queue() {
         let mut line = Line::new(LineConfig::declared(RATE));
-        line.on_ack(Instant::ZERO, &Ack { bytes: Bytes::ZERO, rtt: RTT, smoothed: RTT, prompt: true });
+        line.on_ack(Instant::ZERO, &ack(RTT, RTT, true));
         for tick in 0..10_000u64 {
             let rtt = RTT + Duration::from_millis(25);
             let now = Instant::from_nanos(tick * 1_000_000);
-            line.on_ack(now, &Ack { bytes: Bytes::ZERO, rtt, smoothed: rtt, prompt: false });
+            line.on_ack(now, &ack(rtt, rtt, false));
         }
         assert_eq!(line.status().drains, 0);
     }
@@ -407,7 +411,7 @@ mod tests {
     #[test]
     fn the_window_spans_three_round_trips_within_its_bounds() {
         let mut line = Line::new(LineConfig::declared(RATE));
-        line.on_ack(Instant::ZERO, &Ack { bytes: Bytes::ZERO, rtt: RTT, smoothed: RTT, prompt: true });
+        line.on_ack(Instant::ZERO, &ack(RTT, RTT, true));
         assert_eq!(line.window(), RATE * Duration::from_millis(580));
         assert_eq!(Line::new(LineConfig::declared(Rate::from_bps(9_600))).window(), WINDOW_MIN);
         assert_eq!(Line::new(LineConfig::declared(Rate::from_mbps(100_000))).window(), WINDOW_MAX);

@@ -16,6 +16,8 @@ pub struct Pacer {
     level: i128,
     served: Instant,
     demand: Demand,
+    /// Something that could have been sent was not.
+    unused: bool,
 }
 
 /// What is known about the sender's wish for more.
@@ -32,7 +34,7 @@ enum Demand {
 impl Pacer {
     /// A pacer at `rate` for IP packets of up to `datagram`, holding one tick's worth at `now`.
     pub fn new(rate: Rate, datagram: Bytes, now: Instant) -> Self {
-        let mut pacer = Self { rate, datagram, level: 0, served: now, demand: Demand::Idle };
+        let mut pacer = Self { rate, datagram, level: 0, served: now, demand: Demand::Idle, unused: true };
         pacer.level = pacer.tick_level();
         pacer
     }
@@ -77,6 +79,11 @@ impl Pacer {
         Some(self.served + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
+    /// Whether the sender has left something unused since this was asked last.
+    pub(crate) fn take_unused(&mut self) -> bool {
+        core::mem::take(&mut self.unused)
+    }
+
     fn advance(&mut self, now: Instant) {
         let span = now.since(self.served);
         self.served = self.served.max(now);
@@ -86,7 +93,10 @@ impl Pacer {
             Demand::Waiting => level.min(self.late_level()),
             // Between the offer and the sending of it nothing is cut.
             Demand::Idle | Demand::Offered if span <= TICK => level.min(self.level.max(self.tick_level())),
-            Demand::Idle | Demand::Offered => level.min(self.tick_level()),
+            Demand::Idle | Demand::Offered => {
+                self.unused |= level > self.tick_level();
+                level.min(self.tick_level())
+            }
         };
     }
 

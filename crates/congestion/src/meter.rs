@@ -4,7 +4,7 @@ use skyhaul_units::{Duration, Instant, Probability};
 
 /// Running figures of one path.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Meter {
+pub struct Meter {
     smoothed: Option<Duration>,
     variation: Duration,
     /// Smallest round trip of the current and of the previous stretch of [`STRETCH`].
@@ -16,7 +16,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Takes in one round-trip time (RFC 9002 5.3, without the far end's delay, which is small here).
-    pub(crate) fn sample(&mut self, now: Instant, rtt: Duration) {
+    pub fn sample(&mut self, now: Instant, rtt: Duration) {
         if now.since(self.stretch_began) >= STRETCH {
             self.least = [None, self.least[0]];
             self.stretch_began = now;
@@ -35,12 +35,14 @@ impl Meter {
         }
     }
 
-    pub(crate) fn arrived(&mut self) {
+    /// A packet arrived.
+    pub fn arrived(&mut self) {
         self.arrived += 1;
         self.age();
     }
 
-    pub(crate) fn lost(&mut self) {
+    /// A packet was lost.
+    pub fn lost(&mut self) {
         self.lost += 1;
         self.age();
     }
@@ -54,19 +56,22 @@ impl Meter {
     }
 
     /// Smoothed round-trip time; what is assumed before the first sample otherwise (RFC 9002 6.2.2).
-    pub(crate) fn smoothed(&self) -> Duration {
+    pub fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(Duration::from_millis(333))
     }
 
-    pub(crate) fn variation(&self) -> Duration {
+    /// Mean deviation of the round-trip time.
+    pub fn variation(&self) -> Duration {
         self.variation
     }
 
-    pub(crate) fn least(&self) -> Duration {
+    /// Smallest round trip of the last ten to twenty seconds.
+    pub fn least(&self) -> Duration {
         self.least.into_iter().flatten().min().unwrap_or_else(|| self.smoothed())
     }
 
-    pub(crate) fn loss(&self) -> Probability {
+    /// Share of packets lost.
+    pub fn loss(&self) -> Probability {
         Probability::of(self.lost, self.arrived + self.lost)
     }
 }

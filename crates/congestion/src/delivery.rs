@@ -1,0 +1,117 @@
+//! How fast packets arrive at the far end, measured from acknowledgements (draft-ietf-ccwg-bbr, "delivery rate
+//! samples"): what was delivered between the sending of a packet and its acknowledgement, over the longer of the
+//! time it took to send that and the time it took to be acknowledged.
+
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+
+/// What one batch of acknowledgements says about the rate of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateSample {
+    /// Delivered within `interval`; zero when nothing can be said.
+    pub delivered: Bytes,
+    /// The longer of the sending and the acknowledging time.
+    pub interval: Duration,
+    /// Delivered in all, up to now.
+    pub total: Bytes,
+    /// Delivered in all when the newest packet of the batch was sent. A round trip is over when this reaches what
+    /// `total` was at its beginning.
+    pub prior: Bytes,
+    /// Under way when that packet was sent, itself included.
+    pub in_flight_when_sent: Bytes,
+    /// Considered lost between the sending of that packet and now.
+    pub lost: Bytes,
+    /// The application had nothing to send for part of it, so the line may be faster than this.
+    pub is_app_limited: bool,
+}
+
+impl RateSample {
+    /// The rate of arrival; `None` where the sample says nothing.
+    pub fn rate(&self) -> Option<Rate> {
+        (self.interval > Duration::ZERO && self.delivered > Bytes::ZERO)
+            .then(|| Rate::over(self.delivered, self.interval))
+    }
+}
+
+/// The counters at the moment a packet was sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    pub(crate) sent: Instant,
+    pub(crate) delivered: Bytes,
+    delivered_at: Instant,
+    first_sent: Instant,
+    lost: Bytes,
+    pub(crate) in_flight: Bytes,
+    is_app_limited: bool,
+}
+
+/// The counters.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    delivered: Bytes,
+    delivered_at: Instant,
+    /// When the packet was sent whose acknowledgement set `delivered_at` last.
+    first_sent: Instant,
+    lost: Bytes,
+    /// Samples count as limited by the application until this much is delivered.
+    app_limited_until: Bytes,
+}
+
+impl Delivery {
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self {
+            delivered: Bytes::ZERO,
+            delivered_at: now,
+            first_sent: now,
+            lost: Bytes::ZERO,
+            app_limited_until: Bytes::ZERO,
+        }
+    }
+
+    /// A packet leaves; `in_flight` counts it.
+    pub(crate) fn sent(&mut self, now: Instant, bytes: Bytes, in_flight: Bytes) -> Stamp {
+        if in_flight <= bytes {
+            // Nothing was under way: the time since the last acknowledgement is the application's, not the line's.
+            self.delivered_at = now;
+            self.first_sent = now;
+        }
+        Stamp {
+            sent: now,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            lost: self.lost,
+            in_flight,
+            is_app_limited: self.delivered < self.app_limited_until,
+        }
+    }
+
+    /// The application left room unused.
+    pub(crate) fn app_limited(&mut self, in_flight: Bytes) {
+        self.app_limited_until = self.delivered + in_flight.max(Bytes::new(1));
+    }
+
+    pub(crate) fn arrived(&mut self, now: Instant, bytes: Bytes) {
+        self.delivered += bytes;
+        self.delivered_at = now;
+    }
+
+    pub(crate) fn lost(&mut self, bytes: Bytes) {
+        self.lost += bytes;
+    }
+
+    /// The sample of a batch whose newest packet was sent with `stamp`.
+    pub(crate) fn sample(&mut self, stamp: &Stamp) -> RateSample {
+        self.first_sent = stamp.sent;
+        let sending = stamp.sent.since(stamp.first_sent);
+        let acknowledging = self.delivered_at.since(stamp.delivered_at);
+        RateSample {
+            delivered: self.delivered - stamp.delivered,
+            interval: sending.max(acknowledging),
+            total: self.delivered,
+            prior: stamp.delivered,
+            in_flight_when_sent: stamp.in_flight,
+            lost: self.lost - stamp.lost,
+            is_app_limited: stamp.is_app_limited,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What a path may send, when, and what became of it: one controller, its pacer and the packets under way.
+//!
+//! Whatever carries packets (QUIC, a plain path of the lab) tells of each packet by number, and asks for room.
+//! A packet may carry a tag, which comes back with its fate.
+
+use crate::delivery::{Delivery, Stamp};
+use crate::{Ack, Controller, Loss, Memory, Meter, Pacer, Status};
+use skyhaul_units::{Bytes, Duration, Instant};
+use std::collections::VecDeque;
+
+/// Window, pacing, measurement, and the fate of packets tagged with `T`.
+#[derive(Debug)]
+pub struct Sender<T> {
+    controller: Box<dyn Controller>,
+    pacer: Pacer,
+    meter: Meter,
+    delivery: Delivery,
+    packets: VecDeque<Packet<T>>,
+    in_flight: Bytes,
+    /// A full packet.
+    full: Bytes,
+    newest_acked: Option<u64>,
+    /// Packets that make the far end acknowledge at once.
+    prompt: u32,
+    batch: Batch,
+    /// The window was closed since the last packet: that nothing was sent was not the application's doing.
+    held_by_window: bool,
+}
+
+#[derive(Debug)]
+struct Packet<T> {
+    number: u64,
+    bytes: Bytes,
+    stamp: Stamp,
+    tag: Option<T>,
+    open: bool,
+}
+
+/// The acknowledgements of one frame.
+#[derive(Debug, Default)]
+struct Batch {
+    packets: u32,
+    bytes: Bytes,
+    newest: Option<(u64, Stamp)>,
+    marked: u64,
+}
+
+impl<T> Sender<T> {
+    /// A sender of IP packets of up to `full` bytes, whose far end acknowledges at once after `prompt` packets.
+    pub fn new(now: Instant, controller: Box<dyn Controller>, full: Bytes, prompt: u32) -> Self {
+        Self {
+            pacer: Pacer::new(controller.pacing_rate(), full, now),
+            controller,
+            meter: Meter::default(),
+            delivery: Delivery::new(now),
+            packets: VecDeque::new(),
+            in_flight: Bytes::ZERO,
+            full,
+            newest_acked: None,
+            prompt,
+            batch: Batch::default(),
+            held_by_window: false,
+        }
+    }
+
+    /// Full packets that may be sent now.
+    pub fn room(&mut self, now: Instant) -> usize {
+        let paced = self.pacer.available(now).as_u64() / self.full.as_u64();
+        let window = self.controller.window().saturating_sub(self.in_flight).as_u64() / self.full.as_u64();
+        self.held_by_window |= window == 0;
+        usize::try_from(paced.min(window)).unwrap_or(usize::MAX)
+    }
+
+    /// Packet `number`, higher than any before, of `bytes` as an IP packet was sent, and will be acknowledged.
+    pub fn sent(&mut self, now: Instant, number: u64, bytes: Bytes) {
+        debug_assert!(self.packets.back().is_none_or(|packet| packet.number < number));
+        if self.pacer.take_unused() && !self.held_by_window {
+            self.delivery.app_limited(self.in_flight);
+        }
+        self.held_by_window = false;
+        self.in_flight += bytes;
+        let stamp = self.delivery.sent(now, bytes, self.in_flight);
+        self.packets.push_back(Packet { number, bytes, stamp, tag: None, open: true });
+        self.controller.on_sent(now, bytes, self.in_flight);
+    }
+
+    /// Packet `number` carries `tag`. Returns the tag of the oldest packet where there are too many under way: its
+    /// fate will not be known any more.
+    pub fn tag(&mut self, number: u64, tag: T) -> Option<T> {
+        match self.find(number) {
+            Some(at) => self.packets[at].tag = Some(tag),
+            None => return Some(tag),
+        }
+        if self.packets.len() <= MAX_PACKETS {
+            return None;
+        }
+        let oldest = self.packets.pop_front()?;
+        self.forget(oldest.open, oldest.bytes);
+        oldest.tag
+    }
+
+    /// A packet of `bytes` left, acknowledged or not: the pacer pays for it.
+    pub fn spend(&mut self, now: Instant, bytes: Bytes) {
+        self.pacer.spend(now, bytes);
+    }
+
+    /// Packet `number` was acknowledged; follow up with [`Sender::end_of_acks`]. Returns its tag.
+    pub fn acked(&mut self, now: Instant, number: u64) -> Option<T> {
+        let at = self.find(number)?;
+        let packet = &mut self.packets[at];
+        let (bytes, stamp, tag) = (packet.bytes, packet.stamp, packet.tag.take());
+        let was_open = core::mem::replace(&mut packet.open, false);
+        self.tidy();
+        self.forget(was_open, bytes);
+        self.meter.arrived();
+        self.delivery.arrived(now, bytes);
+        self.batch.packets += 1;
+        self.batch.bytes += bytes;
+        if self.batch.newest.is_none_or(|(newest, _)| newest < number) {
+            self.batch.newest = Some((number, stamp));
+        }
+        tag
+    }
+
+    /// When packet `number` was sent, while its fate is open.
+    pub fn sent_at(&self, number: u64) -> Option<Instant> {
+        self.find(number).map(|at| self.packets[at].stamp.sent)
+    }
+
+    /// The far end has newly seen this many packets marked "congestion experienced".
+    pub fn marked(&mut self, packets: u64) {
+        self.batch.marked += packets;
+    }
+
+    /// The acknowledgements that came together are complete.
+    pub fn end_of_acks(&mut self, now: Instant) {
+        let batch = core::mem::take(&mut self.batch);
+        let Some((number, stamp)) = batch.newest else { return };
+        let is_newest = self.newest_acked.is_none_or(|newest| newest < number);
+        let rtt = is_newest.then(|| now.since(stamp.sent));
+        if let Some(rtt) = rtt {
+            self.newest_acked = Some(number);
+            self.meter.sample(now, rtt);
+        }
+        let ack = Ack {
+            bytes: batch.bytes,
+            packets: batch.packets,
+            rtt,
+            smoothed: self.meter.smoothed(),
+            prompt: batch.packets >= self.prompt,
+            in_flight: self.in_flight,
+            sample: self.delivery.sample(&stamp),
+            marked: batch.marked,
+        };
+        self.controller.on_ack(now, &ack);
+        self.pacer.set_rate(now, self.controller.pacing_rate());
+    }
+
+    /// Packet `number` is considered lost. Returns its tag.
+    pub fn lost(&mut self, now: Instant, number: u64) -> Option<T> {
+        let at = self.find(number)?;
+        let packet = &mut self.packets[at];
+        let (bytes, stamp, tag) = (packet.bytes, packet.stamp, packet.tag.take());
+        let was_open = core::mem::replace(&mut packet.open, false);
+        self.tidy();
+        if !was_open {
+            return tag;
+        }
+        self.forget(true, bytes);
+        self.meter.lost();
+        self.delivery.lost(bytes);
+        let loss = Loss {
+            bytes,
+            sent: stamp.sent,
+            in_flight_when_sent: stamp.in_flight,
+            delivered_when_sent: stamp.delivered,
+            in_flight: self.in_flight,
+        };
+        self.controller.on_loss(now, &loss);
+        self.pacer.set_rate(now, self.controller.pacing_rate());
+        tag
+    }
+
+    /// The oldest packet's tag, if the packet has been under way for longer than [`PATIENCE`]; it counts as forgotten.
+    pub fn expire(&mut self, now: Instant) -> Option<T> {
+        while self.packets.front().is_some_and(|packet| now.since(packet.stamp.sent) > PATIENCE) {
+            let packet = self.packets.pop_front()?;
+            self.forget(packet.open, packet.bytes);
+            if packet.tag.is_some() {
+                return packet.tag;
+            }
+        }
+        None
+    }
+
+    /// The tags of all packets under way, oldest first: the path has ended.
+    pub fn take_all(&mut self) -> impl Iterator<Item = T> + '_ {
+        self.in_flight = Bytes::ZERO;
+        self.packets.drain(..).filter_map(|packet| packet.tag)
+    }
+
+    /// When a waiting sender should look for room again, or the controller has something to do.
+    pub fn wake(&self) -> Option<Instant> {
+        [self.pacer.wake(), self.controller.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// The wait is over: room is offered once, so that a sender with nothing to send isn't woken again.
+    pub fn woken(&mut self, now: Instant) {
+        if self.controller.next_timeout().is_some_and(|at| at <= now) {
+            self.controller.on_timeout(now);
+            self.pacer.set_rate(now, self.controller.pacing_rate());
+        }
+        let _ = self.pacer.available(now);
+    }
+
+    /// What is under way.
+    pub const fn in_flight(&self) -> Bytes {
+        self.in_flight
+    }
+
+    /// The measurements.
+    pub const fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Shortest time within which an answer to something sent is due.
+    pub fn answer_within(&self) -> Duration {
+        self.meter.smoothed() + self.meter.variation() * 4
+    }
+
+    /// The controller's state.
+    pub fn status(&self) -> Status {
+        self.controller.status()
+    }
+
+    /// What should be remembered of the path.
+    pub fn memory(&self) -> Option<Memory> {
+        self.controller.memory()
+    }
+
+    fn find(&self, number: u64) -> Option<usize> {
+        // Numbers mostly follow each other, so the first guess is mostly right.
+        let first = self.packets.front()?.number;
+        let guess = usize::try_from(number.checked_sub(first)?).ok()?;
+        if self.packets.get(guess).is_some_and(|packet| packet.number == number) {
+            return Some(guess).filter(|at| self.packets[*at].open || self.packets[*at].tag.is_some());
+        }
+        self.packets.binary_search_by_key(&number, |packet| packet.number).ok()
+    }
+
+    fn forget(&mut self, was_open: bool, bytes: Bytes) {
+        if was_open {
+            self.in_flight = self.in_flight.saturating_sub(bytes);
+        }
+    }
+
+    /// Keeps an open packet in front.
+    fn tidy(&mut self) {
+        while self.packets.front().is_some_and(|packet| !packet.open && packet.tag.is_none()) {
+            self.packets.pop_front();
+        }
+    }
+}
+
+/// 262,144 packets: three times 1 Gbit/s × 660 ms. Beyond, the oldest is forgotten.
+const MAX_PACKETS: usize = 1 << 18;
+
+/// No fate after this long (the line is out): counts as forgotten.
+pub const PATIENCE: Duration = Duration::from_secs(30);
