@@ -3,7 +3,7 @@
 use crate::feed::{Feed, FeedFactory};
 use crate::{Fingerprint, Identity};
 use noq_proto::{AckFrequencyConfig, IdleTimeout, TransportConfig, VarInt};
-use skyhaul_congestion::LineConfig;
+use skyhaul_congestion::ControllerConfig;
 use skyhaul_transport::PROTOCOL_VERSION;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
@@ -53,8 +53,8 @@ pub(crate) const ALPN_PREFIX: &str = "skyhaul/";
 /// How to run a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathConfig {
-    /// The line this end sends on.
-    pub line: LineConfig,
+    /// How fast this end sends.
+    pub controller: ControllerConfig,
     /// UDP payload of a full datagram, 1200 to 65527 bytes. Must fit the line: there is no search for it.
     /// Default 1472: IPv4 packets of 1500 bytes; 1452 for IPv6.
     pub udp_payload: u16,
@@ -77,7 +77,7 @@ impl PathConfig {
     /// A path over a line of `rate`, counted in IP packets, everything else at its default.
     pub const fn over(rate: Rate) -> Self {
         Self {
-            line: LineConfig::declared(rate),
+            controller: ControllerConfig::declared(rate),
             udp_payload: 1472,
             idle_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(5),
@@ -91,8 +91,9 @@ impl PathConfig {
     /// How many datagrams the far end may receive before it acknowledges: a batch, or what comes in 20 ms.
     /// Waiting longer would let its acknowledgement timer (25 ms) decide, and blur the round-trip time.
     pub(crate) fn ack_threshold(&self) -> u32 {
-        let datagrams = (self.line.rate * Duration::from_millis(20)).as_u64() / u64::from(self.udp_payload);
-        u32::try_from(datagrams.clamp(1, 9)).expect("at most nine")
+        let Some(rate) = self.controller.declared_rate() else { return ACK_EVERY };
+        let datagrams = (rate * Duration::from_millis(20)).as_u64() / u64::from(self.udp_payload);
+        u32::try_from(datagrams.clamp(1, ACK_EVERY.into())).unwrap_or(ACK_EVERY)
     }
 
     /// For one connection, whose news go to `feed`.
@@ -126,3 +127,7 @@ impl PathConfig {
         Arc::new(config)
     }
 }
+
+/// Datagrams that may come before they are acknowledged: enough to keep acknowledgements rare, few enough for the 64
+/// ranges of an acknowledgement to span many of them at 15 % loss.
+const ACK_EVERY: u32 = 9;

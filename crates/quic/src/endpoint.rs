@@ -4,13 +4,15 @@ use crate::clock::{Clock, TokenClock};
 use crate::config::{ALPN_PREFIX, EndpointConfig};
 use crate::event::{down_reason, refusal};
 use crate::feed::Feed;
+use crate::memories::Memories;
 use crate::path::Notice;
-use crate::tls::{self, Trust};
+use crate::tls;
 use crate::{ConnectionId, EndpointEvent, Fingerprint, QuicPath, Received, Refusal, Transmit};
 use noq_proto::{
     ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, FourTuple, Incoming,
     RandomConnectionIdGenerator, ServerConfig, ValidationTokenConfig,
 };
+use skyhaul_identity::{RefusedKey, Trust};
 use skyhaul_transport::DownReason;
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,6 +25,7 @@ pub struct Endpoint {
     clock: Clock,
     inner: noq_proto::Endpoint,
     trust: Arc<Trust>,
+    refused: Arc<RefusedKey>,
     /// For calls taken; each gets a copy with its own transport parameters.
     server: Option<ServerConfig>,
     token_clock: Arc<TokenClock>,
@@ -34,6 +37,7 @@ pub struct Endpoint {
     outbox: Outbox,
     events: VecDeque<EndpointEvent>,
     counters: Counters,
+    memories: Memories,
 }
 
 /// A connection and what the endpoint knows of it.
@@ -126,6 +130,7 @@ impl Endpoint {
             clock: Clock(config.epoch),
             inner: noq_proto::Endpoint::new(Arc::new(inner), None, false),
             trust,
+            refused: Arc::default(),
             server: None,
             token_clock: Arc::default(),
             connections: BTreeMap::new(),
@@ -135,6 +140,7 @@ impl Endpoint {
             outbox: Outbox::default(),
             events: VecDeque::new(),
             counters: Counters::default(),
+            memories: Memories::default(),
             config,
         };
         if endpoint.config.listen {
@@ -162,7 +168,7 @@ impl Endpoint {
         if self.connections.len() >= MAX_CONNECTIONS {
             return Err(ConnectError::TooMany);
         }
-        let crypto = tls::client(&self.config.identity, expected, &self.trust, &self.config.alpn());
+        let crypto = tls::client(&self.config.identity, expected, &self.refused, &self.config.alpn());
         let mut client = ClientConfig::new(Arc::new(crypto));
         let feed = Feed::default();
         client.transport_config(self.config.path.transport(&feed));
@@ -170,7 +176,8 @@ impl Endpoint {
             .inner
             .connect(self.clock.std(now), client, remote, SERVER_NAME)
             .map_err(|error| ConnectError::Address { remote, reason: error.to_string() })?;
-        let path = QuicPath::new(now, conn, feed, self.clock, self.config.path);
+        let memory = self.memories.of(remote.ip());
+        let path = QuicPath::new(now, conn, feed, (self.clock, self.config.path, memory));
         let held = Held {
             path,
             handle,
@@ -298,7 +305,8 @@ impl Endpoint {
         let server = self.server_for(&feed, other_version.as_deref());
         match self.inner.accept(incoming, self.clock.std(now), &mut answer, server) {
             Ok((handle, conn)) => {
-                let mut path = QuicPath::new(now, conn, feed, self.clock, self.config.path);
+                let memory = self.memories.of(remote.ip());
+                let mut path = QuicPath::new(now, conn, feed, (self.clock, self.config.path, memory));
                 path.heard(now, bytes);
                 if validated {
                     path.validated();
@@ -341,7 +349,7 @@ impl Endpoint {
     }
 
     fn server_config(&self) -> ServerConfig {
-        let crypto = tls::server(&self.config.identity, &self.trust, &self.config.alpn());
+        let crypto = tls::server(&self.config.identity, &self.trust, &self.refused, &self.config.alpn());
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
         let mut no_tokens = ValidationTokenConfig::default();
         no_tokens.sent(0);
@@ -359,7 +367,8 @@ impl Endpoint {
         let mut server = self.server.clone()?;
         server.transport_config(self.config.path.transport(feed));
         if let Some(alpn) = other_version {
-            server.crypto = Arc::new(tls::server(&self.config.identity, &self.trust, alpn.as_bytes()));
+            let crypto = tls::server(&self.config.identity, &self.trust, &self.refused, alpn.as_bytes());
+            server.crypto = Arc::new(crypto);
         }
         Some(Arc::new(server))
     }
@@ -403,13 +412,18 @@ impl Endpoint {
 
     /// Forgets connections that nobody needs any more.
     fn sweep(&mut self) {
+        for held in self.connections.values().filter(|held| held.is_done()) {
+            if let Some(memory) = held.path.memory() {
+                self.memories.keep(held.remote.ip(), memory);
+            }
+        }
         self.connections.retain(|_, held| !held.is_done());
     }
 
     fn note(&mut self, now: Instant, id: ConnectionId, notice: Notice) {
         let alpn = self.config.alpn();
         let ours = self.config.identity.fingerprint();
-        let refused_key = self.trust.take_refused();
+        let refused_key = self.refused.take();
         let Some(held) = self.connections.get_mut(&id) else { return };
         let peer = tls::peer_key(held.path.connection());
         let event = match notice {

@@ -16,11 +16,13 @@ pub(crate) enum News {
     /// An ack-eliciting packet was sent.
     Sent { number: u64, bytes: u64 },
     /// A packet was acknowledged.
-    Acked { number: u64, bytes: u64, sent: Instant },
-    /// The acknowledgements of one frame are complete; `in_flight` bytes remain under way.
-    EndOfAcks { in_flight: u64 },
+    Acked { number: u64, sent: Instant },
+    /// The acknowledgements of one frame are complete.
+    EndOfAcks,
+    /// Acknowledgements came that tell of more packets marked "congestion experienced".
+    Marked,
     /// A packet is considered lost.
-    Lost { number: u64, bytes: u64 },
+    Lost { number: u64 },
 }
 
 /// The shared list of news of one connection.
@@ -57,16 +59,20 @@ impl Controller for Tap {
     fn on_packet_sent(&mut self, _now: Instant, bytes: u16, number: u64) {
         self.0.list().push(News::Sent { number, bytes: bytes.into() });
     }
-    fn on_ack(&mut self, _: Instant, sent: Instant, bytes: u64, number: u64, _: bool, _: &RttEstimator) {
-        self.0.list().push(News::Acked { number, bytes, sent });
+    fn on_ack(&mut self, _: Instant, sent: Instant, _bytes: u64, number: u64, _: bool, _: &RttEstimator) {
+        self.0.list().push(News::Acked { number, sent });
     }
-    fn on_end_acks(&mut self, _now: Instant, in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
-        self.0.list().push(News::EndOfAcks { in_flight });
+    fn on_end_acks(&mut self, _now: Instant, _in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
+        self.0.list().push(News::EndOfAcks);
     }
-    fn on_packet_lost(&mut self, bytes: u16, number: u64, _now: Instant) {
-        self.0.list().push(News::Lost { number, bytes: bytes.into() });
+    fn on_packet_lost(&mut self, _bytes: u16, number: u64, _now: Instant) {
+        self.0.list().push(News::Lost { number });
     }
-    fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: bool, _: u64, _: u64) {}
+    fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, is_ecn: bool, _: u64, _: u64) {
+        if is_ecn {
+            self.0.list().push(News::Marked);
+        }
+    }
     fn on_mtu_update(&mut self, _mtu: u16) {}
     fn window(&self) -> u64 {
         UNLIMITED

@@ -16,7 +16,7 @@ use crate::sender::{Reading, Sender};
 use crate::setup::Setup;
 use bytes::Bytes as Buffer;
 use noq_proto::{Connection, ConnectionError, Dir, Event, PathId, SendDatagramError, StreamEvent, VarInt};
-use skyhaul_congestion::Status;
+use skyhaul_congestion::{Memory, Status};
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
 use skyhaul_units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
@@ -85,7 +85,12 @@ pub struct PathCounters {
 pub struct ExportError;
 
 impl QuicPath {
-    pub(crate) fn new(now: Instant, conn: Connection, feed: Feed, clock: Clock, config: PathConfig) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        conn: Connection,
+        feed: Feed,
+        (clock, config, memory): (Clock, PathConfig, Option<Memory>),
+    ) -> Self {
         let remote = conn.network_path(PathId::ZERO).map(|path| path.remote());
         let headers = Bytes::new(if remote.is_ok_and(|remote| remote.is_ipv6()) { 48 } else { 28 });
         let setup = Setup::towards(conn.side().is_client());
@@ -95,7 +100,7 @@ impl QuicPath {
             config,
             state: State::Setup,
             setup,
-            sender: Sender::new(now, &config, headers),
+            sender: Sender::new(now, &config, headers, memory),
             control: Control::default(),
             feed,
             news: Vec::new(),
@@ -126,6 +131,11 @@ impl QuicPath {
     /// What the congestion controller does now.
     pub fn congestion(&self) -> Status {
         self.sender.status()
+    }
+
+    /// What should be remembered of the path when it is used again.
+    pub fn memory(&self) -> Option<Memory> {
+        self.sender.memory()
     }
 
     /// Counters since the start.
@@ -205,7 +215,8 @@ impl QuicPath {
             Ok(greeted) if greeted && self.confirmed => match self.conn.datagrams().max_size() {
                 Some(payload) => {
                     self.state = State::Up;
-                    self.setup.up(now, self.sender.meter.smoothed());
+                    self.sender.up = true;
+                    self.setup.up(now, self.sender.meter().smoothed());
                     self.events.push_back(PathEvent::Up { payload });
                     notices.push(Notice::Up);
                 }
@@ -235,11 +246,10 @@ impl QuicPath {
 
     fn absorb(&mut self, now: Instant) -> Option<u64> {
         self.feed.drain_into(&mut self.news);
-        let time = Reading { now, clock: self.clock };
         if self.is_over() {
             return None;
         }
-        self.sender.absorb(time, &self.news, &mut self.events)
+        self.sender.absorb(Reading { now, clock: self.clock }, &self.news, &mut self.events)
     }
 
     /// The next UDP datagram, into `out`, which must be empty.
@@ -260,7 +270,7 @@ impl QuicPath {
             self.counts.datagrams_sent = stats.datagram;
             // A packet whose number is not known can't be followed.
             let given_up = match sent_last {
-                Some(number) => self.sender.carried(now, number),
+                Some(number) => self.sender.carried(number),
                 None => self.sender.refused(),
             };
             self.events.extend(given_up.map(PathEvent::Lost));
@@ -270,7 +280,7 @@ impl QuicPath {
         if stats.ack_frequency > self.counts.ack_frequency_sent {
             self.counts.ack_frequency_sent = stats.ack_frequency;
             if matches!(self.state, State::Setup) {
-                self.setup.keep_repeating(now, out, self.sender.meter.smoothed());
+                self.setup.keep_repeating(now, out, self.sender.meter().smoothed());
             }
         }
         Some(transmit)
@@ -321,7 +331,7 @@ impl QuicPath {
             self.conn.handle_timeout(self.clock.std(now));
         }
         match self.state {
-            State::Setup => self.setup.on_timeout(now, self.sender.meter.smoothed()),
+            State::Setup => self.setup.on_timeout(now, self.sender.meter().smoothed()),
             State::Up => {
                 if self.sender.wake().is_some_and(|at| at <= now) {
                     self.sender.woken(now);
@@ -395,12 +405,13 @@ impl Path for QuicPath {
     }
 
     fn estimate(&self) -> Estimate {
-        let meter = &self.sender.meter;
+        let meter = self.sender.meter();
         Estimate {
             rtt: meter.smoothed(),
             min_rtt: meter.least(),
             rtt_variation: meter.variation(),
             rate: self.sender.status().rate,
+
             loss: meter.loss(),
         }
     }

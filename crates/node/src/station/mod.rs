@@ -20,7 +20,6 @@ use crate::status::{ChannelState, ChannelStatus, NodeStatus, StatusServer};
 use channel::{ChannelRunner, Common};
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_congestion::LineConfig;
 use skyhaul_net::{Clock, Driver};
 use skyhaul_quic::{EndpointConfig, PathConfig};
 use skyhaul_store::{RealDisk, Spool, SpoolConfig, SpoolError};
@@ -97,7 +96,6 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<Driver, Fault> {
     let bind: SocketAddr =
         if is_ipv6 { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() };
     let path = PathConfig {
-        line: LineConfig::declared(config.line.rate),
         udp_payload: services::udp_payload(config.line.mtu, is_ipv6),
         ..PathConfig::over(config.line.rate)
     };
