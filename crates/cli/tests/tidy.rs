@@ -231,7 +231,7 @@ fn root() -> PathBuf {
 
 const MAX_PRODUCTION_LINES: usize = 600;
 
-const SANS_IO: &[&str] = &["units", "coding", "ccsds", "level0", "congestion", "transport", "quic", "link"];
+const SANS_IO: &[&str] = &["units", "coding", "ccsds", "level0", "congestion", "transport", "identity", "quic", "link"];
 
 const BANNED_IN_CORE: &[&str] = &[
     "std::fs",
@@ -274,7 +274,8 @@ const USES: &[(&str, &[&str])] = &[
     ("level0", &["units", "coding", "ccsds"]),
     ("congestion", &["units"]),
     ("transport", &["units", "coding", "congestion"]),
-    ("quic", &["units", "coding", "congestion", "transport"]),
+    ("identity", &[]),
+    ("quic", &["units", "coding", "congestion", "transport", "identity"]),
     ("link", &["units"]),
     ("net", &["units", "coding", "congestion", "transport", "quic", "link"]),
     ("store", &["units"]),

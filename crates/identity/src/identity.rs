@@ -1,6 +1,6 @@
 //! Who a node is: an Ed25519 key, and the fingerprint by which others know it.
 
-use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::digest::{Context, SHA256, digest};
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -123,13 +123,19 @@ impl Identity {
         self.fingerprint
     }
 
-    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
-        Arc::clone(&self.certified)
+    /// A secret for `purpose` that only this key's owner can make, the same each time: SHA-256 over `purpose` and the
+    /// private key. One purpose must not begin with another.
+    pub fn derive_secret(&self, purpose: &[u8]) -> [u8; 32] {
+        let mut hash = Context::new(&SHA256);
+        hash.update(purpose);
+        hash.update(&self.pkcs8);
+        let mut secret = [0; 32];
+        secret.copy_from_slice(hash.finish().as_ref());
+        secret
     }
 
-    /// The private key, to derive other secrets from.
-    pub(crate) fn secret(&self) -> &[u8] {
-        &self.pkcs8
+    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.certified)
     }
 
     fn from_pair(pair: &Ed25519KeyPair) -> Result<Self, IdentityError> {

@@ -1,0 +1,47 @@
+//! Why a handshake came to nothing, in words that say who must act.
+
+use crate::Fingerprint;
+
+/// Why a handshake came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A caller's key is not trusted here.
+    #[error("the caller's key is not trusted: if it should be, add its fingerprint to the trusted peers")]
+    UntrustedKey,
+    /// The node called has another key than expected.
+    #[error(
+        "the node called has another key than the expected {expected}: check its address and fingerprint"
+    )]
+    WrongKey {
+        /// The key that was expected.
+        expected: Fingerprint,
+    },
+    /// The node called does not trust our key.
+    #[error("the far end does not trust our key: add {ours} to its trusted peers")]
+    OwnKeyUntrusted {
+        /// Our key.
+        ours: Fingerprint,
+    },
+    /// The two nodes speak different versions of the protocol.
+    #[error("this node speaks {ours} and the far end {theirs}: install the same release on both")]
+    Version {
+        /// The protocol name this node offers.
+        ours: String,
+        /// The protocol name the far end offers.
+        theirs: String,
+    },
+    /// More handshakes are in progress than are allowed at a time.
+    #[error("too many handshakes at a time: try again later")]
+    Busy,
+    /// Nothing came back.
+    #[error(
+        "no answer from the far end: check its address, that it runs, and that UDP passes (TCP for a TLS path)"
+    )]
+    NoAnswer,
+    /// We closed it before it was up.
+    #[error("closed here before it was up")]
+    ClosedHere,
+    /// Anything else, in the words of the state machine.
+    #[error("the handshake failed: {0}")]
+    Failed(String),
+}
