@@ -1,10 +1,12 @@
-//! CCSDS channel coding: what stands between a received block of bytes and a transfer frame.
+//! CCSDS channel coding, which stands between a received block of bytes and a transfer frame, and the erasure code
+//! that stands between datagrams and the line.
 //!
 //! - [`crc`]: the frame error control field, a CRC-16 that only detects.
 //! - [`ReedSolomon`]: (255,223) and (255,239) over GF(256), interleaved, with virtual fill, in the dual or the
 //!   conventional basis; corrects up to 16 or 8 symbols a codeword.
 //! - [`Randomiser`]: the two pseudo-random sequences that keep the modulator busy.
 //! - [`fhec`]: the (10,6) code over GF(16) on the AOS frame header.
+//! - [`erasure`]: repair symbols for lost datagrams, on the vector kernels of [`gf`].
 //!
 //! Convolutional, turbo and LDPC codes are left out: demodulators undo those.
 //!
@@ -23,8 +25,10 @@
 //! ```
 
 pub mod crc;
+pub mod erasure;
 pub mod fhec;
 mod field;
+pub mod gf;
 mod interleave;
 mod key_equation;
 mod randomiser;

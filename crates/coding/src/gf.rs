@@ -1,0 +1,165 @@
+//! Sums of products over slices of field elements: what the erasure code and the check of Reed-Solomon codewords
+//! spend their time on.
+//!
+//! The field is that of CCSDS 131.0-B 4.3 (x^8 + x^7 + x^2 + x + 1) in its conventional basis. All kernels give the
+//! same bytes; which one runs is decided by what the processor has, once a call.
+
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+mod tables;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+/// A coefficient and what it is multiplied with.
+pub type Term<'a> = (u8, &'a [u8]);
+
+/// One way to compute sums of products, known to run on this processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// GF2P8AFFINEQB on registers of 64 bytes, tails by mask.
+    #[cfg(target_arch = "x86_64")]
+    Gfni512,
+    /// GF2P8AFFINEQB on registers of 32 bytes.
+    #[cfg(target_arch = "x86_64")]
+    Gfni256,
+    /// Two look-ups of 16 entries for each byte (PSHUFB), 32 bytes at a time.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// Two look-ups of 16 entries for each byte (TBL), 16 bytes at a time.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// A look-up in a table of 256 entries for each byte.
+    Portable,
+}
+
+impl Kernel {
+    /// The fastest that this processor has.
+    pub fn best() -> Self {
+        Self(ALL.iter().copied().find(|kind| kind.runs_here()).unwrap_or(Kind::Portable))
+    }
+
+    /// Every kernel that this processor has, the fastest first. The last one runs anywhere.
+    pub fn available() -> impl Iterator<Item = Self> {
+        ALL.iter().copied().filter(|kind| kind.runs_here()).map(Self)
+    }
+
+    /// Its name, for reports.
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni512 => "gfni-avx512",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni256 => "gfni-avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => "neon",
+            Kind::Portable => "portable",
+        }
+    }
+
+    /// Adds coefficient × slice to `sum`, for every term. A slice that is shorter than `sum` counts as if zeros
+    /// followed; what a longer one has beyond `sum` is left out.
+    pub fn accumulate(self, sum: &mut [u8], terms: &[Term<'_>]) {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni512 => x86::gfni512(sum, terms),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni256 => x86::gfni256(sum, terms),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => x86::avx2(sum, terms),
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => neon::accumulate(sum, terms),
+            Kind::Portable => portable::accumulate(sum, terms),
+        }
+    }
+}
+
+impl Kind {
+    fn runs_here(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni512 => x86::has_gfni512(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni256 => x86::has_gfni256(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => x86::has_avx2(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => neon::runs_here(),
+            Self::Portable => true,
+        }
+    }
+}
+
+/// The fastest first.
+const ALL: &[Kind] = &[
+    #[cfg(target_arch = "x86_64")]
+    Kind::Gfni512,
+    #[cfg(target_arch = "x86_64")]
+    Kind::Gfni256,
+    #[cfg(target_arch = "x86_64")]
+    Kind::Avx2,
+    #[cfg(target_arch = "aarch64")]
+    Kind::Neon,
+    Kind::Portable,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field;
+    use proptest::prelude::*;
+
+    /// The sum by single products.
+    fn expected(sum: &[u8], terms: &[Term<'_>]) -> Vec<u8> {
+        let mut sum = sum.to_vec();
+        for (coefficient, slice) in terms {
+            for (to, from) in sum.iter_mut().zip(*slice) {
+                *to ^= field::mul(*coefficient, *from);
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn every_product_of_every_kernel_is_right() {
+        let all: Vec<u8> = (0..=255).collect();
+        for kernel in Kernel::available() {
+            for coefficient in 0..=255 {
+                let mut sum = vec![0; 256];
+                kernel.accumulate(&mut sum, &[(coefficient, &all)]);
+                let products: Vec<u8> = all.iter().map(|byte| field::mul(coefficient, *byte)).collect();
+                assert_eq!(sum, products, "{}, coefficient {coefficient}", kernel.name());
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_kernel_is_the_first_available_and_the_portable_one_is_always_there() {
+        assert_eq!(Kernel::available().next(), Some(Kernel::best()));
+        assert_eq!(Kernel::available().last().map(Kernel::name), Some("portable"));
+    }
+
+    proptest! {
+        #[test]
+        fn kernels_give_the_same_bytes_at_any_length_and_place(
+            sum in prop::collection::vec(any::<u8>(), 0..1_500),
+            slices in prop::collection::vec((any::<u8>(), prop::collection::vec(any::<u8>(), 0..1_600)), 0..9),
+            skip in 0usize..64,
+        ) {
+            // The skip moves the slices off the registers' natural places in memory.
+            let terms: Vec<Term<'_>> =
+                slices.iter().map(|(coefficient, slice)| (*coefficient, slice.get(skip..).unwrap_or(&[]))).collect();
+            let expected = expected(&sum, &terms);
+            for kernel in Kernel::available() {
+                let mut sum = sum.clone();
+                kernel.accumulate(&mut sum, &terms);
+                prop_assert_eq!(&sum, &expected, "{}", kernel.name());
+            }
+        }
+    }
+}

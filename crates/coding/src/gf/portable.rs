@@ -1,0 +1,14 @@
+//! Sums of products without vector instructions.
+
+use super::Term;
+use super::tables::PRODUCTS;
+
+/// See [`super::Kernel::accumulate`].
+pub fn accumulate(sum: &mut [u8], terms: &[Term<'_>]) {
+    for (coefficient, slice) in terms {
+        let products = &PRODUCTS[usize::from(*coefficient)];
+        for (to, from) in sum.iter_mut().zip(*slice) {
+            *to ^= products[usize::from(*from)];
+        }
+    }
+}
