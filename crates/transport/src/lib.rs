@@ -17,6 +17,7 @@
 //! [`Session::receipt`]), choice among several paths, and deadlines.
 
 mod block;
+mod classes;
 mod drive;
 mod inflight;
 mod path;
@@ -28,6 +29,9 @@ mod stats;
 pub mod wire;
 
 pub use block::{Block, BlockTiming, MAX_BLOCK, Received, cost};
+pub use classes::{
+    ClassConfig, ClassCounters, ClassError, ClassId, ClassTree, ClassesConfig, MAX_CLASSES, MAX_LEAVES,
+};
 pub use drive::drive;
 pub use path::{DownReason, Estimate, Path, PathEvent, PathId, Token};
 pub use session::{CloseReason, Event, SendError, Session, SessionConfig};

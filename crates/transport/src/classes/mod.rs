@@ -1,0 +1,308 @@
+//! Whose turn it is: a hierarchical token bucket over the sum of all paths of a session.
+//!
+//! The semantics are those of the Linux kernel's htb. A class below its guarantee sends by its own right; one that is
+//! above it borrows from the nearest ancestor below its own; one at a ceiling, its own or an ancestor's, is held back.
+//! Among the leaves that have data, who sends by own right comes first, then who borrows from near before who borrows
+//! from far; within that the lower priority number; within that turns of one quantum each (deficit round robin).
+//!
+//! Two differences from htb. A guarantee is served within the ceilings of all ancestors, so that no ceiling is ever
+//! exceeded; the configuration makes sure that the guarantees fit. And a turn that a large datagram overdrew is paid
+//! back, so that shares follow the quanta whatever the datagrams' sizes.
+//!
+//! Everything unlimited borrows from the root, which lends without end unless a rate is set: the paths hold back what
+//! they can't carry. Guarantees that the paths can't carry together are served in the order of priority.
+//!
+//! A tree costs one comparison and one division for each bucket on the way from leaf to root, and a look at each leaf;
+//! one class without limits costs nothing.
+
+mod bucket;
+mod config;
+#[cfg(test)]
+mod tests;
+
+pub use config::{ClassConfig, ClassError, ClassesConfig, MAX_CLASSES, MAX_LEAVES};
+
+use bucket::Bucket;
+use config::{Leaf, Node, Plan};
+use skyhaul_units::{Bytes, Instant, Rate};
+
+/// A leaf of a class tree: its place among the leaves in the order of the configuration. Only the tree that gave it
+/// out, or one of the same configuration, knows what it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ClassId(pub u8);
+
+/// What a leaf has sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClassCounters {
+    /// All that was charged.
+    pub sent: Bytes,
+    /// Of it, what went beyond the leaf's own guarantee.
+    pub borrowed: Bytes,
+}
+
+/// A class tree at work.
+#[derive(Debug, Clone)]
+pub struct ClassTree {
+    /// Inner nodes, parents first, then one for each leaf.
+    nodes: Vec<Node>,
+    leaves: Vec<Leaf>,
+    turns: Vec<Turns>,
+    default: ClassId,
+    /// Whether the root's rate is the operator's, not the line's.
+    rate_is_configured: bool,
+    /// Whether any node has a bucket.
+    limited: bool,
+    /// Scratch: the inner nodes at the time of asking.
+    standing: Vec<Option<Lender>>,
+    /// Scratch: whether any leaf below an inner node has data.
+    below_wanted: Vec<bool>,
+    /// Scratch: the leaves whose turn it may be.
+    group: Vec<usize>,
+}
+
+/// A leaf's state in deficit round robin.
+#[derive(Debug, Clone)]
+struct Turns {
+    /// Bytes left of its turn, for each lender by depth: what is sent by own right isn't held against borrowing.
+    left: Vec<i64>,
+    counters: ClassCounters,
+}
+
+/// The node that pays for what a leaf sends.
+#[derive(Debug, Clone, Copy)]
+struct Lender {
+    depth: usize,
+}
+
+/// Order of service before turns: smallest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Precedence {
+    /// 0 by own right, 1 by borrowing.
+    borrows: u8,
+    /// How far from the deepest place of the tree the lender stands.
+    far: usize,
+    priority: u8,
+}
+
+impl ClassTree {
+    /// The tree that `config` describes, every bucket without debt.
+    ///
+    /// # Errors
+    /// The first thing in it that cannot hold, with what to do.
+    pub fn new(config: &ClassesConfig) -> Result<Self, ClassError> {
+        let plan = Plan::new(config)?;
+        let inner = plan.nodes.len() - plan.leaves.len();
+        let turns = plan.nodes[inner..]
+            .iter()
+            .map(|node| Turns { left: vec![0; node.depth + 1], counters: ClassCounters::default() });
+        Ok(Self {
+            turns: turns.collect(),
+            default: id(plan.default),
+            rate_is_configured: config.rate.is_some(),
+            limited: plan.nodes.iter().any(|node| node.guarantee.is_some() || node.ceiling.is_some()),
+            standing: vec![None; inner],
+            below_wanted: vec![false; inner],
+            group: Vec::with_capacity(plan.leaves.len()),
+            nodes: plan.nodes,
+            leaves: plan.leaves,
+        })
+    }
+
+    /// The leaf of that name.
+    pub fn find(&self, name: &str) -> Option<ClassId> {
+        self.leaves.iter().position(|leaf| leaf.name == name).map(id)
+    }
+
+    /// The leaf of blocks that name no class.
+    pub const fn default_leaf(&self) -> ClassId {
+        self.default
+    }
+
+    /// The leaves with their names, in the order of the configuration.
+    pub fn leaves(&self) -> impl Iterator<Item = (ClassId, &str)> {
+        self.leaves.iter().enumerate().map(|(index, leaf)| (id(index), leaf.name.as_str()))
+    }
+
+    /// What `leaf` has sent; nothing for one that isn't of this tree.
+    pub fn counters(&self, leaf: ClassId) -> ClassCounters {
+        self.turns.get(usize::from(leaf.0)).map_or(ClassCounters::default(), |turns| turns.counters)
+    }
+
+    /// Makes `rate` the root's ceiling from `now` on, unless the configuration names one; zero lifts it.
+    ///
+    /// For a caller whose paths don't hold back what they can't carry. With paths that pace themselves, a ceiling at
+    /// their estimated rate would keep that estimate from ever growing: leave it out.
+    pub fn set_line_rate(&mut self, now: Instant, rate: Rate) {
+        if self.rate_is_configured {
+            return;
+        }
+        match &mut self.nodes[0].ceiling {
+            Some(bucket) if rate > Rate::ZERO => bucket.set_rate(now, rate),
+            ceiling => *ceiling = Bucket::new(rate, None),
+        }
+        self.limited = self.nodes.iter().any(|node| node.guarantee.is_some() || node.ceiling.is_some());
+    }
+
+    /// The leaf to send from at `now`, among those for which `has` is true; `None` when all of them are held back.
+    /// It may send one datagram of any size, and [`charge`](Self::charge) it, before the next is picked.
+    pub fn pick(&mut self, now: Instant, mut has: impl FnMut(ClassId) -> bool) -> Option<ClassId> {
+        if self.leaves.len() == 1 && !self.limited {
+            return has(ClassId(0)).then_some(ClassId(0));
+        }
+        self.note_wishes(now, &mut has);
+        self.survey(now);
+        let inner = self.standing.len();
+        let deepest = self.nodes.len();
+        let mut first = Precedence { borrows: u8::MAX, far: usize::MAX, priority: u8::MAX };
+        let mut lender_depth = 0;
+        self.group.clear();
+        for (index, leaf) in self.leaves.iter().enumerate() {
+            let node = &self.nodes[inner + index];
+            if !node.wanted {
+                continue;
+            }
+            let Some(lender) = stands(node, self.standing[node.parent], now) else { continue };
+            let borrows = u8::from(lender.depth != node.depth);
+            let far = if borrows == 0 { 0 } else { deepest - lender.depth };
+            let precedence = Precedence { borrows, far, priority: leaf.priority };
+            if precedence < first {
+                first = precedence;
+                lender_depth = lender.depth;
+                self.group.clear();
+            }
+            if precedence == first {
+                self.group.push(index);
+            }
+        }
+        self.whose_turn(first.borrows == 0, lender_depth)
+    }
+
+    /// Charges `bytes`, which left at `now`, to `leaf` and to those above it. What leaves without having been picked
+    /// (what must be sent is sent) is charged too, and is paid for by waiting.
+    pub fn charge(&mut self, now: Instant, leaf: ClassId, bytes: Bytes) {
+        let index = usize::from(leaf.0);
+        let Some(turns) = self.turns.get_mut(index) else { return };
+        turns.counters.sent += bytes;
+        let place = self.standing.len() + index;
+        let lender = way_up(&self.nodes, place)
+            .find(|place| self.nodes[*place].guarantee.as_ref().is_some_and(|bucket| bucket.is_open(now)))
+            .unwrap_or(0);
+        if lender != place {
+            turns.counters.borrowed += bytes;
+        }
+        let left = &mut turns.left[self.nodes[lender].depth];
+        *left = left.saturating_sub_unsigned(bytes.as_u64());
+        if !self.limited {
+            return;
+        }
+        // The guarantees below the lender stay as they are: that is what borrowing means.
+        let mut lent = false;
+        let mut at = place;
+        loop {
+            lent |= at == lender;
+            let node = &mut self.nodes[at];
+            if let Some(ceiling) = &mut node.ceiling {
+                ceiling.spend(now, bytes);
+            }
+            if let Some(guarantee) = node.guarantee.as_mut().filter(|_| lent) {
+                guarantee.spend(now, bytes);
+            }
+            if at == 0 {
+                return;
+            }
+            at = node.parent;
+        }
+    }
+
+    /// When the first of the held-back leaves for which `has` is true should be served; `None` when the tree holds
+    /// none of them back. That is up to 2 ms after it may send: one that waits is woken once a tick, and loses nothing.
+    pub fn next_timeout(&self, now: Instant, mut has: impl FnMut(ClassId) -> bool) -> Option<Instant> {
+        if !self.limited {
+            return None;
+        }
+        let waiting = (0..self.leaves.len()).filter(|index| has(id(*index)));
+        let served = waiting.filter_map(|index| {
+            let closed = way_up(&self.nodes, self.standing.len() + index)
+                .filter_map(|place| self.nodes[place].ceiling.as_ref())
+                .filter(|ceiling| !ceiling.is_open(now));
+            closed.map(Bucket::serve_at).max()
+        });
+        served.min()
+    }
+
+    /// Asks each leaf whether it has data. Credit that was gathered while nobody wanted it is cut to a burst.
+    fn note_wishes(&mut self, now: Instant, has: &mut impl FnMut(ClassId) -> bool) {
+        let inner = self.standing.len();
+        self.below_wanted.fill(false);
+        for place in (0..self.nodes.len()).rev() {
+            let wanted = if place >= inner { has(id(place - inner)) } else { self.below_wanted[place] };
+            let node = &mut self.nodes[place];
+            self.below_wanted[node.parent] |= wanted;
+            if wanted
+                && !node.wanted
+                && let Some(guarantee) = &mut node.guarantee
+            {
+                guarantee.wanted(now);
+            }
+            node.wanted = wanted;
+        }
+    }
+
+    /// Finds who lends to the children of each inner node at `now`.
+    fn survey(&mut self, now: Instant) {
+        for place in 0..self.standing.len() {
+            let node = &self.nodes[place];
+            let outer = if place == 0 { Some(Lender { depth: 0 }) } else { self.standing[node.parent] };
+            self.standing[place] = stands(node, outer, now);
+        }
+    }
+
+    /// The next in turn of the group, which sends by its own right or borrows from a lender at `lender_depth`.
+    fn whose_turn(&mut self, own_right: bool, lender_depth: usize) -> Option<ClassId> {
+        let inner = self.standing.len();
+        let account = |nodes: &[Node], index: usize| {
+            if own_right { nodes[inner + index].depth } else { lender_depth }
+        };
+        let left = |tree: &Self, index: usize| tree.turns[index].left[account(&tree.nodes, index)];
+        if let Some(index) = self.group.iter().find(|index| left(self, **index) > 0) {
+            return Some(id(*index));
+        }
+        // All had their turn. As many new rounds begin as it takes until one of them has something left.
+        let missing = |index: &usize| -left(self, *index) / quantum(&self.leaves[*index]) + 1;
+        let rounds = self.group.iter().map(missing).min()?;
+        let mut next = None;
+        for index in self.group.iter().copied() {
+            let account = account(&self.nodes, index);
+            let left = &mut self.turns[index].left[account];
+            *left = left.saturating_add(quantum(&self.leaves[index]).saturating_mul(rounds));
+            if *left > 0 && next.is_none() {
+                next = Some(id(index));
+            }
+        }
+        next
+    }
+}
+
+/// Who lends to `node`, itself included, when `outer` lends to it; `None` at a ceiling.
+fn stands(node: &Node, outer: Option<Lender>, now: Instant) -> Option<Lender> {
+    let open = |bucket: &Option<Bucket>| bucket.as_ref().map(|bucket| bucket.is_open(now));
+    match (outer, open(&node.ceiling), open(&node.guarantee)) {
+        (None, _, _) | (_, Some(false), _) => None,
+        (_, _, Some(true)) => Some(Lender { depth: node.depth }),
+        (outer, _, _) => outer,
+    }
+}
+
+/// The places from `place` to the root, both included.
+fn way_up(nodes: &[Node], place: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(place), |place| (*place != 0).then(|| nodes[*place].parent))
+}
+
+fn quantum(leaf: &Leaf) -> i64 {
+    i64::try_from(leaf.quantum.as_u64()).unwrap_or(i64::MAX).max(1)
+}
+
+/// A tree has at most [`MAX_LEAVES`] leaves, so each has a number.
+fn id(leaf: usize) -> ClassId {
+    ClassId(u8::try_from(leaf).unwrap_or(u8::MAX))
+}
