@@ -5,7 +5,7 @@
 //! the endpoints need to compute, and the same endpoints, links and seeds give the same run, event by event.
 //!
 //! A [`Peer`] is the production engine as an endpoint; a [`PlainPath`] is a path without QUIC, for tests of what lies
-//! above it.
+//! above it. [`flow`] runs bare congestion controllers over one bottleneck, at millions of packets a second.
 //!
 //! What it leaves out: sockets and real time (that is the relay's part), routing over several hops, and address
 //! translation.
@@ -45,6 +45,7 @@
 //! ```
 
 mod endpoint;
+pub mod flow;
 mod network;
 mod peer;
 mod plain;

@@ -1,6 +1,6 @@
 //! What a link is like: the facts a scenario or an operator states.
 
-use crate::Loss;
+use crate::{Loss, Policer};
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
 
@@ -14,6 +14,9 @@ pub struct LinkConfig {
     /// Rate of the line, counted in IP packets; none is without limit, zero stands still.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// Drops at the entrance what exceeds a rate: `policer = { rate = "93 Mbit/s", burst = "128 KiB" }`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policer: Option<Policer>,
     /// Most bytes that may wait for the line, the packet being sent not counted. What comes on top is dropped.
     pub queue: Bytes,
     /// From the end of a packet's transmission to its arrival. One way, not round trip.
@@ -76,6 +79,7 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             rate: None,
+            policer: None,
             queue: DEFAULT_QUEUE,
             one_way_delay: Duration::ZERO,
             jitter: Duration::ZERO,
@@ -105,6 +109,7 @@ mod tests {
 
     const FULL: &str = r#"
         rate = "93 Mbit/s"
+        policer = { rate = "50 Mbit/s", burst = "128 KiB" }
         queue = "2 MiB"
         one_way_delay = "80 ms"
         jitter = "2 ms"
@@ -118,6 +123,8 @@ mod tests {
     fn text_form_is_read_and_written_back() {
         let config: LinkConfig = toml::from_str(FULL).unwrap();
         assert_eq!(config.rate, Some(Rate::from_mbps(93)));
+        let policed = Policer { rate: Rate::from_mbps(50), burst: Bytes::kib(128) };
+        assert_eq!(config.policer, Some(policed));
         assert_eq!(config.outages[0].length, Duration::from_secs(5));
         assert_eq!(config.changes[0].loss, Some(Loss::None));
         let again: LinkConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
@@ -135,6 +142,7 @@ mod tests {
             ("loss = { kind = \"independent\", probability = \"1 %\", burst = 2 }", "unknown field `burst`"),
             ("loss = { kind = \"sometimes\" }", "unknown variant `sometimes`"),
             ("loss = { kind = \"bursts\", mean = \"60 %\", mean_burst = 1 }", "lengthen the bursts"),
+            ("policer = { rate = \"1 Mbit/s\" }", "missing field `burst`"),
             ("outages = [{ start = \"1 s\", end = \"2 s\" }]", "unknown field `end`"),
         ];
         for (text, reason) in cases {

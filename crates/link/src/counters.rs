@@ -4,7 +4,7 @@ use serde::Serialize;
 use skyhaul_units::{Bytes, Duration};
 
 /// Totals since the link's start. At any time
-/// `offered = forwarded + lost + queue_dropped + outage_dropped + overflow_dropped + in flight`.
+/// `offered = forwarded + lost + policed + queue_dropped + outage_dropped + overflow_dropped + in flight`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LinkCounters {
     /// Packets given to the link.
@@ -13,6 +13,8 @@ pub struct LinkCounters {
     pub forwarded: u64,
     /// Packets lost on the line by the loss model.
     pub lost: u64,
+    /// Packets dropped by the policer.
+    pub policed: u64,
     /// Packets refused because the queue was full.
     pub queue_dropped: u64,
     /// Packets that ended their transmission in an outage.
@@ -32,7 +34,7 @@ pub struct LinkCounters {
 impl LinkCounters {
     /// Packets that ended without arriving.
     pub const fn dropped(&self) -> u64 {
-        self.lost + self.queue_dropped + self.outage_dropped + self.overflow_dropped
+        self.lost + self.policed + self.queue_dropped + self.outage_dropped + self.overflow_dropped
     }
 }
 

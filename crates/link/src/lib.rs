@@ -1,4 +1,4 @@
-//! A model of one direction of one link: a drop-tail queue, a line of a rate, a delay, and what goes wrong on it.
+//! A model of one direction of one link: a policer, a drop-tail queue, a line of a rate, a delay, and what goes wrong on it.
 //!
 //! The same model stands behind the virtual-time tests and the UDP relay. It reads no clock and holds whatever
 //! item the caller gives it: a byte buffer, or nothing at all. All arithmetic is in integers and all chance comes
@@ -27,6 +27,7 @@ mod counters;
 mod line;
 mod link;
 mod loss;
+mod policer;
 mod schedule;
 mod size;
 
@@ -34,4 +35,5 @@ pub use config::{Change, LinkConfig, Outage, Reordering};
 pub use counters::{LinkCounters, QueueDelay};
 pub use link::{Link, MAX_ITEMS};
 pub use loss::{GilbertElliott, Loss, LossError};
+pub use policer::Policer;
 pub use size::ip_packet_size;

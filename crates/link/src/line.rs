@@ -21,6 +21,10 @@ impl Line {
         Self { rate, remaining: None, since: Instant::ZERO, spare: 0 }
     }
 
+    pub const fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
     pub const fn is_busy(&self) -> bool {
         self.remaining.is_some()
     }

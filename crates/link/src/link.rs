@@ -1,8 +1,9 @@
-//! The link: queue, line, then the way.
+//! The link: policer, queue, line, then the way.
 
 use crate::chance::{Chance, Purpose};
 use crate::line::Line;
 use crate::loss::Channel;
+use crate::policer::TokenBucket;
 use crate::schedule::Schedule;
 use crate::{LinkConfig, LinkCounters, Loss, Reordering};
 use skyhaul_units::{Bytes, Duration, Instant};
@@ -21,6 +22,7 @@ pub const MAX_ITEMS: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Link<T> {
     now: Instant,
+    policer: Option<TokenBucket>,
     line: Line,
     queue: Queue<T>,
     way: Way<T>,
@@ -36,6 +38,7 @@ impl<T> Link<T> {
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         Self {
             now: Instant::ZERO,
+            policer: config.policer.map(|policer| TokenBucket::new(policer, Instant::ZERO)),
             line: Line::new(config.rate),
             queue: Queue { waiting: VecDeque::new(), bytes: Bytes::ZERO, limit: config.queue, sending: None },
             way: Way::new(&config, seed),
@@ -51,6 +54,7 @@ impl<T> Link<T> {
     /// way stays so; counters and chance go on.
     pub fn reconfigure(&mut self, now: Instant, config: LinkConfig) {
         let now = self.advance(now);
+        self.policer = config.policer.map(|policer| TokenBucket::new(policer, now));
         self.line.set_rate(now, config.rate);
         self.queue.limit = config.queue;
         self.way.one_way_delay = config.one_way_delay;
@@ -69,6 +73,10 @@ impl<T> Link<T> {
         self.counters.offered_bytes += size;
         if self.in_flight() >= MAX_ITEMS {
             self.counters.overflow_dropped += 1;
+            return;
+        }
+        if self.policer.as_mut().is_some_and(|bucket| !bucket.passes(now, size)) {
+            self.counters.policed += 1;
             return;
         }
         if self.line.is_busy() && self.queue.bytes + size > self.queue.limit {
@@ -114,6 +122,18 @@ impl<T> Link<T> {
     /// Bytes that wait for the line at the latest call, the packet being sent not counted.
     pub const fn queued(&self) -> Bytes {
         self.queue.bytes
+    }
+
+    /// How long a packet offered now would wait for the line, should its rate stay; [`Duration::MAX`] where it stands
+    /// still with packets in it.
+    pub fn wait(&mut self, now: Instant) -> Duration {
+        let now = self.advance(now);
+        if !self.line.is_busy() {
+            return Duration::ZERO;
+        }
+        let Some(end) = self.line.end() else { return Duration::MAX };
+        let waiting = self.line.rate().map_or(Duration::ZERO, |rate| rate.time_for(self.queue.bytes));
+        end.since(now) + waiting
     }
 
     /// Before this nothing that has not left the line can arrive: it has to end its transmission first, and a

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Change, Outage};
+use crate::{Change, Outage, Policer};
 use core::num::NonZeroU32;
 use proptest::prelude::*;
 use skyhaul_units::{Probability, Rate};
@@ -49,6 +49,34 @@ fn offer_spaced(link: &mut Link<u64>, count: u64, spacing: Duration) -> Vec<(Ins
     }
     arrived.extend(drain(link));
     arrived
+}
+
+#[test]
+fn what_a_packet_would_wait_is_what_it_waits() {
+    let mut link = Link::new(twelve_megabit(), 1);
+    assert_eq!(link.wait(Instant::ZERO), Duration::ZERO);
+    offer(&mut link, 3);
+    assert_eq!(link.wait(Instant::ZERO), Duration::from_millis(3));
+    assert_eq!(link.wait(at_ms(1) + Duration::from_micros(500)), Duration::from_micros(1_500));
+    link.reconfigure(at_ms(2), LinkConfig { rate: Some(Rate::ZERO), ..LinkConfig::default() });
+    link.send(at_ms(2), packet(), 3);
+    assert_eq!(link.wait(at_ms(2)), Duration::MAX);
+    assert_eq!(Link::<u64>::new(LinkConfig::default(), 1).wait(at_ms(1)), Duration::ZERO);
+}
+
+#[test]
+fn a_policed_link_drops_at_the_entrance_without_queue() {
+    let policer = Policer { rate: Rate::from_mbps(6), burst: Bytes::new(3_000) };
+    let mut link = Link::new(LinkConfig { policer: Some(policer), ..twelve_megabit() }, 1);
+    let arrived = offer_spaced(&mut link, 1_000, Duration::from_millis(1));
+    let counted = *link.counters();
+    assert_eq!((counted.offered, counted.policed), (1_000, 1_000 - arrived.len() as u64));
+    assert!(arrived.len().abs_diff(501) <= 1, "{}", arrived.len());
+    assert_eq!(counted.queue_delay.max, Duration::ZERO);
+    // Another policer starts with a full bucket; none lets everything pass.
+    link.reconfigure(at_ms(2_000), twelve_megabit());
+    (0..10).for_each(|number| link.send(at_ms(2_000), packet(), number));
+    assert_eq!(link.counters().policed, counted.policed);
 }
 
 #[test]
@@ -278,6 +306,7 @@ fn the_ends_of_the_range_do_not_overflow() {
     for rate in [None, Some(Rate::from_bps(1)), Some(Rate::from_bps(u64::MAX))] {
         let config = LinkConfig {
             rate,
+            policer: Some(Policer { rate: Rate::from_bps(u64::MAX), burst: Bytes::new(u64::MAX) }),
             queue: Bytes::new(u64::MAX),
             one_way_delay: huge,
             jitter: huge,
@@ -309,6 +338,7 @@ prop_compose! {
 prop_compose! {
     fn any_config()(
         kbps in prop::option::of(0u64..200_000),
+        policer in prop::option::of((0u64..200_000, 0u64..20_000)),
         queue in 0u64..20_000,
         delay_us in 0u64..5_000,
         jitter_us in 0u64..5_000,
@@ -319,6 +349,10 @@ prop_compose! {
     ) -> LinkConfig {
         LinkConfig {
             rate: kbps.map(|kbps| Rate::from_bps(kbps * 1_000)),
+            policer: policer.map(|(kbps, burst)| Policer {
+                rate: Rate::from_bps(kbps * 1_000),
+                burst: Bytes::new(burst),
+            }),
             queue: Bytes::new(queue),
             one_way_delay: Duration::from_micros(delay_us),
             jitter: Duration::from_micros(jitter_us),
