@@ -231,7 +231,8 @@ fn root() -> PathBuf {
 
 const MAX_PRODUCTION_LINES: usize = 600;
 
-const SANS_IO: &[&str] = &["units", "coding", "ccsds", "level0", "congestion", "transport", "identity", "quic", "link"];
+const SANS_IO: &[&str] =
+    &["units", "coding", "ccsds", "level0", "congestion", "transport", "identity", "quic", "tls", "link"];
 
 const BANNED_IN_CORE: &[&str] = &[
     "std::fs",
@@ -276,8 +277,9 @@ const USES: &[(&str, &[&str])] = &[
     ("transport", &["units", "coding", "congestion"]),
     ("identity", &[]),
     ("quic", &["units", "coding", "congestion", "transport", "identity"]),
+    ("tls", &["units", "congestion", "transport", "identity"]),
     ("link", &["units"]),
-    ("net", &["units", "coding", "congestion", "transport", "quic", "link"]),
+    ("net", &["units", "coding", "congestion", "transport", "identity", "quic", "tls", "link"]),
     ("store", &["units"]),
     ("lab", &["units", "coding", "congestion", "transport", "quic", "link"]),
     ("node", &["units", "coding", "ccsds", "level0", "congestion", "transport", "quic", "net", "store"]),

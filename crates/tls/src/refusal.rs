@@ -1,0 +1,33 @@
+//! Why a set-up came to nothing, as far as the TLS library's error tells.
+
+use crate::endpoint::PathTerms;
+use crate::wire::MAX_REASON;
+use rustls::{AlertDescription, Error};
+use skyhaul_identity::{Fingerprint, Refusal};
+
+/// After `error`, where `refused` is the key that this end did not accept.
+pub(crate) fn of_error(error: &Error, refused: Option<Fingerprint>, terms: &PathTerms) -> Refusal {
+    match (error, refused, terms.expected) {
+        (_, Some(_), Some(expected)) => Refusal::WrongKey { expected },
+        (_, Some(_), None) => Refusal::UntrustedKey,
+        (Error::AlertReceived(AlertDescription::AccessDenied), ..) => {
+            Refusal::OwnKeyUntrusted { ours: terms.ours }
+        }
+        (other, ..) => Refusal::Failed(shortened(&other.to_string())),
+    }
+}
+
+/// The two ends speak different versions.
+pub(crate) fn of_version(terms: &PathTerms, theirs: &str) -> Refusal {
+    Refusal::Version { ours: name(&terms.alpn), theirs: shortened(theirs) }
+}
+
+/// A protocol name as text.
+pub(crate) fn name(alpn: &[u8]) -> String {
+    shortened(&String::from_utf8_lossy(alpn))
+}
+
+/// What is kept of a text that the far end may have had a hand in.
+pub(crate) fn shortened(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_REASON.min(text.len()))].to_owned()
+}

@@ -1,0 +1,125 @@
+//! What a path sends: control bytes, datagrams in order, and what became of them.
+
+use crate::ledger::{Ledger, WrongCount};
+use crate::window::Window;
+use crate::wire::{Frame, HEADER, MAX_BODY};
+use bytes::{Buf as _, Bytes as Buffer, BytesMut};
+use skyhaul_transport::{PathEvent, Token};
+use skyhaul_units::{Bytes, Duration, Instant};
+use std::collections::VecDeque;
+
+/// What waits to be encrypted, and what is under way.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    control: BytesMut,
+    control_bound: usize,
+    waiting: VecDeque<(Option<Token>, Buffer)>,
+    waiting_bytes: Bytes,
+    ledger: Ledger,
+    pub(crate) window: Window,
+    /// A full datagram as a frame.
+    full: Bytes,
+}
+
+impl Sender {
+    /// For datagrams of up to `payload` bytes; holds at most `control_bound` bytes of the control stream.
+    pub(crate) fn new(now: Instant, payload: u16, control_bound: Bytes) -> Self {
+        Self {
+            control: BytesMut::new(),
+            control_bound: control_bound.as_usize(),
+            waiting: VecDeque::new(),
+            waiting_bytes: Bytes::ZERO,
+            ledger: Ledger::new(now),
+            window: Window::new(now),
+            full: framed(payload.into()),
+        }
+    }
+
+    /// Full datagrams that may be added, where `unwritten` bytes wait for the socket already.
+    pub(crate) fn room(&self, unwritten: usize) -> usize {
+        let unsent = self.waiting_bytes + Bytes::of(self.control.len()) + Bytes::of(unwritten);
+        let here = self.window.unsent() - unsent;
+        let on_the_way = self.window.unacknowledged() - self.waiting_bytes - self.ledger.in_flight();
+        let room = (here.min(on_the_way).as_u64() / self.full.as_u64()) as usize;
+        room.min(MAX_DATAGRAMS.saturating_sub(self.ledger.len() + self.waiting.len()))
+    }
+
+    /// Adds a datagram. One that is too long, or beyond the bound, is refused.
+    pub(crate) fn push(&mut self, token: Option<Token>, datagram: Buffer) -> Result<(), Option<Token>> {
+        if datagram.len() > MAX_BODY || self.ledger.len() + self.waiting.len() >= MAX_DATAGRAMS {
+            return Err(token);
+        }
+        self.waiting_bytes += framed(datagram.len());
+        self.waiting.push_back((token, datagram));
+        Ok(())
+    }
+
+    /// Adds to the control stream; returns how much fitted.
+    pub(crate) fn push_control(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.control_bound.saturating_sub(self.control.len()));
+        self.control.extend_from_slice(&bytes[..taken]);
+        taken
+    }
+
+    /// Appends the frames of one TLS record to `clear`, control bytes first: they are few, and the far end's store waits
+    /// for them.
+    pub(crate) fn fill(&mut self, now: Instant, clear: &mut Vec<u8>) {
+        let record = self.window.record().as_usize();
+        if !self.control.is_empty() {
+            let length = self.control.len().min(CONTROL_FRAME);
+            Frame::Control(Buffer::copy_from_slice(&self.control[..length])).encode(clear);
+            self.control.advance(length);
+        }
+        while let Some((_, datagram)) = self.waiting.front()
+            && (clear.is_empty() || framed(datagram.len()).as_usize() + clear.len() <= record)
+            && let Some((token, datagram)) = self.waiting.pop_front()
+        {
+            let bytes = framed(datagram.len());
+            self.waiting_bytes = self.waiting_bytes - bytes;
+            Frame::Datagram(datagram).encode(clear);
+            self.ledger.sent(now, bytes, token);
+        }
+    }
+
+    /// Nothing waits although there is room.
+    pub(crate) fn application_limits(&mut self) {
+        self.ledger.application_limits();
+    }
+
+    /// The far end has `count` datagrams, the newest for `delay` already.
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Instant,
+        (count, delay): (u64, Duration),
+        events: &mut VecDeque<PathEvent>,
+    ) -> Result<(), WrongCount> {
+        let sample =
+            self.ledger.acknowledged(now, count, |token| events.push_back(PathEvent::Acked(token)))?;
+        if let Some(sample) = sample {
+            self.window.round_trip(now, sample.elapsed - delay);
+            if let Some(rate) = sample.rate {
+                self.window.arrival(now, rate, sample.is_limited);
+            }
+        }
+        Ok(())
+    }
+
+    /// All tokens not resolved yet: the path has ended.
+    pub(crate) fn give_up(&mut self, events: &mut VecDeque<PathEvent>) {
+        events.extend(self.ledger.take_all().map(PathEvent::Lost));
+        events.extend(self.waiting.drain(..).filter_map(|(token, _)| token).map(PathEvent::Lost));
+        self.waiting_bytes = Bytes::ZERO;
+        self.control.clear();
+    }
+}
+
+/// A datagram's length as a frame.
+fn framed(datagram: usize) -> Bytes {
+    Bytes::of(datagram + HEADER)
+}
+
+/// 262,144 datagrams under way: three times 1 Gbit/s × 660 ms. There is no room beyond.
+const MAX_DATAGRAMS: usize = 1 << 18;
+
+/// Control bytes in one frame: a TLS record's worth with the frame's head.
+const CONTROL_FRAME: usize = 16 * 1024 - HEADER;

@@ -1,0 +1,216 @@
+//! How much may be on its way before the far end has said that it is there.
+//!
+//! TCP paces and repairs; it also buffers, here and at every hop. What is handed to it cannot be called back or sent
+//! another way, so no more is handed over than keeps the line busy: twice what it carries in the shortest round trip
+//! known, and what acknowledgements wait for. The shortest round trip must not be learned from our own queue, or
+//! each would make the other longer. So when none near it was seen for ten seconds, half of it is sent for two
+//! round trips, and the shortest of that time counts from then on (the idea is that of ProbeRTT in
+//! draft-ietf-ccwg-bbr, 5.3.4).
+
+use skyhaul_congestion::Meter;
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+
+/// Round trips, the rate of arrival, and what follows from them.
+#[derive(Debug)]
+pub(crate) struct Window {
+    meter: Meter,
+    base: Option<Duration>,
+    /// When a round trip near the base was seen last.
+    base_seen: Instant,
+    look: Option<Look>,
+    /// Until then less arrives because less was sent during a look.
+    own_limit_until: Instant,
+    smoothed: Option<Rate>,
+    /// The highest rate of the current and of the previous stretch of time.
+    peak: [Rate; 2],
+    stretch_began: Instant,
+}
+
+/// A time of sending less, to see how long a round trip is without our queue.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    ends: Instant,
+    shortest: Option<Duration>,
+}
+
+impl Window {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            meter: Meter::default(),
+            base: None,
+            base_seen: now,
+            look: None,
+            own_limit_until: now,
+            smoothed: None,
+            peak: [Rate::ZERO; 2],
+            stretch_began: now,
+        }
+    }
+
+    /// A round trip took `rtt`.
+    pub(crate) fn round_trip(&mut self, now: Instant, rtt: Duration) {
+        // Shorter than the clock shows is no reason to divide by zero.
+        let rtt = rtt.max(Duration::from_micros(1));
+        self.meter.sample(now, rtt);
+        match &mut self.look {
+            Some(look) if now < look.ends => {
+                look.shortest = Some(look.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
+                return;
+            }
+            Some(look) => {
+                self.base = Some(look.shortest.unwrap_or(rtt));
+                self.base_seen = now;
+                self.look = None;
+            }
+            None => {}
+        }
+        let base = self.base.map_or(rtt, |base| base.min(rtt));
+        self.base = Some(base);
+        if rtt <= base.scaled(NEAR.0, NEAR.1) {
+            self.base_seen = now;
+        } else if now.since(self.base_seen) > BASE_LIFE {
+            let ends = now + self.meter.smoothed() * 2 + ACK_WAIT * 2;
+            self.look = Some(Look { ends, shortest: None });
+            self.own_limit_until = ends + self.meter.smoothed() * 2;
+        }
+    }
+
+    /// Datagrams arrived at `rate`. Where `limited`, the line may be faster.
+    pub(crate) fn arrival(&mut self, now: Instant, rate: Rate, limited: bool) {
+        let limited = limited || now < self.own_limit_until;
+        if limited && self.smoothed.is_some_and(|smoothed| rate <= smoothed) {
+            return;
+        }
+        if now.since(self.stretch_began) > STRETCH.max(self.meter.smoothed() * 4) {
+            self.peak = [Rate::ZERO, self.peak[0]];
+            self.stretch_began = now;
+        }
+        self.peak[0] = self.peak[0].max(rate);
+        self.smoothed = Some(self.smoothed.map_or(rate, |smoothed| {
+            Rate::from_bps((u128::from(smoothed.as_bps()) * 7 + u128::from(rate.as_bps())).div_ceil(8) as u64)
+        }));
+    }
+
+    /// The rate of arrival, of frames; before it was measured, what TCP begins with (RFC 6928) in each round trip.
+    pub(crate) fn rate(&self) -> Rate {
+        self.smoothed.unwrap_or_else(|| Rate::over(FIRST_FLIGHT, self.meter.smoothed()))
+    }
+
+    /// What may be on its way.
+    pub(crate) fn unacknowledged(&self) -> Bytes {
+        let peak = self.peak[0].max(self.peak[1]);
+        let carried = peak * self.base.unwrap_or_default();
+        if self.look.is_some() {
+            return Bytes::new(carried.as_u64() / 2) + LEAST_LOOK;
+        }
+        let waiting = Bytes::new((peak * ACK_WAIT).as_u64().saturating_mul(2)).min(MOST_WAITING);
+        carried + carried + waiting + LEAST
+    }
+
+    /// What may wait here for the socket: what the line takes in two milliseconds.
+    pub(crate) fn unsent(&self) -> Bytes {
+        (self.rate() * PROMPT).max(LEAST)
+    }
+
+    /// How much goes into one TLS record: what the line takes in two milliseconds, because a record is of no use before
+    /// its end has come.
+    pub(crate) fn record(&self) -> Bytes {
+        (self.rate() * PROMPT).min(MOST_RECORD)
+    }
+
+    /// Shortest round trip known.
+    pub(crate) fn base(&self) -> Duration {
+        self.base.unwrap_or_else(|| self.meter.smoothed())
+    }
+
+    pub(crate) const fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+/// The longest that an acknowledgement waits at the far end.
+pub(crate) const ACK_WAIT: Duration = Duration::from_millis(20);
+/// What the line takes in this time may wait to be sent: more would be decided too early.
+const PROMPT: Duration = Duration::from_millis(2);
+/// 64 KiB: one system call's worth, and 0.5 s at 1 Mbit/s.
+const LEAST: Bytes = Bytes::kib(64);
+/// What is on its way during a look whatever the rate: some datagrams, so that there are round trips to see.
+const LEAST_LOOK: Bytes = Bytes::kib(16);
+/// Bound of what acknowledgements may wait for: at 200 Mbit/s and above they come by count, not by time.
+const MOST_WAITING: Bytes = Bytes::mib(1);
+/// As much clear text as a TLS record holds (RFC 8446 5.1).
+const MOST_RECORD: Bytes = Bytes::kib(16);
+/// RFC 6928 2: ten segments.
+const FIRST_FLIGHT: Bytes = Bytes::new(14_600);
+/// A round trip of up to 9/8 of the base is near it.
+const NEAR: (u64, u64) = (9, 8);
+/// After so long without a round trip near the base, it is looked for.
+const BASE_LIFE: Duration = Duration::from_secs(10);
+/// The highest rate of one to two seconds counts, or of four to eight round trips where that is longer.
+const STRETCH: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line of `line` and `base` that a sender keeps as full as the window allows, in steps of a round trip.
+    fn settle(window: &mut Window, from: Instant, line: Rate, base: Duration, span: Duration) -> Instant {
+        let mut now = from;
+        while now.since(from) < span {
+            let held = window.unacknowledged();
+            let rtt = base.max(held / line);
+            now += rtt / 8;
+            window.round_trip(now, rtt);
+            window.arrival(now, Rate::over(held, rtt).min(line), false);
+        }
+        now
+    }
+
+    #[test]
+    fn the_window_grows_to_the_line_and_no_further() {
+        for (mbps, base) in [(1, 50), (93, 160), (300, 20), (300, 660), (5_000, 1)] {
+            let (line, base) = (Rate::from_mbps(mbps), Duration::from_millis(base));
+            let mut window = Window::new(Instant::ZERO);
+            let now = settle(&mut window, Instant::ZERO, line, base, Duration::from_secs(20));
+            settle(&mut window, now, line, base, Duration::from_secs(280));
+            let held = window.unacknowledged();
+            let bound = (line * base.scaled(9, 4)) + (line * (ACK_WAIT * 2)) + Bytes::kib(256);
+            assert!(held >= line * base, "{line} {base}: {held}");
+            assert!(held <= bound, "{line} {base}: {held} above {bound}");
+            assert!(window.rate() >= line.scaled(9, 10), "{line} {base}: {}", window.rate());
+        }
+    }
+
+    #[test]
+    fn a_route_that_gets_longer_or_shorter_is_learned() {
+        let line = Rate::from_mbps(93);
+        let mut window = Window::new(Instant::ZERO);
+        let mut now = Instant::ZERO;
+        for (millis, seconds) in [(40, 20), (300, 60), (100, 40)] {
+            let base = Duration::from_millis(millis);
+            now = settle(&mut window, now, line, base, Duration::from_secs(seconds));
+            assert!(window.base() >= base && window.base() <= base.scaled(5, 4), "{base}: {}", window.base());
+            assert!(window.unacknowledged() >= line * base);
+        }
+    }
+
+    #[test]
+    fn an_application_that_sends_little_does_not_make_the_line_look_slow() {
+        let mut window = Window::new(Instant::ZERO);
+        window.round_trip(Instant::ZERO, Duration::from_millis(10));
+        window.arrival(Instant::ZERO, Rate::from_mbps(50), false);
+        for second in 1..100 {
+            window.arrival(Instant::ZERO + Duration::from_secs(second), Rate::from_mbps(1), true);
+        }
+        assert_eq!(window.rate(), Rate::from_mbps(50));
+    }
+
+    #[test]
+    fn records_are_short_where_the_line_is_slow() {
+        let mut window = Window::new(Instant::ZERO);
+        window.arrival(Instant::ZERO, Rate::from_mbps(1), false);
+        assert_eq!(window.record(), Bytes::new(250));
+        window.arrival(Instant::ZERO, Rate::from_mbps(10_000), false);
+        assert_eq!(window.record(), MOST_RECORD);
+    }
+}
