@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_quic::{Engine, EngineEvent, Received, Transmit};
 use skyhaul_units::{Duration, Instant};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What uses the engine's sessions: it feeds them, and takes what they give.
@@ -15,7 +16,7 @@ pub trait Service {
     fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent);
 
     /// Called after events and at every wake-up: feed sessions, send receipts. Returns when it wants to be called
-    /// again by itself.
+    /// again by itself: a time that has come means at once, after what arrived meanwhile has been taken.
     fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
 }
 
@@ -71,8 +72,11 @@ impl Driver {
             self.engine.handle_timeout(now);
             let service_due = self.serve(service, now);
             self.transmit(now);
-            let due = [self.engine.next_timeout(), service_due].into_iter().flatten().min();
-            self.wait(due)?;
+            // A service that has more to do now is not kept waiting for the clock.
+            if service_due.is_none_or(|due| due > now) {
+                let due = [self.engine.next_timeout(), service_due].into_iter().flatten().min();
+                self.wait(due)?;
+            }
         }
         let now = self.clock.now();
         let open: Vec<_> = self.engine.sessions().map(|(id, _)| id).collect();
@@ -142,7 +146,7 @@ impl Driver {
             tv_nsec: (nanos % 1_000_000_000).cast_signed(),
         };
         let writable = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
-        let (socket, waker) = (self.socket.fd(), self.waker.fd());
+        let (socket, waker) = (self.socket.as_fd(), self.waker.fd());
         let mut fds = [
             PollFd::from_borrowed_fd(socket, PollFlags::IN | writable),
             PollFd::from_borrowed_fd(waker, PollFlags::IN),

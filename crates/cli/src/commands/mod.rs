@@ -5,6 +5,7 @@ mod config;
 mod decode;
 mod demo;
 mod keygen;
+mod perf;
 mod relay;
 mod signals;
 mod station;
@@ -27,6 +28,9 @@ pub enum Command {
     Demo(demo::Demo),
     /// Makes a node's private key and prints its fingerprint.
     Keygen(keygen::Keygen),
+    /// Measures what a line carries, with the transport that the nodes use.
+    #[command(subcommand)]
+    Perf(perf::Perf),
     /// Relays UDP over an emulated line: rate, delay, loss, queue. Needs no root.
     Relay(relay::Relay),
     /// Captures downlinks and sends them to its centre.
@@ -46,6 +50,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Decode(command) => decode::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
+        Command::Perf(command) => perf::run(command, out),
         Command::Relay(command) => relay::run(&command, out),
         Command::Station(command) => station::run(&command),
         Command::Status(command) => status::run(&command, out),

@@ -1,0 +1,83 @@
+//! `skyhaul perf`: measures what a line carries, with the transport that the nodes use.
+//!
+//! The serving end waits for callers and keeps nothing of what comes; the sending end sends blocks for a time or up to an
+//! amount, and prints what arrived. Latency is measured by the receiving end, between an application's handing over
+//! a block and its delivery; the sender's stamps are read after the two clocks have been compared (`clock`).
+
+mod clock;
+mod keys;
+mod line;
+mod message;
+mod report;
+mod send;
+mod serve;
+mod source;
+
+use crate::failure::{Exit, Failure};
+use rustix::time::{ClockId, clock_gettime};
+use skyhaul_net::{Clock, Driver, Socket, drops};
+use skyhaul_quic::{Endpoint, EndpointConfig, Engine};
+use skyhaul_transport::SessionConfig;
+use skyhaul_units::Bytes;
+use std::io::Write;
+use std::net::SocketAddr;
+
+/// What `skyhaul perf` can do.
+#[derive(clap::Subcommand)]
+pub enum Perf {
+    /// Sends blocks to a serving end and prints what arrived, how fast and how late.
+    Send(send::Send),
+    /// Receives from senders until it is interrupted.
+    Serve(serve::Serve),
+}
+
+/// Carries out one end.
+///
+/// # Errors
+/// An address or key cannot be used, the other end is not there or refuses, or the run was interrupted.
+pub fn run(command: Perf, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Perf::Send(command) => send::run(&command, out),
+        Perf::Serve(command) => serve::run(&command, out),
+    }
+}
+
+/// A socket at `address`; what the system refuses of its buffers is said once.
+fn bind(address: SocketAddr) -> Result<Socket, Failure> {
+    let socket = Socket::bind(address).map_err(|source| {
+        let help =
+            "stop the program that uses the port, or give another one of this host's addresses and ports";
+        Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
+    })?;
+    if let Some(advice) = socket.buffers().advice() {
+        // Standard error may be closed; the run goes on all the same.
+        let _ = writeln!(std::io::stderr(), "note: {advice}");
+    }
+    Ok(socket)
+}
+
+/// An engine on `socket`.
+fn driver(config: EndpointConfig, socket: Socket, clock: Clock) -> Result<Driver, Failure> {
+    let session =
+        SessionConfig { receive_window: WINDOW, send_buffer: WINDOW, utc_at_zero: clock.utc_at_start() };
+    let endpoint =
+        Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+    Ok(Driver::new(Engine::new(endpoint, session), socket, clock)?)
+}
+
+/// Processor time of this process so far, all its threads.
+fn cpu_seconds() -> f64 {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
+}
+
+/// Datagrams that the kernel dropped at the socket so far.
+fn socket_drops(inode: Option<u64>) -> Option<u64> {
+    drops::kernel_drops(|other| Some(other) == inode)
+}
+
+/// Blocks under way in one direction, counted with their book-keeping: twice 1 Gbit/s at 660 ms and more.
+const WINDOW: Bytes = Bytes::mib(256);
+
+/// The node name both ends give: there is nothing to be told apart by it.
+const NAME: &str = "perf";

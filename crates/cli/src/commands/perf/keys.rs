@@ -1,0 +1,60 @@
+//! Whose keys the two ends have and accept.
+
+use crate::failure::{Exit, Failure};
+use skyhaul_quic::{Fingerprint, Identity};
+use std::path::PathBuf;
+
+/// How an end proves who it is, and whom it accepts.
+#[derive(clap::Args)]
+pub struct Keys {
+    /// This end's private key, made by `skyhaul keygen`.
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure_test")]
+    key: Option<PathBuf>,
+    /// The other end's key fingerprint, as `skyhaul keygen` prints it; serving, several may be given.
+    #[arg(long, value_name = "SHA256:…", conflicts_with = "insecure_test")]
+    peer: Vec<Fingerprint>,
+    /// Encrypts with a key that everybody knows: for tests, where nobody else can send.
+    #[arg(long)]
+    insecure_test: bool,
+}
+
+/// What [`Keys`] came to.
+pub struct Accepted {
+    /// This end.
+    pub own: Identity,
+    /// The other end; not empty.
+    pub peers: Vec<Fingerprint>,
+}
+
+impl Keys {
+    /// Reads the key, or makes the test's.
+    ///
+    /// # Errors
+    /// Keys are missing, cannot be read, or are none.
+    pub fn read(&self) -> Result<Accepted, Failure> {
+        if self.insecure_test {
+            let own = Identity::from_seed(TEST_SEED).map_err(|error| unusable(&error.to_string()))?;
+            let peers = vec![own.fingerprint()];
+            return Ok(Accepted { own, peers });
+        }
+        let (Some(file), false) = (&self.key, self.peer.is_empty()) else {
+            let what = "the keys are missing";
+            let help = "give --key and --peer (`skyhaul keygen` makes keys), or --insecure-test on both ends";
+            return Err(Failure::new(Exit::Usage, what, help));
+        };
+        let place = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(|source| {
+            let help = "give the path of a key made by `skyhaul keygen`";
+            Failure::io("the key cannot be read", &place, help, source)
+        })?;
+        let own = Identity::from_pem(&text).map_err(|error| unusable(&error.to_string()).at(&place))?;
+        Ok(Accepted { own, peers: self.peer.clone() })
+    }
+}
+
+fn unusable(reason: &str) -> Failure {
+    Failure::from_sentence(Exit::Usage, reason)
+}
+
+/// No secret: both ends make the same key of it, as does anyone who reads this.
+const TEST_SEED: &[u8; 32] = b"skyhaul perf --insecure-test key";

@@ -1,0 +1,112 @@
+//! What the two ends say to each other, as JSON in blocks of their first flow.
+
+use serde::{Deserialize, Serialize};
+use skyhaul_transport::{Block, FlowId, Seq};
+
+/// The flow of the messages, in both directions.
+pub const TALK: FlowId = FlowId(0);
+
+/// The flow of the blocks that are measured.
+pub const DATA: FlowId = FlowId(1);
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "kebab-case")]
+pub enum Message {
+    /// Sender: what does your clock say?
+    Ask {
+        /// To match the answer.
+        number: u32,
+    },
+    /// Receiver: its clock.
+    Time {
+        /// Of the question.
+        number: u32,
+        /// Nanoseconds since 1970.
+        utc_ns: i64,
+    },
+    /// Sender: measurement begins with the next block.
+    Begin {
+        /// By how much the receiver's clock is ahead of the sender's, as the sender found.
+        clock_ahead_ns: i64,
+    },
+    /// Sender: all blocks are acknowledged; what did you find?
+    End,
+    /// Receiver: what it found.
+    Found(Found),
+}
+
+/// What the receiving end measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// Processor time of the receiving process from `Begin` to `End`, all its threads.
+    pub cpu_s: f64,
+    /// Blocks of which no symbol had to be repeated.
+    pub delivered: u64,
+    /// Blocks that needed repair.
+    pub repaired: u64,
+    /// From handing over to delivery.
+    pub latency_s: Latency,
+    /// Datagrams that this end's kernel dropped because its socket's queue was full; `None` where it does not tell.
+    pub socket_drops: Option<u64>,
+    /// Symbols that brought nothing new.
+    pub symbols_duplicate: u64,
+}
+
+/// Quantiles of a time, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The median.
+    pub p50: f64,
+    /// All but one in a hundred are shorter.
+    pub p99: f64,
+    /// All but one in a thousand are shorter.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// Numbers the messages of one direction, and puts them into blocks.
+#[derive(Debug, Default)]
+pub struct Speaker {
+    next: u64,
+}
+
+impl Speaker {
+    /// The block that carries `message`.
+    pub fn say(&mut self, message: &Message) -> Block {
+        let bytes = serde_json::to_vec(message).expect("messages are plain data");
+        let seq = Seq(self.next);
+        self.next += 1;
+        Block { flow: TALK, seq, bytes: bytes.into() }
+    }
+}
+
+/// The message in a block; `None` where there is none.
+pub fn heard(block: &Block) -> Option<Message> {
+    serde_json::from_slice(&block.bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_cross_and_are_numbered() {
+        let mut speaker = Speaker::default();
+        let messages = [
+            Message::Ask { number: 3 },
+            Message::Time { number: 3, utc_ns: -1 },
+            Message::Begin { clock_ahead_ns: i64::MIN },
+            Message::End,
+            Message::Found(Found { cpu_s: 0.25, ..Found::default() }),
+        ];
+        for (place, message) in messages.iter().enumerate() {
+            let block = speaker.say(message);
+            assert_eq!(block.seq, Seq(place as u64));
+            assert_eq!(heard(&block).as_ref(), Some(message));
+        }
+        let noise = Block { flow: TALK, seq: Seq(0), bytes: vec![0xff; 40].into() };
+        assert_eq!(heard(&noise), None);
+    }
+}

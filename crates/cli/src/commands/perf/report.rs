@@ -1,0 +1,160 @@
+//! The result of a run, for people and for programs.
+
+use super::message::{Found, Latency};
+use crate::failure::Failure;
+use serde::Serialize;
+use std::io::Write;
+use std::net::SocketAddr;
+
+/// What a run came to; its JSON form is documented in docs/performance.md.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Bytes of blocks acknowledged by the far end, over `seconds`.
+    pub goodput_bps: u64,
+    /// Bytes of blocks that the far end acknowledged.
+    pub bytes: u64,
+    /// From handing over the first block to the last acknowledgement.
+    pub seconds: f64,
+    /// From handing over a block to its delivery.
+    pub latency_s: Latency,
+    /// What became of the blocks.
+    pub blocks: Blocks,
+    /// Processor time of each end, all threads.
+    pub cpu_s: Cpu,
+    /// The paths.
+    pub paths: Vec<Path>,
+    /// Where datagrams were lost, as far as it is known.
+    pub losses: Losses,
+}
+
+/// Blocks by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Blocks {
+    /// Delivered without repair.
+    pub delivered: u64,
+    /// Delivered after repair.
+    pub repaired: u64,
+    /// Not delivered by their deadline.
+    pub expired: u64,
+}
+
+/// Seconds of processor time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Cpu {
+    /// Of the sending process.
+    pub send: f64,
+    /// Of the receiving process.
+    pub receive: f64,
+}
+
+/// One path, seen from the sender.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Path {
+    /// This end's address.
+    pub local: SocketAddr,
+    /// The other end's.
+    pub remote: SocketAddr,
+    /// Bytes of blocks acknowledged over this path, over the run's seconds.
+    pub goodput_bps: u64,
+    /// Smoothed round-trip time at the end.
+    pub rtt_s: f64,
+    /// Share of datagrams lost over the last few thousand.
+    pub loss: f64,
+    /// Symbols sent again.
+    pub repair_sent: u64,
+    /// Symbols sent again that brought what was missing.
+    pub repair_used: u64,
+}
+
+/// Where datagrams were lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Losses {
+    /// Symbols that a path called lost, wherever that was.
+    pub path: u64,
+    /// Of these and of the answers: dropped by the sending host, whose socket's queue was full. `null` where the system
+    /// does not tell.
+    pub send_socket: Option<u64>,
+    /// Dropped by the receiving host, whose socket's queue was full.
+    pub receive_socket: Option<u64>,
+    /// Refused by the sending host's system when they were to leave.
+    pub send_refused: u64,
+    /// Symbols that came twice.
+    pub duplicate: u64,
+}
+
+impl Report {
+    /// Puts in what the receiving end found.
+    pub fn found(&mut self, found: &Found) {
+        self.latency_s = found.latency_s;
+        self.blocks.delivered = found.delivered;
+        self.blocks.repaired = found.repaired;
+        self.cpu_s.receive = found.cpu_s;
+        self.losses.receive_socket = found.socket_drops;
+        self.losses.duplicate = found.symbols_duplicate;
+    }
+
+    /// As one line of JSON.
+    ///
+    /// # Errors
+    /// The output is gone.
+    pub fn write_json(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let line = serde_json::to_string(self).expect("a report is plain data");
+        Ok(writeln!(out, "{line}")?)
+    }
+
+    /// In words; `with_losses` says where datagrams were lost.
+    ///
+    /// # Errors
+    /// The output is gone.
+    pub fn write_text(&self, with_losses: bool, out: &mut dyn Write) -> Result<(), Failure> {
+        let Blocks { delivered, repaired, expired } = self.blocks;
+        let Latency { p50, p99, p999, max } = self.latency_s;
+        let (rate, amount) = (rate_text(self.goodput_bps), self.bytes as f64 / 1e6);
+        writeln!(out, "goodput   {rate}, {amount:.1} MB in {:.3} s", self.seconds)?;
+        writeln!(out, "blocks    {delivered} delivered, {repaired} after repair, {expired} expired")?;
+        writeln!(out, "latency   p50 {p50:.4} s, p99 {p99:.4} s, p99.9 {p999:.4} s, max {max:.4} s")?;
+        let per_gigabyte = 1e9 / (self.bytes.max(1) as f64);
+        let (send, receive) = (self.cpu_s.send, self.cpu_s.receive);
+        writeln!(
+            out,
+            "processor {send:.2} s sending, {receive:.2} s receiving; {:.2} and {:.2} s/GB",
+            send * per_gigabyte,
+            receive * per_gigabyte
+        )?;
+        for path in &self.paths {
+            writeln!(
+                out,
+                "path      {} to {}: {}, rtt {:.4} s, loss {:.3} %, {} symbols repeated, {} of them used",
+                path.local,
+                path.remote,
+                rate_text(path.goodput_bps),
+                path.rtt_s,
+                path.loss * 100.0,
+                path.repair_sent,
+                path.repair_used
+            )?;
+        }
+        if with_losses { self.write_losses(out) } else { Ok(()) }
+    }
+
+    fn write_losses(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let Losses { path, send_socket, receive_socket, send_refused, duplicate } = self.losses;
+        let told =
+            |count: Option<u64>| count.map_or("an unknown number".to_owned(), |count| count.to_string());
+        writeln!(out, "losses    {path} symbols that did not arrive")?;
+        writeln!(
+            out,
+            "          {} of all datagrams dropped by the receiving host's socket",
+            told(receive_socket)
+        )?;
+        writeln!(out, "          {} of the answers dropped by the sending host's socket", told(send_socket))?;
+        writeln!(out, "          {send_refused} datagrams refused by the sending system")?;
+        Ok(writeln!(out, "          {duplicate} symbols came twice")?)
+    }
+}
+
+/// A measured rate, to three digits or more.
+pub fn rate_text(bps: u64) -> String {
+    let bps = bps as f64;
+    if bps >= 1e9 { format!("{:.3} Gbit/s", bps / 1e9) } else { format!("{:.3} Mbit/s", bps / 1e6) }
+}

@@ -1,0 +1,165 @@
+//! `skyhaul perf send`: the sending end.
+
+mod run;
+
+use super::keys::Keys;
+use super::line::LineFlags;
+use super::source::STAMP;
+use crate::commands::signals;
+use crate::failure::{Exit, Failure};
+use run::{Plan, Sender};
+use skyhaul_net::Clock;
+use skyhaul_quic::EndpointConfig;
+use skyhaul_transport::MAX_BLOCK;
+use skyhaul_units::{Bytes, Duration};
+use std::io::Write;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+/// The arguments of `skyhaul perf send`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A line a second goes to standard error while it runs, the result to standard output at the end. Delivered
+means acknowledged by the far end. docs/performance.md explains every figure.
+
+Example:
+  skyhaul perf send --to 192.0.2.1:4710 --rate 93mbit --duration 30s --key station.key --peer SHA256:…
+  skyhaul perf send --to 127.0.0.1:4710 --rate 20gbit --insecure-test --json"
+)]
+pub struct Send {
+    /// The serving end: an address or a name, and a port.
+    #[arg(long, value_name = "ADDR", required_unless_present = "path")]
+    to: Option<String>,
+    /// A path of its own: from this local address (port 0: any) to that remote one.
+    #[arg(long, value_name = "LOCAL=REMOTE", conflicts_with = "to")]
+    path: Option<AddressPair>,
+    /// How long blocks are handed over.
+    #[arg(long, value_name = "DURATION", default_value = "10 s")]
+    duration: Duration,
+    /// How much is handed over, in place of a duration.
+    #[arg(long, value_name = "SIZE", conflicts_with = "duration")]
+    bytes: Option<Bytes>,
+    /// The size of a block.
+    #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
+    block: Bytes,
+    /// Says where datagrams were lost.
+    #[arg(long)]
+    loss_report: bool,
+    /// Prints the result as one line of JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// Both ends of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AddressPair {
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+impl FromStr for AddressPair {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = "write it like 192.0.2.7:0=198.51.100.1:4710";
+        let (local, remote) = text.split_once('=').ok_or(format!("the `=` is missing; {form}"))?;
+        let address =
+            |text: &str| text.parse().map_err(|_| format!("`{text}` is no address and port; {form}"));
+        let pair = Self { local: address(local)?, remote: address(remote)? };
+        if pair.local.is_ipv6() != pair.remote.is_ipv6() {
+            return Err("one address is IPv4 and the other IPv6; give two of one kind".to_owned());
+        }
+        Ok(pair)
+    }
+}
+
+/// Sends, and prints what arrived.
+///
+/// # Errors
+/// The addresses, keys or sizes cannot be used; the other end is not there, refuses or goes away; the run was
+/// interrupted.
+pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
+    let pair = command.addresses()?;
+    let block = command.block_size()?;
+    let accepted = command.keys.read()?;
+    let [peer] = accepted.peers[..] else {
+        return Err(Failure::new(Exit::Usage, "a sender calls one node", "give --peer once"));
+    };
+    let clock = Clock::start();
+    let path = command.line.path(pair.remote.is_ipv6(), None)?;
+    let socket = super::bind(pair.local)?;
+    let socket_address = socket.local_addr()?;
+    let mut driver =
+        super::driver(EndpointConfig::new(accepted.own, path, clock.std_start()), socket, clock)?;
+    let plan = Plan {
+        local: socket_address,
+        remote: pair.remote,
+        peer,
+        block,
+        duration: command.duration,
+        bytes: command.bytes,
+    };
+    let stop = signals::stop_flag()?;
+    let inode = skyhaul_net::drops::inode(driver.socket()).ok();
+    let mut sender = Sender::new(plan, clock, &stop);
+    driver.run(&mut sender, &stop).map_err(|source| {
+        let place = pair.remote.to_string();
+        Failure::io("the socket failed", &place, "see whether this host's network is up", source)
+    })?;
+    let mut report = sender.finish()?;
+    report.losses.send_refused = driver.send_errors();
+    report.losses.send_socket = super::socket_drops(inode);
+    if command.json { report.write_json(out) } else { report.write_text(command.loss_report, out) }
+}
+
+impl Send {
+    fn addresses(&self) -> Result<AddressPair, Failure> {
+        if let Some(pair) = self.path {
+            return Ok(pair);
+        }
+        let to = self.to.as_deref().unwrap_or_default();
+        let help = "give a host and a port, such as 192.0.2.1:4710";
+        let mut found = to
+            .to_socket_addrs()
+            .map_err(|error| Failure::new(Exit::Usage, &format!("`{to}` is not found ({error})"), help))?;
+        let remote =
+            found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{to}` has no address"), help))?;
+        let local = match remote {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        Ok(AddressPair { local, remote })
+    }
+
+    fn block_size(&self) -> Result<usize, Failure> {
+        let range = STAMP as u64..=MAX_BLOCK as u64;
+        if !range.contains(&self.block.as_u64()) {
+            let what = format!("a block of {} is not possible", self.block);
+            return Err(Failure::new(Exit::Usage, &what, "give --block 8 B to 16383 KiB"));
+        }
+        Ok(self.block.as_usize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_two_addresses_of_one_kind() {
+        let pair: AddressPair = "127.0.0.1:0=127.0.0.2:4710".parse().unwrap();
+        assert_eq!(pair.remote.port(), 4710);
+        for (text, part) in [
+            ("127.0.0.1:0", "the `=` is missing"),
+            ("127.0.0.1=127.0.0.1:1", "`127.0.0.1` is no address and port"),
+            ("127.0.0.1:0=[::1]:1", "IPv4 and the other IPv6"),
+        ] {
+            let error = text.parse::<AddressPair>().unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

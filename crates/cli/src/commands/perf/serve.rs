@@ -1,0 +1,215 @@
+//! `skyhaul perf serve`: the receiving end.
+
+use super::NAME;
+use super::keys::Keys;
+use super::line::LineFlags;
+use super::message::{DATA, Found, Latency, Message, Speaker, TALK, heard};
+use super::report::rate_text;
+use super::source::stamp;
+use crate::commands::signals;
+use crate::failure::Failure;
+use hdrhistogram::Histogram;
+use skyhaul_net::{Clock, Service};
+use skyhaul_quic::{ConnectionId, EndpointConfig, Engine, EngineEvent};
+use skyhaul_transport::{Event, Received, Resume};
+use skyhaul_units::{Bytes, Instant, Rate};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The arguments of `skyhaul perf serve`.
+#[derive(clap::Args)]
+#[command(after_help = "Keeps nothing of what comes. One line for each run goes to standard output.
+
+Example:
+  skyhaul perf serve --bind 0.0.0.0:4710 --key centre.key --peer SHA256:…
+  skyhaul perf serve --bind 127.0.0.1:4710 --insecure-test")]
+pub struct Serve {
+    /// Where to listen for senders.
+    #[arg(long, value_name = "ADDR", required = true)]
+    bind: SocketAddr,
+    /// Ends after one run.
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// Serves until interrupted.
+///
+/// # Errors
+/// The address or the keys cannot be used.
+pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
+    let accepted = command.keys.read()?;
+    let clock = Clock::start();
+    let path = command.line.path(command.bind.is_ipv6(), Some(ANSWERS))?;
+    let config = EndpointConfig {
+        trusted: accepted.peers.into_iter().collect(),
+        listen: true,
+        ..EndpointConfig::new(accepted.own, path, clock.std_start())
+    };
+    let socket = super::bind(command.bind)?;
+    let address = socket.local_addr()?;
+    let mut driver = super::driver(config, socket, clock)?;
+    writeln!(out, "listening on {address}")?;
+    out.flush()?;
+    let stop = signals::stop_flag()?;
+    let inode = skyhaul_net::drops::inode(driver.socket()).ok();
+    let mut server =
+        Server { clock, inode, once: command.once, tests: BTreeMap::new(), out, stop: &stop, failure: None };
+    driver.run(&mut server, &stop).map_err(|source| {
+        Failure::io("the socket failed", &address.to_string(), "see whether its network is up", source)
+    })?;
+    server.failure.map_or(Ok(()), Err)
+}
+
+/// Serves all callers.
+struct Server<'a> {
+    clock: Clock,
+    /// Of the socket, for the kernel's counts.
+    inode: Option<u64>,
+    once: bool,
+    tests: BTreeMap<ConnectionId, Test>,
+    out: &'a mut dyn Write,
+    stop: &'a AtomicBool,
+    failure: Option<Failure>,
+}
+
+/// One caller's run.
+struct Test {
+    speaker: Speaker,
+    clock_ahead_ns: i64,
+    latency: Histogram<u64>,
+    delivered: u64,
+    repaired: u64,
+    bytes: u64,
+    began: Instant,
+    cpu_at_begin: f64,
+    drops_at_begin: Option<u64>,
+}
+
+impl Test {
+    fn new(now: Instant) -> Self {
+        Self {
+            speaker: Speaker::default(),
+            clock_ahead_ns: 0,
+            latency: Histogram::new_with_max(LONGEST_MICROS, 3).expect("the bound and digits are constants"),
+            delivered: 0,
+            repaired: 0,
+            bytes: 0,
+            began: now,
+            cpu_at_begin: 0.0,
+            drops_at_begin: None,
+        }
+    }
+
+    fn count(&mut self, clock: Clock, received: &Received) {
+        self.bytes += received.block.bytes.len() as u64;
+        *(if received.timing.repaired { &mut self.repaired } else { &mut self.delivered }) += 1;
+        if let Some(handed_over) = stamp(&received.block.bytes) {
+            let now = clock.utc_of(received.timing.delivered).as_nanos();
+            let nanos = now.saturating_sub(handed_over.as_nanos()).saturating_sub(self.clock_ahead_ns);
+            self.latency.saturating_record(u64::try_from(nanos / 1_000).unwrap_or(0));
+        }
+    }
+
+    fn found(&self, drops: Option<u64>, symbols_duplicate: u64) -> Found {
+        let seconds = |micros: u64| micros as f64 / 1e6;
+        let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
+        let latency_s =
+            Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: seconds(self.latency.max()) };
+        Found {
+            cpu_s: super::cpu_seconds() - self.cpu_at_begin,
+            delivered: self.delivered,
+            repaired: self.repaired,
+            latency_s,
+            socket_drops: drops.zip(self.drops_at_begin).map(|(now, then)| now.saturating_sub(then)),
+            symbols_duplicate,
+        }
+    }
+}
+
+impl Server<'_> {
+    fn block(&mut self, now: Instant, engine: &mut Engine, id: ConnectionId, received: &Received) {
+        let Some(session) = engine.session(id) else { return };
+        session.release(received.block.bytes.len());
+        let Some(test) = self.tests.get_mut(&id) else { return };
+        if received.block.flow == DATA {
+            return test.count(self.clock, received);
+        }
+        let answer = match heard(&received.block).filter(|_| received.block.flow == TALK) {
+            Some(Message::Ask { number }) => {
+                Message::Time { number, utc_ns: self.clock.utc_of(now).as_nanos() }
+            }
+            Some(Message::Begin { clock_ahead_ns }) => {
+                let speaker = core::mem::take(&mut test.speaker);
+                *test = Test { speaker, clock_ahead_ns, ..Test::new(now) };
+                test.cpu_at_begin = super::cpu_seconds();
+                test.drops_at_begin = super::socket_drops(self.inode);
+                return;
+            }
+            Some(Message::End) => {
+                let drops = super::socket_drops(self.inode);
+                Message::Found(test.found(drops, session.stats().symbols_duplicate))
+            }
+            _ => return session.refuse("this is not what a measuring sender says"),
+        };
+        // The buffer has room for these few: a caller that floods them is cut off by its own full session.
+        let is_end = matches!(answer, Message::Found(_));
+        let _ = session.send(test.speaker.say(&answer));
+        if is_end {
+            let (amount, span) = (test.bytes as f64 / 1e6, now.since(test.began));
+            let rate = rate_text(Rate::over(Bytes::new(test.bytes), span).as_bps());
+            let line = writeln!(self.out, "{rate}, {amount:.1} MB in {:.3} s", span.as_secs_f64());
+            if let Err(error) = line.and_then(|()| self.out.flush()) {
+                self.fail(error.into());
+            }
+        }
+    }
+
+    fn over(&mut self, id: ConnectionId) {
+        if self.tests.remove(&id).is_some() && self.once {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.failure = Some(failure);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Service for Server<'_> {
+    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+        match event {
+            EngineEvent::Connected { id, .. } => {
+                if let Some(session) = engine.session(id) {
+                    session.open(NAME, Resume::default());
+                }
+                self.tests.insert(id, Test::new(now));
+            }
+            EngineEvent::Session { id, event: Event::Block(received) } => {
+                self.block(now, engine, id, &received);
+            }
+            EngineEvent::Session { .. } => {}
+            EngineEvent::Disconnected { id, .. } => self.over(id),
+            EngineEvent::Refused { remote, reason, .. } => {
+                // Standard error may be closed; the caller was told too.
+                let _ = writeln!(std::io::stderr(), "refused {remote}: {reason}");
+            }
+        }
+    }
+
+    fn work(&mut self, _now: Instant, _engine: &mut Engine) -> Option<Instant> {
+        None
+    }
+}
+
+/// The serving end sends acknowledgements and reports only.
+const ANSWERS: Rate = Rate::from_mbps(1_000);
+
+/// Latency is told from a sender's microsecond to an hour.
+const LONGEST_MICROS: u64 = 3_600_000_000;
