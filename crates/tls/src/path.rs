@@ -290,8 +290,12 @@ impl TlsPath {
 
     fn take_in(&mut self, now: Instant, rest: &mut &[u8]) {
         let progress = self.channel.receive(rest, &mut self.reader, &mut self.unwritten);
-        if matches!(self.state, State::Handshake) && progress.is_ok() && !self.channel.is_handshaking() {
-            self.established(now);
+        if matches!(self.state, State::Handshake) {
+            match &progress {
+                Err(error) => return self.broken(now, error),
+                Ok(_) if self.channel.is_handshaking() => {}
+                Ok(_) => self.established(now),
+            }
         }
         while !self.is_over() {
             match self.reader.poll() {
@@ -349,7 +353,7 @@ impl TlsPath {
             (State::Up, Frame::Ping(number)) => self.pulse.owe(number),
             (State::Up, Frame::Pong(number)) => {
                 if let Some(rtt) = self.pulse.answered(now, number) {
-                    self.sender.window.round_trip(now, rtt);
+                    self.sender.answered(now, rtt);
                 }
             }
             (State::Up, Frame::Close { reason, .. }) => self.end(now, DownReason::ClosedByPeer(reason)),

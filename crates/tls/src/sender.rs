@@ -1,7 +1,7 @@
 //! What a path sends: control bytes, datagrams in order, and what became of them.
 
 use crate::ledger::{Ledger, WrongCount};
-use crate::window::Window;
+use crate::window::{RoundTrip, Window};
 use crate::wire::{Frame, HEADER, MAX_BODY};
 use bytes::{Buf as _, Bytes as Buffer, BytesMut};
 use skyhaul_transport::{PathEvent, Token};
@@ -96,12 +96,19 @@ impl Sender {
         let sample =
             self.ledger.acknowledged(now, count, |token| events.push_back(PathEvent::Acked(token)))?;
         if let Some(sample) = sample {
-            self.window.round_trip(now, sample.elapsed - delay);
+            let round_trip = RoundTrip { sent: now - sample.elapsed, took: sample.elapsed - delay };
+            self.window.round_trip(now, round_trip, self.ledger.in_flight());
             if let Some(rate) = sample.rate {
                 self.window.arrival(now, rate, sample.is_limited);
             }
         }
         Ok(())
+    }
+
+    /// A question was answered after `rtt`.
+    pub(crate) fn answered(&mut self, now: Instant, rtt: Duration) {
+        let round_trip = RoundTrip { sent: now - rtt, took: rtt };
+        self.window.round_trip(now, round_trip, self.ledger.in_flight());
     }
 
     /// All tokens not resolved yet: the path has ended.

@@ -3,8 +3,8 @@
 //! TCP paces and repairs; it also buffers, here and at every hop. What is handed to it cannot be called back or sent
 //! another way, so no more is handed over than keeps the line busy: twice what it carries in the shortest round trip
 //! known, and what acknowledgements wait for. The shortest round trip must not be learned from our own queue, or
-//! each would make the other longer. So when none near it was seen for ten seconds, half of it is sent for two
-//! round trips, and the shortest of that time counts from then on (the idea is that of ProbeRTT in
+//! each would make the other longer. So when none near it was seen for ten seconds or more, three quarters of it is sent for a
+//! round trip, and the shortest of that time counts from then on (the idea is that of ProbeRTT in
 //! draft-ietf-ccwg-bbr, 5.3.4).
 
 use skyhaul_congestion::Meter;
@@ -29,8 +29,18 @@ pub(crate) struct Window {
 /// A time of sending less, to see how long a round trip is without our queue.
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    ends: Instant,
-    shortest: Option<Duration>,
+    began: Instant,
+    /// When no more was on its way than should be. What was sent since has found no queue of ours.
+    drained: Option<Instant>,
+    shortest: Duration,
+}
+
+/// A question and its answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RoundTrip {
+    pub(crate) sent: Instant,
+    /// Without the time that the far end kept the answer back.
+    pub(crate) took: Duration,
 }
 
 impl Window {
@@ -47,41 +57,47 @@ impl Window {
         }
     }
 
-    /// A round trip took `rtt`.
-    pub(crate) fn round_trip(&mut self, now: Instant, rtt: Duration) {
+    /// An answer came, and `in_flight` is still on its way.
+    pub(crate) fn round_trip(&mut self, now: Instant, round_trip: RoundTrip, in_flight: Bytes) {
         // Shorter than the clock shows is no reason to divide by zero.
-        let rtt = rtt.max(Duration::from_micros(1));
+        let rtt = round_trip.took.max(Duration::from_micros(1));
         self.meter.sample(now, rtt);
-        match &mut self.look {
-            Some(look) if now < look.ends => {
-                look.shortest = Some(look.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
-                return;
+        let allowed = self.unacknowledged();
+        if let Some(look) = &mut self.look {
+            look.shortest = look.shortest.min(rtt);
+            if look.drained.is_none() && in_flight <= allowed {
+                look.drained = Some(now);
             }
-            Some(look) => {
-                self.base = Some(look.shortest.unwrap_or(rtt));
+            let found = look.drained.is_some_and(|drained| drained <= round_trip.sent);
+            if found || now.since(look.began) > LONGEST_LOOK {
+                self.base = Some(look.shortest);
                 self.base_seen = now;
+                self.own_limit_until = now + self.recent() * 2;
                 self.look = None;
             }
-            None => {}
+            return;
         }
         let base = self.base.map_or(rtt, |base| base.min(rtt));
         self.base = Some(base);
         if rtt <= base.scaled(NEAR.0, NEAR.1) {
             self.base_seen = now;
-        } else if now.since(self.base_seen) > BASE_LIFE {
-            let ends = now + self.meter.smoothed() * 2 + ACK_WAIT * 2;
-            self.look = Some(Look { ends, shortest: None });
-            self.own_limit_until = ends + self.meter.smoothed() * 2;
+        } else if now.since(self.base_seen) > BASE_LIFE.max(base * 32) {
+            self.look = Some(Look { began: now, drained: None, shortest: rtt });
         }
+    }
+
+    /// A round trip, bounded: a far end that was not read for a minute makes one of a minute.
+    fn recent(&self) -> Duration {
+        self.meter.smoothed().min(LONGEST_LOOK)
     }
 
     /// Datagrams arrived at `rate`. Where `limited`, the line may be faster.
     pub(crate) fn arrival(&mut self, now: Instant, rate: Rate, limited: bool) {
-        let limited = limited || now < self.own_limit_until;
+        let limited = limited || self.look.is_some() || now < self.own_limit_until;
         if limited && self.smoothed.is_some_and(|smoothed| rate <= smoothed) {
             return;
         }
-        if now.since(self.stretch_began) > STRETCH.max(self.meter.smoothed() * 4) {
+        if now.since(self.stretch_began) > STRETCH.max(self.recent() * 4) {
             self.peak = [Rate::ZERO, self.peak[0]];
             self.stretch_began = now;
         }
@@ -101,7 +117,7 @@ impl Window {
         let peak = self.peak[0].max(self.peak[1]);
         let carried = peak * self.base.unwrap_or_default();
         if self.look.is_some() {
-            return Bytes::new(carried.as_u64() / 2) + LEAST_LOOK;
+            return Bytes::new(carried.as_u64() / 4 * 3) + LEAST_LOOK;
         }
         let waiting = Bytes::new((peak * ACK_WAIT).as_u64().saturating_mul(2)).min(MOST_WAITING);
         carried + carried + waiting + LEAST
@@ -144,8 +160,11 @@ const MOST_RECORD: Bytes = Bytes::kib(16);
 const FIRST_FLIGHT: Bytes = Bytes::new(14_600);
 /// A round trip of up to 9/8 of the base is near it.
 const NEAR: (u64, u64) = (9, 8);
-/// After so long without a round trip near the base, it is looked for.
+/// After so long without a round trip near the base, or after 32 of them, it is looked for. A look costs a quarter of a
+/// round trip of the line's time, so under a hundredth of it.
 const BASE_LIFE: Duration = Duration::from_secs(10);
+/// A look that finds nothing ends: longer than any line takes to drain and answer.
+const LONGEST_LOOK: Duration = Duration::from_secs(4);
 /// The highest rate of one to two seconds counts, or of four to eight round trips where that is longer.
 const STRETCH: Duration = Duration::from_secs(1);
 
@@ -160,7 +179,7 @@ mod tests {
             let held = window.unacknowledged();
             let rtt = base.max(held / line);
             now += rtt / 8;
-            window.round_trip(now, rtt);
+            window.round_trip(now, RoundTrip { sent: now - rtt, took: rtt }, held);
             window.arrival(now, Rate::over(held, rtt).min(line), false);
         }
         now
@@ -186,7 +205,7 @@ mod tests {
         let line = Rate::from_mbps(93);
         let mut window = Window::new(Instant::ZERO);
         let mut now = Instant::ZERO;
-        for (millis, seconds) in [(40, 20), (300, 60), (100, 40)] {
+        for (millis, seconds) in [(40, 20), (300, 60), (100, 60)] {
             let base = Duration::from_millis(millis);
             now = settle(&mut window, now, line, base, Duration::from_secs(seconds));
             assert!(window.base() >= base && window.base() <= base.scaled(5, 4), "{base}: {}", window.base());
@@ -197,7 +216,8 @@ mod tests {
     #[test]
     fn an_application_that_sends_little_does_not_make_the_line_look_slow() {
         let mut window = Window::new(Instant::ZERO);
-        window.round_trip(Instant::ZERO, Duration::from_millis(10));
+        let took = Duration::from_millis(10);
+        window.round_trip(Instant::ZERO, RoundTrip { sent: Instant::ZERO, took }, Bytes::ZERO);
         window.arrival(Instant::ZERO, Rate::from_mbps(50), false);
         for second in 1..100 {
             window.arrival(Instant::ZERO + Duration::from_secs(second), Rate::from_mbps(1), true);
