@@ -1,0 +1,85 @@
+//! When a block would arrive, and whether it is worth starting.
+
+use super::Candidate;
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+
+/// What the paths of a session are like together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Of all paths together; zero while it isn't known.
+    pub rate: Rate,
+    /// Of the path on which the block would arrive first.
+    pub one_way_delay: Duration,
+}
+
+impl Line {
+    /// When the last of `ahead` bytes arrives if all of them are sent from `now` on. A rate that isn't known holds
+    /// nothing back.
+    pub fn arrival(&self, now: Instant, ahead: Bytes) -> Instant {
+        let sending = if self.rate == Rate::ZERO { Duration::ZERO } else { self.rate.time_for(ahead) };
+        now + sending + self.one_way_delay
+    }
+}
+
+/// Whether a block is worth sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Sent now it arrives in time.
+    Start,
+    /// At the present rate it would be late; a rate that grows may still save it. To be sent only while the line has
+    /// nothing else to do: that costs nobody anything, and a line whose rate is still being found doesn't stand still.
+    Wait,
+    /// Even a line without end would bring it too late.
+    TooLate,
+}
+
+/// Whether `candidate`, sent from `now` on with the whole line to itself, arrives by its deadline.
+pub fn can_arrive(now: Instant, candidate: &Candidate, line: &Line) -> Verdict {
+    let Some(deadline) = candidate.deadline else { return Verdict::Start };
+    if now + line.one_way_delay > deadline {
+        Verdict::TooLate
+    } else if line.arrival(now, candidate.unsent) > deadline {
+        Verdict::Wait
+    } else {
+        Verdict::Start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: Line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(80) };
+
+    fn block(deadline: Option<u64>) -> Candidate {
+        Candidate {
+            size: Bytes::new(100_000),
+            unsent: Bytes::new(20_000),
+            priority: 0,
+            deadline: deadline.map(|millis| Instant::ZERO + Duration::from_millis(millis)),
+            taken: Instant::ZERO,
+            order: 0,
+            started: true,
+        }
+    }
+
+    #[test]
+    fn the_verdict_turns_at_the_last_instant_that_makes_it() {
+        // 20 kB at 8 Mbit/s take 20 ms, and 80 ms on the way.
+        let at = |micros, line: &Line| {
+            can_arrive(Instant::ZERO + Duration::from_micros(micros), &block(Some(300)), line)
+        };
+        assert_eq!(at(200_000, &LINE), Verdict::Start);
+        assert_eq!(at(200_001, &LINE), Verdict::Wait);
+        assert_eq!(at(220_000, &LINE), Verdict::Wait);
+        assert_eq!(at(220_001, &LINE), Verdict::TooLate);
+        let unknown = Line { rate: Rate::ZERO, ..LINE };
+        assert_eq!(at(220_000, &unknown), Verdict::Start);
+        assert_eq!(at(220_001, &unknown), Verdict::TooLate);
+    }
+
+    #[test]
+    fn without_a_deadline_nothing_is_late() {
+        assert_eq!(can_arrive(Instant::FAR_FUTURE, &block(None), &LINE), Verdict::Start);
+    }
+}

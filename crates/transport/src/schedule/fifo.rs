@@ -1,0 +1,14 @@
+//! First come, first served: what a stream without deadlines does. For comparison.
+
+use super::{Candidate, Key, Line, Policy};
+use skyhaul_units::Instant;
+
+/// Blocks in the order of hand-over.
+#[derive(Debug, Clone, Copy)]
+pub struct Fifo;
+
+impl Policy for Fifo {
+    fn key(&self, _now: Instant, candidate: &Candidate, _line: &Line) -> Key {
+        Key::new(0, 0, candidate)
+    }
+}

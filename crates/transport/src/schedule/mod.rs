@@ -1,0 +1,115 @@
+//! Which block is sent from next: pure policies over what waits, a file each.
+//!
+//! A policy gives each waiting block a [`Key`] for this instant; the smallest is sent from. It sees one block at a time,
+//! the line as a whole and the clock, and keeps nothing, so it can be asked as late as a path has room. Keys are integers
+//! and end with the block's number in the queue: the order is total and repeats exactly.
+//!
+//! [`can_arrive`] says whether a block is worth starting at all, [`forecast()`] when each flow will be through, both from
+//! the same estimate of arrival ([`Line::arrival`]).
+
+mod arrival;
+mod earliest;
+mod fifo;
+mod forecast;
+mod strict;
+#[cfg(test)]
+mod tests;
+mod urgency;
+
+pub use arrival::{Line, Verdict, can_arrive};
+pub use earliest::Earliest;
+pub use fifo::Fifo;
+pub use forecast::{Forecast, Outlook, forecast};
+pub use strict::Strict;
+pub use urgency::{Urgency, UrgencyConfig};
+
+use serde::{Deserialize, Serialize};
+use skyhaul_units::{Bytes, Duration, Instant};
+
+/// A block with something to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// The whole block.
+    pub size: Bytes,
+    /// What of it still has to be sent, lost symbols included.
+    pub unsent: Bytes,
+    /// 0 is the most important.
+    pub priority: u8,
+    /// The last useful instant of arrival; none for a block that is useful at any time.
+    pub deadline: Option<Instant>,
+    /// When it was handed over.
+    pub taken: Instant,
+    /// Its place in the order in which blocks were handed over.
+    pub order: u64,
+    /// Whether any symbol of it has been sent.
+    pub started: bool,
+}
+
+impl Candidate {
+    /// The time from hand-over to deadline; none without a deadline.
+    pub fn lifetime(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.since(self.taken))
+    }
+}
+
+/// A place in the order of sending: the smallest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    rank: u64,
+    tie: u64,
+    order: u64,
+}
+
+impl Key {
+    /// A key by `rank`; where it is equal by `tie`, then in the order of hand-over.
+    pub const fn new(rank: u64, tie: u64, candidate: &Candidate) -> Self {
+        Self { rank, tie, order: candidate.order }
+    }
+}
+
+/// An order of blocks.
+pub trait Policy: core::fmt::Debug + Send + Sync {
+    /// Where `candidate` stands at `now`, with `line` to send it on. Keys of one instant compare with each other.
+    fn key(&self, now: Instant, candidate: &Candidate, line: &Line) -> Key;
+}
+
+/// The choice of a policy, by name.
+///
+/// In TOML one of
+/// ```toml
+/// schedule = { policy = "urgency" }
+/// schedule = { policy = "strict" }
+/// schedule = { policy = "earliest" }
+/// schedule = { policy = "fifo" }
+/// ```
+/// The first takes the keys of [`UrgencyConfig`] beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PolicyConfig {
+    /// [`Urgency`].
+    Urgency(UrgencyConfig),
+    /// [`Strict`].
+    Strict {},
+    /// [`Earliest`].
+    Earliest {},
+    /// [`Fifo`].
+    Fifo {},
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self::Urgency(UrgencyConfig::default())
+    }
+}
+
+impl PolicyConfig {
+    /// The policy.
+    pub fn build(&self) -> Box<dyn Policy> {
+        match self {
+            Self::Urgency(config) => Box::new(Urgency::new(*config)),
+            Self::Strict {} => Box::new(Strict),
+            Self::Earliest {} => Box::new(Earliest),
+            Self::Fifo {} => Box::new(Fifo),
+        }
+    }
+}
