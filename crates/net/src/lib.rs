@@ -9,9 +9,11 @@ mod driver;
 pub mod drops;
 pub mod relay;
 mod socket;
+mod stream;
 mod waker;
 
 pub use clock::Clock;
 pub use driver::{Driver, Service};
 pub use socket::{Buffers, Incoming, Outgoing, Socket};
+pub use stream::{Call, Listener, Stream};
 pub use waker::Waker;
