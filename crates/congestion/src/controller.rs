@@ -10,6 +10,8 @@ pub struct Ack {
     pub bytes: Bytes,
     /// How many packets that were.
     pub packets: u32,
+    /// When the newest packet of the batch was sent.
+    pub sent: Instant,
     /// From sending the newest packet of the batch until now, the far end's delay in acknowledging included. `None`
     /// where a newer packet was acknowledged before: such a time would hold the wait for the acknowledgement (RFC 9002
     /// 5.1).
@@ -36,6 +38,10 @@ pub struct Loss {
     pub sent: Instant,
     /// What was under way when it was sent, itself included.
     pub in_flight_when_sent: Bytes,
+    /// The packet before it was lost too: tells bursts from single losses.
+    pub continues: bool,
+    /// Considered lost since it was sent, itself included.
+    pub lost_since_sent: Bytes,
     /// Total delivered when it was sent: tells round trips apart.
     pub delivered_when_sent: Bytes,
     /// What is still under way.

@@ -99,6 +99,11 @@ impl Delivery {
         self.lost += bytes;
     }
 
+    /// Considered lost since the packet with `stamp` was sent.
+    pub(crate) fn lost_since(&self, stamp: &Stamp) -> Bytes {
+        self.lost - stamp.lost
+    }
+
     /// The sample of a batch whose newest packet was sent with `stamp`.
     pub(crate) fn sample(&mut self, stamp: &Stamp) -> RateSample {
         self.first_sent = stamp.sent;

@@ -20,6 +20,7 @@ pub struct Sender<T> {
     /// A full packet.
     full: Bytes,
     newest_acked: Option<u64>,
+    newest_lost: Option<u64>,
     /// Packets that make the far end acknowledge at once.
     prompt: u32,
     batch: Batch,
@@ -57,6 +58,7 @@ impl<T> Sender<T> {
             in_flight: Bytes::ZERO,
             full,
             newest_acked: None,
+            newest_lost: None,
             prompt,
             batch: Batch::default(),
             held_by_window: false,
@@ -145,6 +147,7 @@ impl<T> Sender<T> {
         let ack = Ack {
             bytes: batch.bytes,
             packets: batch.packets,
+            sent: stamp.sent,
             rtt,
             smoothed: self.meter.smoothed(),
             prompt: batch.packets >= self.prompt,
@@ -169,10 +172,13 @@ impl<T> Sender<T> {
         self.forget(true, bytes);
         self.meter.lost();
         self.delivery.lost(bytes);
+        let continues = self.newest_lost.replace(number).is_some_and(|before| before + 1 == number);
         let loss = Loss {
             bytes,
+            continues,
             sent: stamp.sent,
             in_flight_when_sent: stamp.in_flight,
+            lost_since_sent: self.delivery.lost_since(&stamp),
             delivered_when_sent: stamp.delivered,
             in_flight: self.in_flight,
         };

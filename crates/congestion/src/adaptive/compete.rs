@@ -1,0 +1,107 @@
+//! Beside traffic that fills the queue until it overflows, giving way to the queue means giving up. Then the window
+//! follows the same law as theirs: CUBIC (RFC 9438), which most of such traffic is.
+
+use skyhaul_units::{Bytes, Duration, Instant};
+
+/// A window after CUBIC. Floating point is not state here: sizes are bytes, times nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compete {
+    window: Bytes,
+    /// The window before the last reduction.
+    highest: Bytes,
+    reduced: Instant,
+    /// From the reduction until the window is back.
+    recovery: Duration,
+    /// Losses since the last reduction, and of how many packets.
+    lost: u64,
+    arrived: u64,
+    /// When it was last tried whether the queue empties, and until when that lasts.
+    trial: Instant,
+}
+
+impl Compete {
+    pub(super) fn new(now: Instant, window: Bytes) -> Self {
+        Self {
+            window,
+            highest: window,
+            reduced: now,
+            recovery: Duration::ZERO,
+            lost: 0,
+            arrived: 0,
+            trial: now + TRIAL_EVERY,
+        }
+    }
+
+    /// What may be under way.
+    pub(super) fn window(&self, now: Instant, rtt: Duration) -> Bytes {
+        let is_trial = now >= self.trial && now < self.trial + rtt * TRIAL_ROUNDS;
+        if is_trial { Bytes::new(self.window.as_u64() / 2) } else { self.window }
+    }
+
+    /// Packets arrived: the window is what the cubic says for a round trip later (RFC 9438 4.2).
+    pub(super) fn arrived(&mut self, now: Instant, packets: u32, rtt: Duration) {
+        self.arrived += u64::from(packets);
+        if now >= self.trial + rtt * TRIAL_ROUNDS {
+            self.trial = now + TRIAL_EVERY;
+        }
+        if now < self.trial {
+            let most = self.window.as_u64()
+                + self.window.as_u64() * u64::from(packets) * PACKET / (2 * self.window.as_u64()).max(1);
+            let wanted = self.cubic(now.since(self.reduced) + rtt);
+            self.window = wanted.clamp(self.window, Bytes::new(most));
+        }
+    }
+
+    /// A packet sent at `sent` is lost; of a hundred `usual` are lost anyway.
+    pub(super) fn lost(&mut self, now: Instant, sent: Instant, usual_ppb: u32) {
+        if sent < self.reduced {
+            return;
+        }
+        self.lost += 1;
+        let usual = self.arrived * u64::from(usual_ppb) / 1_000_000_000;
+        if self.lost < FEWEST_LOST + 2 * usual {
+            return;
+        }
+        // RFC 9438 4.6 and 4.7: reduce to 0.7; below the last maximum, leave room for others.
+        self.highest =
+            if self.window < self.highest { Bytes::new(self.window.as_u64() * 17 / 20) } else { self.window };
+        self.window = Bytes::new((self.window.as_u64() * 7 / 10).max(4 * PACKET));
+        self.recovery = recovery(self.highest.saturating_sub(self.window));
+        self.reduced = now;
+        (self.lost, self.arrived) = (0, 0);
+    }
+
+    /// RFC 9438 4.2: W(t) = C (t - K)^3 + W_max, with C = 0.4 packets a second cubed.
+    fn cubic(&self, since: Duration) -> Bytes {
+        let past = i128::from(since.as_micros()) - i128::from(self.recovery.as_micros());
+        let past = past.clamp(-LONGEST_MICROS, LONGEST_MICROS);
+        let packets_micro = past * past * past * 4 / 10 / 1_000_000_000_000;
+        let bytes = i128::from(self.highest.as_u64()) + packets_micro * i128::from(PACKET) / 1_000_000;
+        Bytes::new(u64::try_from(bytes.max(0)).unwrap_or(u64::MAX))
+    }
+}
+
+/// K = cbrt((W_max - W) / C).
+fn recovery(missing: Bytes) -> Duration {
+    // Cube of microseconds: packets / 0.4 × 1e18.
+    let cube = u128::from(missing.as_u64()) * 10 * 1_000_000_000_000_000_000 / (4 * u128::from(PACKET));
+    let (mut low, mut high) = (0u128, 1u128 << 32);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if middle * middle * middle <= cube { low = middle } else { high = middle - 1 }
+    }
+    Duration::from_micros(u64::try_from(low).unwrap_or(u64::MAX))
+}
+
+/// The segment of the law: others' packets are of this size too.
+const PACKET: u64 = 1_500;
+
+/// The overflow of a queue takes several packets; one alone is chance.
+const FEWEST_LOST: u64 = 2;
+
+/// Every 10 s it is tried whether the queue would empty without us.
+const TRIAL_EVERY: Duration = Duration::from_secs(10);
+const TRIAL_ROUNDS: u64 = 3;
+
+/// An hour: further from the last reduction the window is open anyway.
+const LONGEST_MICROS: i128 = 3_600_000_000;

@@ -1,0 +1,212 @@
+//! Stretches of what was sent, about an eighth of a round trip each, and what became of them.
+//!
+//! A flight is seen when something sent after it was acknowledged: then its queueing delay is known, and what is missing
+//! of it is lost, reordering aside.
+
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use std::collections::VecDeque;
+
+/// One stretch of sending.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flight {
+    /// When its first packet was sent.
+    pub(super) start: Instant,
+    /// Sent in all before it.
+    pub(super) before: Bytes,
+    /// When the next flight's first packet was sent; until then it grows.
+    pub(super) end: Option<Instant>,
+    pub(super) sent: Bytes,
+    pub(super) packets: u64,
+    pub(super) arrived: u64,
+    pub(super) lost: u64,
+    /// Runs of packets lost one after the other.
+    pub(super) runs: u64,
+    pub(super) marked: u64,
+    /// Smallest queueing delay of its acknowledgements.
+    pub(super) queue: Option<Duration>,
+    /// Largest one.
+    pub(super) queue_max: Duration,
+    /// The lowest pace allowed while it was sent.
+    pub(super) pace: Rate,
+    /// It tells nothing: it was sent into a silence.
+    pub(super) is_void: bool,
+}
+
+impl Flight {
+    const fn beginning(start: Instant, before: Bytes, pace: Rate) -> Self {
+        Self {
+            start,
+            before,
+            end: None,
+            sent: Bytes::ZERO,
+            packets: 0,
+            arrived: 0,
+            lost: 0,
+            runs: 0,
+            marked: 0,
+            queue: None,
+            queue_max: Duration::ZERO,
+            pace,
+            is_void: false,
+        }
+    }
+
+    /// How long it took to send.
+    pub(super) fn span(&self) -> Duration {
+        self.end.unwrap_or(self.start).since(self.start)
+    }
+
+    /// The rate it was sent at.
+    pub(super) fn rate(&self) -> Rate {
+        Rate::over(self.sent, self.span())
+    }
+
+    /// Whether it was sent about as fast as allowed; else the application had nothing more, or the window was closed.
+    pub(super) fn is_full(&self) -> bool {
+        self.rate() >= self.pace.scaled(7, 8)
+    }
+
+    /// Its queueing delay; none for a flight of which no acknowledgement told.
+    pub(super) fn queueing(&self) -> Duration {
+        self.queue.unwrap_or(Duration::ZERO)
+    }
+}
+
+/// The last [`LAG`] flights up to one: about a round trip.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stretch {
+    /// The flight before them.
+    pub(super) before: Flight,
+    pub(super) packets: u64,
+    pub(super) missing: u64,
+    pub(super) queue_max: Duration,
+}
+
+/// The flights under way, and the last few before them. Bounded by [`MOST`].
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    flights: VecDeque<Flight>,
+    /// How many from the front were given out as seen.
+    seen: usize,
+    sent: Bytes,
+}
+
+impl Flights {
+    /// A packet leaves at `pace`; a flight lasts `span` and a few packets at least.
+    pub(super) fn sent(&mut self, now: Instant, bytes: Bytes, pace: Rate, span: Duration) {
+        let is_over = self
+            .flights
+            .back()
+            .is_none_or(|flight| now.since(flight.start) >= span && flight.packets >= FEWEST_PACKETS);
+        if is_over {
+            self.begin(now, pace);
+        }
+        if let Some(flight) = self.flights.back_mut() {
+            flight.sent += bytes;
+            flight.packets += 1;
+            flight.pace = flight.pace.min(pace);
+        }
+        self.sent += bytes;
+    }
+
+    /// Sent in all.
+    pub(super) const fn total(&self) -> Bytes {
+        self.sent
+    }
+
+    /// Packets arrived, the newest of them sent at `sent`.
+    pub(super) fn arrived(&mut self, sent: Instant, packets: u32, marked: u64) {
+        if let Some(flight) = self.find(sent) {
+            flight.arrived += u64::from(packets);
+            flight.marked += marked;
+        }
+    }
+
+    /// A packet sent at `sent` met this queue.
+    pub(super) fn queued(&mut self, sent: Instant, queue: Duration) {
+        if let Some(flight) = self.find(sent) {
+            flight.queue = Some(flight.queue.map_or(queue, |least| least.min(queue)));
+            flight.queue_max = flight.queue_max.max(queue);
+        }
+    }
+
+    /// A packet sent at `sent` is lost; `continues` when the one before it is too.
+    pub(super) fn lost(&mut self, sent: Instant, continues: bool) {
+        if let Some(flight) = self.find(sent) {
+            flight.lost += 1;
+            flight.runs += u64::from(!continues);
+        }
+    }
+
+    /// The next flight of which everything was overtaken by an acknowledgement of something sent at `newest`.
+    pub(super) fn next_seen(&mut self, newest: Instant) -> Option<Flight> {
+        let flight = *self.flights.get(self.seen)?;
+        if flight.end.is_none_or(|end| newest < end) {
+            return None;
+        }
+        self.seen += 1;
+        Some(flight)
+    }
+
+    /// The stretch that ends with the flight seen last, where all of it tells something.
+    pub(super) fn stretch(&self) -> Option<Stretch> {
+        let last = self.seen.checked_sub(1)?;
+        let first = last.checked_sub(LAG)?;
+        let before = *self.flights.get(first)?;
+        let mut stretch = Stretch { before, packets: 0, missing: 0, queue_max: Duration::ZERO };
+        for flight in self.flights.range(first + 1..=last) {
+            stretch.packets += flight.packets;
+            stretch.missing += flight.packets.saturating_sub(flight.arrived);
+            stretch.queue_max = stretch.queue_max.max(flight.queue_max);
+        }
+        let is_void = self.flights.range(first..=last).any(|flight| flight.is_void);
+        (!is_void).then_some(stretch)
+    }
+
+    /// The flight before the one given out last as seen.
+    pub(super) fn previous(&self) -> Option<Flight> {
+        self.seen.checked_sub(2).and_then(|at| self.flights.get(at)).copied()
+    }
+
+    /// A flight seen so long ago that the loss of its packets has been told.
+    pub(super) fn next_old(&mut self) -> Option<Flight> {
+        if self.seen <= KEPT {
+            return None;
+        }
+        self.seen -= 1;
+        self.flights.pop_front()
+    }
+
+    /// Nothing came back for a while: what is under way tells of that, not of the line's rate.
+    pub(super) fn void_all(&mut self) {
+        self.flights.iter_mut().skip(self.seen).for_each(|flight| flight.is_void = true);
+    }
+
+    fn begin(&mut self, now: Instant, pace: Rate) {
+        if let Some(last) = self.flights.back_mut() {
+            last.end = Some(now);
+        }
+        self.flights.push_back(Flight::beginning(now, self.sent, pace));
+        if self.flights.len() > MOST {
+            self.flights.pop_front();
+            self.seen = self.seen.saturating_sub(1);
+        }
+    }
+
+    /// The flight in which something was sent at `sent`.
+    fn find(&mut self, sent: Instant) -> Option<&mut Flight> {
+        self.flights.iter_mut().rev().find(|flight| flight.start <= sent)
+    }
+}
+
+/// A rate is measured over eight flights: a round trip.
+pub(super) const LAG: usize = 8;
+
+/// Seen flights kept: enough to look back [`LAG`], and for losses to be told.
+const KEPT: usize = 16;
+
+/// 256 flights: 32 round trips. Beyond, the line is out, and the oldest is forgotten.
+const MOST: usize = 256;
+
+/// A flight holds at least this many packets, so that a slow line's flights hold an acknowledgement.
+const FEWEST_PACKETS: u64 = 4;

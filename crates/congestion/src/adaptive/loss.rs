@@ -1,0 +1,135 @@
+//! Which loss is the line's own, and which is caused by sending too much.
+//!
+//! The loss that goes on whatever we send is the line's: its share is counted over stretches in which nothing suggests
+//! an excess. Loss that is significantly more than that, by its count and its burst length, is a suspicion.
+
+use super::flights::Flight;
+use skyhaul_units::{Bytes, Duration, Probability, Rate};
+
+/// What was sent over a round trip, and what of it is missing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Round {
+    pub(super) packets: u64,
+    pub(super) missing: u64,
+    sent: Bytes,
+    span: Duration,
+    flights: usize,
+    pub(super) queue_max: Duration,
+}
+
+impl Round {
+    pub(super) fn add(&mut self, flight: &Flight) {
+        self.packets += flight.packets;
+        self.missing += flight.packets.saturating_sub(flight.arrived);
+        self.sent += flight.sent;
+        self.span += flight.span();
+        self.flights += 1;
+        self.queue_max = self.queue_max.max(flight.queue_max);
+    }
+
+    /// A round trip, or a half where haste is needed.
+    pub(super) const fn is_complete(&self, flights: usize) -> bool {
+        self.flights >= flights && self.packets >= FEWEST_PACKETS
+    }
+
+    /// The rate at which it arrived, had it taken no longer than its sending.
+    pub(super) const fn arrived(&self) -> Rate {
+        self.rate().scaled(self.packets - self.missing, if self.packets == 0 { 1 } else { self.packets })
+    }
+
+    /// The rate it was sent at.
+    pub(super) const fn rate(&self) -> Rate {
+        Rate::over(self.sent, self.span)
+    }
+
+    pub(super) const fn loss(&self) -> Probability {
+        Probability::of(self.missing, self.packets)
+    }
+}
+
+/// The line's own loss.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Baseline {
+    packets: u64,
+    lost: u64,
+    /// How losses clump: of these, so many in runs.
+    clumped: u64,
+    runs: u64,
+}
+
+impl Baseline {
+    /// A round in which nothing suggests that we sent too much.
+    pub(super) fn add(&mut self, round: &Round) {
+        self.packets += round.packets;
+        self.lost += round.missing;
+        let memory = MEMORY.max(round.packets * MEMORY_ROUNDS);
+        if self.packets > memory {
+            self.lost = self.lost * memory / self.packets;
+            self.packets = memory;
+        }
+    }
+
+    /// How the losses of a flight clump.
+    pub(super) fn add_runs(&mut self, flight: &Flight) {
+        self.clumped += flight.lost;
+        self.runs += flight.runs;
+        if self.clumped > MEMORY_LOST {
+            self.clumped /= 2;
+            self.runs /= 2;
+        }
+    }
+
+    /// The loss of `round` is the line's after all: begin anew with it.
+    pub(super) fn replace(&mut self, round: &Round) {
+        (self.packets, self.lost) = (0, 0);
+        self.add(round);
+    }
+
+    pub(super) const fn share(&self) -> Probability {
+        Probability::of(self.lost, self.packets)
+    }
+
+    /// Of what was sent at `rate`, with `missing` of `packets` missing, the part that the line carried, where the
+    /// excess of loss is too much for chance.
+    pub(super) fn carried(&self, rate: Rate, packets: u64, missing: u64) -> Option<Rate> {
+        if !self.is_excess(packets, missing) {
+            return None;
+        }
+        let arrived = Probability::of(packets - missing.min(packets), packets).as_ppb();
+        let usual = self.share().complement().as_ppb().max(1);
+        Some(rate.scaled(u64::from(arrived), u64::from(usual)).min(rate))
+    }
+
+    fn is_excess(&self, packets: u64, missing: u64) -> bool {
+        let usual = if self.packets == 0 { 0 } else { self.lost * packets / self.packets };
+        // Losses in runs of mean length b, geometrically distributed, scatter as if each counted 2b - 1. What the
+        // baseline itself is uncertain by comes on top.
+        let runs = self.runs.max(1);
+        let clumping = (2 * self.clumped.max(runs) - runs).div_ceil(runs).min(MOST_CLUMPING);
+        let clumping = if self.clumped < FEWEST_LOST { clumping.max(UNKNOWN_CLUMPING) } else { clumping };
+        let uncertainty = usual * packets / self.packets.max(packets);
+        let variance = (usual.max(1) + uncertainty) * clumping;
+        let chance = 3 * variance.isqrt() + packets / 100 + BATCH;
+        missing > usual + chance
+    }
+}
+
+/// Fewer packets say nothing about loss.
+const FEWEST_PACKETS: u64 = 48;
+
+/// The baseline is that of the last 4,096 packets, or of eight rounds where these are more.
+const MEMORY: u64 = 4_096;
+const MEMORY_ROUNDS: u64 = 8;
+
+/// How they clump is known from the last 256 to 512 lost.
+const MEMORY_LOST: u64 = 512;
+
+/// Bursts longer than 32 packets are an event, not a habit.
+const MOST_CLUMPING: u64 = 64;
+
+/// Before the line's bursts are known, those of eight packets are assumed.
+const UNKNOWN_CLUMPING: u64 = 4;
+const FEWEST_LOST: u64 = 16;
+
+/// A batch of acknowledgements is counted in the flight of its newest packet.
+const BATCH: u64 = 10;
