@@ -3,7 +3,8 @@
 //! A [`Controller`] says how much and how fast; the [`Pacer`] spreads it out in time; a [`Sender`] keeps account of the
 //! packets under way and measures what the controller must know. [`Line`] is for a line whose
 //! rate is declared by its operator: it uses that rate to the full, takes no notice of random loss, and
-//! gives way while a queue stands.
+//! gives way while a queue stands. [`Adaptive`] finds the rate by itself. The others are for comparison, each as its
+//! authors describe it; a [`ControllerConfig`] names them all.
 //!
 //! ```
 //! use skyhaul_congestion::{Controller, Line, LineConfig, Pacer};
@@ -16,18 +17,41 @@
 //! pacer.spend(now, Bytes::new(1500));
 //! ```
 
+mod adaptive;
+mod bbr;
+mod bbr3;
 mod choice;
 mod controller;
+mod cubic;
 mod delivery;
+mod highspeed;
+mod hybla;
+mod illinois;
 mod line;
+mod max_filter;
 mod meter;
 mod pacer;
+mod reno;
+mod scalable;
+mod segments;
 mod sender;
+mod westwood;
+mod window;
 
-pub use choice::ControllerConfig;
+pub use adaptive::Adaptive;
+pub use bbr::BbrConfig;
+pub use bbr3::Bbr3Config;
+pub use choice::{ControllerConfig, ControllerNameError};
 pub use controller::{Ack, Controller, Loss, Memory, Phase, Status};
+pub use cubic::CubicConfig;
 pub use delivery::RateSample;
+pub use highspeed::HighSpeedConfig;
+pub use hybla::HyblaConfig;
+pub use illinois::IllinoisConfig;
 pub use line::{Line, LineConfig};
 pub use meter::Meter;
 pub use pacer::Pacer;
+pub use reno::RenoConfig;
+pub use scalable::{ScalableCappedConfig, ScalableConfig};
 pub use sender::Sender;
+pub use westwood::WestwoodConfig;
