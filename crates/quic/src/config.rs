@@ -123,7 +123,7 @@ impl PathConfig {
             .datagram_receive_buffer_size(Some(self.receive_buffer.as_usize()))
             .datagram_send_buffer_size(usize::from(u16::MAX) * 2)
             .congestion_controller_factory(Arc::new(FeedFactory(feed.clone())))
-            .enable_segmentation_offload(false);
+            .enable_segmentation_offload(true);
         Arc::new(config)
     }
 }

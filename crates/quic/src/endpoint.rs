@@ -34,7 +34,10 @@ pub struct Endpoint {
     next_id: u64,
     /// The connection polled for datagrams last: the next one has its turn first.
     turn: ConnectionId,
-    outbox: Outbox,
+    /// Answers outside connections, and what they are.
+    answers: VecDeque<(Transmit, Vec<u8>)>,
+    /// The connection that took in datagrams last, and when: what came of them is looked at once for all of them.
+    unsettled: Option<(ConnectionId, Instant)>,
     events: VecDeque<EndpointEvent>,
     counters: Counters,
     memories: Memories,
@@ -67,13 +70,6 @@ enum Stage {
     Handshake,
     Ready,
     Over,
-}
-
-/// Datagrams that belong to no connection, and one that didn't fit its batch.
-#[derive(Default)]
-struct Outbox {
-    ready: VecDeque<(Transmit, Vec<u8>)>,
-    scratch: Vec<u8>,
 }
 
 /// What an endpoint counted.
@@ -137,7 +133,8 @@ impl Endpoint {
             by_handle: BTreeMap::new(),
             next_id: 0,
             turn: ConnectionId(0),
-            outbox: Outbox::default(),
+            answers: VecDeque::new(),
+            unsettled: None,
             events: VecDeque::new(),
             counters: Counters::default(),
             memories: Memories::default(),
@@ -164,6 +161,7 @@ impl Endpoint {
         remote: SocketAddr,
         expected: Fingerprint,
     ) -> Result<ConnectionId, ConnectError> {
+        self.settle_pending();
         self.sweep();
         if self.connections.len() >= MAX_CONNECTIONS {
             return Err(ConnectError::TooMany);
@@ -201,14 +199,19 @@ impl Endpoint {
         let ecn = received.ecn.map(Into::into);
         match self.inner.handle(self.clock.std(now), network_path, ecn, received.payload, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                if let Some(id) = self.by_handle.get(&handle.0).copied() {
-                    let held = self.connections.get_mut(&id).expect("both maps hold the same connections");
-                    held.path.heard(now, bytes);
-                    held.path.connection().handle_event(event);
-                    self.settle(now, id);
+                let Some(id) = self.by_handle.get(&handle.0).copied() else { return };
+                if self.unsettled.is_some_and(|(other, _)| other != id) {
+                    self.settle_pending();
                 }
+                let held = self.connections.get_mut(&id).expect("both maps hold the same connections");
+                held.path.heard(now, bytes);
+                held.path.connection().handle_event(event);
+                self.unsettled = Some((id, now));
             }
-            Some(DatagramEvent::NewConnection(incoming)) => self.called(now, incoming, bytes),
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.settle_pending();
+                self.called(now, incoming, bytes);
+            }
             Some(DatagramEvent::Response(transmit)) => self.answer(transmit.into(), answer),
             None => {}
         }
@@ -216,6 +219,7 @@ impl Endpoint {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.settle_pending();
         self.sweep();
         let due: Vec<ConnectionId> = self
             .connections
@@ -234,38 +238,51 @@ impl Endpoint {
     /// When [`Endpoint::handle_timeout`] is due: a timer of a connection, the pacer's next tick for a path that
     /// wants to send, or the next try of a silent line.
     pub fn next_timeout(&self) -> Option<Instant> {
+        if let Some((_, at)) = self.unsettled {
+            return Some(at);
+        }
         self.connections.values().filter_map(|held| held.path.next_timeout()).min()
     }
 
     /// The next datagram to be sent, or a batch of them to one address, into `out`, which is emptied first.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
-        if let Some((transmit, bytes)) = self.outbox.ready.pop_front() {
+        self.settle_pending();
+        if let Some((transmit, bytes)) = self.answers.pop_front() {
             out.extend_from_slice(&bytes);
             return Some(transmit);
         }
-        let after = self.connections.range(self.turn..).skip_while(|(id, _)| **id == self.turn);
-        let before = self.connections.range(..=self.turn);
-        let order: Vec<ConnectionId> = after.chain(before).map(|(id, _)| *id).collect();
-        for id in order {
-            let Some(held) = self.connections.get_mut(&id) else { continue };
-            let batch = batch(held, now, self.config.path.max_segments, &mut self.outbox, out);
+        let limit = self.config.path.max_segments;
+        let mut next = self.after(self.turn);
+        for _ in 0..self.connections.len() {
+            let id = next?;
+            next = self.after(id);
+            let held = self.connections.get_mut(&id)?;
+            let transmit = held.path.poll_transmit(now, limit, out);
             self.settle(now, id);
-            if batch.is_some() {
+            if let Some(transmit) = transmit {
                 self.turn = id;
-                return batch;
+                return Some(transmit.into());
             }
         }
         None
     }
 
+    /// The connection whose turn is after that of `id`, round and round.
+    fn after(&self, id: ConnectionId) -> Option<ConnectionId> {
+        let later = self.connections.range(ConnectionId(id.0 + 1)..).next();
+        later.or_else(|| self.connections.first_key_value()).map(|(id, _)| *id)
+    }
+
     /// The next event, until `None`.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+        self.settle_pending();
         self.events.pop_front()
     }
 
     /// A connection's path, until its end has been polled from it.
     pub fn path(&mut self, id: ConnectionId) -> Option<&mut QuicPath> {
+        self.settle_pending();
         self.connections.get_mut(&id).map(|held| &mut held.path)
     }
 
@@ -381,6 +398,13 @@ impl Endpoint {
         id
     }
 
+    /// Settles what the latest datagrams changed.
+    fn settle_pending(&mut self) {
+        if let Some((id, now)) = self.unsettled.take() {
+            self.settle(now, id);
+        }
+    }
+
     /// After any change of a connection: carries its messages to the state machine's endpoint and back, and
     /// reports what came of it.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
@@ -486,43 +510,12 @@ impl Endpoint {
     }
 
     fn answer(&mut self, transmit: Transmit, bytes: Vec<u8>) {
-        if self.outbox.ready.len() >= MAX_ANSWERS {
+        if self.answers.len() >= MAX_ANSWERS {
             self.counters.answers_dropped += 1;
             return;
         }
-        self.outbox.ready.push_back((transmit, bytes));
+        self.answers.push_back((transmit, bytes));
     }
-}
-
-/// Datagrams of one path, as long as they are of one size and go the same way.
-fn batch(
-    held: &mut Held,
-    now: Instant,
-    limit: usize,
-    outbox: &mut Outbox,
-    out: &mut Vec<u8>,
-) -> Option<Transmit> {
-    let mut first: Transmit = held.path.poll_transmit(now, out)?.into();
-    let segment = first.size;
-    let mut count = 1;
-    while count < limit && out.len() + segment <= MAX_BATCH {
-        outbox.scratch.clear();
-        let Some(next) = held.path.poll_transmit(now, &mut outbox.scratch) else { break };
-        let next = Transmit::from(next);
-        let alike = (next.to, next.ecn, next.src_ip) == (first.to, first.ecn, first.src_ip);
-        if !alike || next.size > segment {
-            outbox.ready.push_back((next, outbox.scratch.clone()));
-            break;
-        }
-        out.extend_from_slice(&outbox.scratch);
-        count += 1;
-        if next.size < segment {
-            break;
-        }
-    }
-    first.size = out.len();
-    first.segment_size = (count > 1).then_some(segment);
-    Some(first)
 }
 
 /// Not sent (no server name indication), but the TLS library wants one.
@@ -548,6 +541,3 @@ const MAX_EVENTS: usize = 4_096;
 
 /// Answers outside connections that may wait to be sent. More are dropped, and counted.
 const MAX_ANSWERS: usize = 64;
-
-/// The largest UDP payload: what the kernel takes as one batch.
-const MAX_BATCH: usize = 65_000;

@@ -1,8 +1,8 @@
 //! News of single packets, carried out of the state machine through its congestion controller interface.
 //!
 //! The state machine's own pacing and window are switched off here (a window it can't fill, no pacing rate): the
-//! path paces, and keeps the window. What is gathered is drained after every call into the state machine, so it
-//! never holds more than one call's news, which the packets under way bound.
+//! path paces, and keeps the window. What is gathered is drained after every batch of datagrams, and never holds more
+//! than a few items for each packet under way.
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};

@@ -244,36 +244,39 @@ impl QuicPath {
         self.state = State::Over(Some(reason));
     }
 
-    fn absorb(&mut self, now: Instant) -> Option<u64> {
+    fn absorb(&mut self, now: Instant) {
         self.feed.drain_into(&mut self.news);
-        if self.is_over() {
-            return None;
+        if !self.is_over() {
+            self.sender.absorb(Reading { now, clock: self.clock }, &self.news, &mut self.events);
         }
-        self.sender.absorb(Reading { now, clock: self.clock }, &self.news, &mut self.events)
     }
 
-    /// The next UDP datagram, into `out`, which must be empty.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<noq_proto::Transmit> {
+    /// The next UDP datagram, or up to `limit` of one size, into `out`, which must be empty.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<noq_proto::Transmit> {
         if let Some(copy) = self.setup.next_copy() {
             return self.copy_out(now, &copy, out);
         }
-        self.feed_datagram();
-        let transmit = self.conn.poll_transmit(self.clock.std(now), NonZeroUsize::MIN, out)?;
-        let sent_last = self.absorb(now);
+        // What is to be repeated is looked at one by one.
+        let limit = if self.setup.is_on(now) { NonZeroUsize::MIN } else { batch_limit(&self.config, limit) };
+        self.feed_datagrams(limit.get());
+        let transmit = self.conn.poll_transmit(self.clock.std(now), limit, out)?;
+        self.absorb(now);
         if matches!(self.state, State::Setup) && !self.setup.may_send(out.len()) {
             out.clear();
             return None;
         }
-        self.sender.transmitted(now, out.len());
+        let count = transmit.segment_size.map_or(1, |segment| out.len().div_ceil(segment));
+        self.sender.transmitted(now, out.len(), count);
         let stats = self.conn.path_stats(PathId::ZERO).unwrap_or_default().frame_tx;
         if stats.datagram > self.counts.datagrams_sent {
+            let carried = stats.datagram - self.counts.datagrams_sent;
             self.counts.datagrams_sent = stats.datagram;
-            // A packet whose number is not known can't be followed.
-            let given_up = match sent_last {
-                Some(number) => self.sender.carried(number),
-                None => self.sender.refused(),
-            };
-            self.events.extend(given_up.map(PathEvent::Lost));
+            self.sender.carried(carried, &self.news, &mut self.events);
         } else if self.setup.is_on(now) {
             self.setup.transmitted(out, self.config.setup_copies);
         }
@@ -289,16 +292,17 @@ impl QuicPath {
     fn copy_out(&mut self, now: Instant, copy: &[u8], out: &mut Vec<u8>) -> Option<noq_proto::Transmit> {
         let path = self.conn.network_path(PathId::ZERO).ok()?;
         out.extend_from_slice(copy);
-        self.sender.transmitted(now, copy.len());
+        self.sender.transmitted(now, copy.len(), 1);
         let (destination, src_ip) = (path.remote(), path.local_ip());
         Some(noq_proto::Transmit { destination, ecn: None, size: copy.len(), segment_size: None, src_ip })
     }
 
-    /// Keeps one datagram ready in the state machine.
-    fn feed_datagram(&mut self) {
-        while let Some(datagram) = self.sender.hand_over() {
+    /// Keeps up to `limit` datagrams ready in the state machine.
+    fn feed_datagrams(&mut self, limit: usize) {
+        let payload = usize::from(self.config.udp_payload);
+        while let Some(datagram) = self.sender.hand_over(limit, payload) {
             match self.conn.datagrams().send(datagram, false) {
-                Ok(()) => return,
+                Ok(()) => {}
                 Err(SendDatagramError::Blocked(_) | SendDatagramError::TooLarge)
                 | Err(SendDatagramError::UnsupportedByPeer | SendDatagramError::Disabled) => {
                     let refused = self.sender.refused();
@@ -424,6 +428,15 @@ impl Path for QuicPath {
         self.end(DownReason::ClosedHere);
     }
 }
+
+/// Datagrams of `config`'s size that may leave as one batch, `limit` at most.
+fn batch_limit(config: &PathConfig, limit: usize) -> NonZeroUsize {
+    let fit = MAX_BATCH / usize::from(config.udp_payload);
+    NonZeroUsize::new(limit.min(fit)).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// What the kernel takes as one batch: less than the largest UDP payload.
+const MAX_BATCH: usize = 65_000;
 
 /// How often a silent line is tried: data flows again half a second and a round trip after it is back.
 const PING: Duration = Duration::from_millis(500);

@@ -16,8 +16,10 @@ type Outgoing = (Option<Token>, Buffer);
 pub(crate) struct Sender {
     regulated: Regulated<Token>,
     outgoing: VecDeque<Outgoing>,
-    /// Handed to the state machine, not yet in a packet.
-    handed: Option<Option<Token>>,
+    /// Handed to the state machine, not yet in a packet, oldest first: token and length.
+    handed: VecDeque<(Option<Token>, usize)>,
+    /// Room found at a time, less what was added since: asked for before each datagram, and costly to find.
+    room: Option<(Instant, usize)>,
     /// IP and UDP headers of one datagram.
     headers: Bytes,
     newest_sent: Option<u64>,
@@ -39,7 +41,8 @@ impl Sender {
         Self {
             regulated: Regulated::new(now, controller, full, config.ack_threshold() + 1),
             outgoing: VecDeque::new(),
-            handed: None,
+            handed: VecDeque::new(),
+            room: None,
             headers,
             newest_sent: None,
             up: false,
@@ -48,43 +51,77 @@ impl Sender {
 
     /// Full datagrams that may be added now.
     pub(crate) fn room(&mut self, now: Instant) -> usize {
-        let waiting = self.outgoing.len() + usize::from(self.handed.is_some());
-        self.regulated.room(now).min(MAX_OUTGOING).saturating_sub(waiting)
+        if let Some((at, room)) = self.room
+            && at == now
+        {
+            return room;
+        }
+        let waiting = self.outgoing.len() + self.handed.len();
+        let room = self.regulated.room(now).min(MAX_ROOM).saturating_sub(waiting);
+        self.room = Some((now, room));
+        room
     }
 
     /// Adds a datagram. At the bound it is refused and given back to be counted as lost.
     pub(crate) fn push(&mut self, token: Option<Token>, datagram: Buffer) -> Result<(), Outgoing> {
-        if self.outgoing.len() >= 2 * MAX_OUTGOING {
+        if self.outgoing.len() >= MAX_OUTGOING {
             return Err((token, datagram));
+        }
+        if let Some((_, room)) = &mut self.room {
+            *room = room.saturating_sub(1);
         }
         self.outgoing.push_back((token, datagram));
         Ok(())
     }
 
-    /// The next datagram for the state machine, which holds at most one: so the packet that carries it is known.
-    pub(crate) fn hand_over(&mut self) -> Option<Buffer> {
-        if self.handed.is_some() {
+    /// The next datagram for the state machine, which holds at most `limit`, no two of which fit into one packet of
+    /// `payload` bytes: so the packet that carries each is known.
+    pub(crate) fn hand_over(&mut self, limit: usize, payload: usize) -> Option<Buffer> {
+        let next = self.outgoing.front()?.1.len();
+        if self.handed.len() >= limit
+            || self.handed.back().is_some_and(|(_, previous)| previous + next <= payload)
+        {
             return None;
         }
         let (token, datagram) = self.outgoing.pop_front()?;
-        self.handed = Some(token);
+        self.handed.push_back((token, next));
         Some(datagram)
     }
 
-    /// The datagram handed over went out in packet `number`. Returns a token that is given up for it.
-    pub(crate) fn carried(&mut self, number: u64) -> Option<Token> {
-        let token = self.handed.take().flatten()?;
-        self.regulated.tag(number, token)
+    /// Of the packets just sent, which `news` tells of, `count` carried datagrams handed over, in order. Tokens that
+    /// are given up, or whose packet is not known, go to `events` as lost.
+    pub(crate) fn carried(&mut self, count: u64, news: &[News], events: &mut VecDeque<PathEvent>) {
+        let mut left = usize::try_from(count).unwrap_or(usize::MAX).min(self.handed.len());
+        let sent = |item: &News| match *item {
+            News::Sent { number, bytes } => Some((number, bytes)),
+            _ => None,
+        };
+        let mut packets = news.iter().filter(|item| sent(item).is_some()).count();
+        for (number, bytes) in news.iter().filter_map(sent) {
+            let Some(&(token, length)) = self.handed.front().filter(|_| left > 0) else { return };
+            packets -= 1;
+            // Packets without a datagram go before those with one, and are shorter.
+            if packets >= left && bytes < length as u64 {
+                continue;
+            }
+            left -= 1;
+            self.handed.pop_front();
+            let given_up = token.and_then(|token| self.regulated.tag(number, token));
+            events.extend(given_up.map(PathEvent::Lost));
+        }
+        let unknown = self.handed.drain(..left).filter_map(|(token, _)| token);
+        events.extend(unknown.map(PathEvent::Lost));
     }
 
-    /// The datagram handed over was refused.
+    /// The datagram handed over last was refused.
     pub(crate) fn refused(&mut self) -> Option<Token> {
-        self.handed.take().flatten()
+        self.handed.pop_back().and_then(|(token, _)| token)
     }
 
-    /// A UDP datagram of `payload` bytes left.
-    pub(crate) fn transmitted(&mut self, now: Instant, payload: usize) {
-        self.regulated.spend(now, Bytes::of(payload) + self.headers);
+    /// `count` UDP datagrams of `payload` bytes together left.
+    pub(crate) fn transmitted(&mut self, now: Instant, payload: usize, count: usize) {
+        self.room = None;
+        self.regulated.spend(now, Bytes::of(payload) + Bytes::new(self.headers.as_u64() * count as u64));
     }
 
     /// When a waiting sender should look for room again.
@@ -118,19 +155,19 @@ impl Sender {
         self.regulated.answer_within()
     }
 
-    /// Takes in what happened to packets; the fates of tokens go to `events`. Returns the number of the
-    /// packet sent last.
+    /// Takes in what happened to packets; the fates of tokens go to `events`.
     pub(crate) fn absorb(
         &mut self,
         Reading { now, clock }: Reading,
         news: &[News],
         events: &mut VecDeque<PathEvent>,
-    ) -> Option<u64> {
-        let mut sent_last = None;
+    ) {
+        if !news.is_empty() {
+            self.room = None;
+        }
         for item in news {
             match *item {
                 News::Sent { number, bytes } => {
-                    sent_last = Some(number);
                     if self.newest_sent.is_some_and(|newest| number <= newest) {
                         // Each stage of the handshake counts anew (RFC 9000 12.3).
                         events.extend(self.regulated.take_all().map(PathEvent::Lost));
@@ -155,16 +192,19 @@ impl Sender {
         while let Some(token) = self.regulated.expire(now) {
             events.push_back(PathEvent::Lost(token));
         }
-        sent_last
     }
 
     /// All tokens not resolved yet: the path has ended.
     pub(crate) fn give_up(&mut self, events: &mut VecDeque<PathEvent>) {
         events.extend(self.regulated.take_all().map(PathEvent::Lost));
-        events.extend(self.handed.take().flatten().map(PathEvent::Lost));
+        events.extend(self.handed.drain(..).filter_map(|(token, _)| token).map(PathEvent::Lost));
         events.extend(self.outgoing.drain(..).filter_map(|(token, _)| token).map(PathEvent::Lost));
     }
 }
 
-/// 4,096 datagrams: what the pacer lets go after being late 20 ms at 2.4 Gbit/s. Room is never more.
-const MAX_OUTGOING: usize = 4_096;
+/// Room is never more than 128 datagrams: two of the kernel's batches, which stay in the processor's cache from being
+/// made to being encrypted. Who has more to send asks again when they are out.
+const MAX_ROOM: usize = 128;
+
+/// Datagrams that may wait here, those added without room included.
+const MAX_OUTGOING: usize = 8_192;

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 #[test]
 fn each_token_has_one_fate_and_acked_ones_have_arrived() {
-    for (seed, percent) in [(1, 0), (2, 1), (3, 10), (4, 14)] {
-        let mut world = World::connected(&Options { seed, ..Options::lossy(percent, 160) });
+    for (seed, percent, max_segments) in [(1, 0, 1), (2, 1, 32), (3, 10, 1), (4, 14, 44)] {
+        let mut world = World::connected(&Options { seed, max_segments, ..Options::lossy(percent, 160) });
         world.apps[CLIENT] = App::Numbers { next: 0, count: 20_000, until: Instant::FAR_FUTURE };
         world.run(Duration::from_secs(10));
         let arrived: BTreeSet<u64> = world.numbers(SERVER).into_iter().collect();
@@ -29,7 +29,11 @@ fn each_token_has_one_fate_and_acked_ones_have_arrived() {
 
 #[test]
 fn short_datagrams_have_their_fates_too() {
-    let mut world = World::connected(&Options { seed: 5, ..Options::lossy(10, 160) });
+    [1, 44].into_iter().for_each(short_datagrams);
+}
+
+fn short_datagrams(max_segments: usize) {
+    let mut world = World::connected(&Options { seed: 5, max_segments, ..Options::lossy(10, 160) });
     for token in 0..5_000u64 {
         let length = 8 + usize::try_from(token * 37 % 1_400).unwrap();
         let now = world.now;

@@ -5,7 +5,6 @@
 use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
-use skyhaul_congestion::LineConfig;
 use skyhaul_quic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Identity, PathConfig, Received};
 use skyhaul_transport::{Path, PathEvent, Token};
 use skyhaul_units::{Bytes as Size, Duration, Instant, Probability, Rate};
@@ -163,7 +162,6 @@ pub fn endpoint(options: &Options, node: usize) -> Endpoint {
 /// A node's configuration as the options say.
 pub fn config(options: &Options, node: usize) -> EndpointConfig {
     let mut path = PathConfig::over(options.declared);
-    path.line = LineConfig::declared(options.declared);
     path.setup_copies = options.setup_copies;
     path.max_segments = options.max_segments;
     path.receive_buffer = options.receive_buffer;
