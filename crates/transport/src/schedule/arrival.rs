@@ -45,6 +45,18 @@ pub fn can_arrive(now: Instant, candidate: &Candidate, line: &Line) -> Verdict {
     }
 }
 
+/// `part` of `whole` in parts per billion, at most all of it; all of nothing.
+pub(super) fn share(part: Duration, whole: Duration) -> u64 {
+    if part >= whole {
+        return WHOLE;
+    }
+    let share = u128::from(part.as_nanos()) * u128::from(WHOLE) / u128::from(whole.as_nanos());
+    u64::try_from(share).unwrap_or(WHOLE)
+}
+
+/// All of a [`share`].
+pub(super) const WHOLE: u64 = 1_000_000_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;

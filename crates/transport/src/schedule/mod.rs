@@ -4,10 +4,13 @@
 //! the line as a whole and the clock, and keeps nothing, so it can be asked as late as a path has room. Keys are integers
 //! and end with the block's number in the queue: the order is total and repeats exactly.
 //!
+//! A block is offered once what it depends on has been sent whole: before that, sending it may be for nothing.
+//!
 //! [`can_arrive`] says whether a block is worth starting at all, [`forecast()`] when each flow will be through, both from
 //! the same estimate of arrival ([`Line::arrival`]).
 
 mod arrival;
+mod draft;
 mod earliest;
 mod fifo;
 mod forecast;
@@ -17,6 +20,7 @@ mod tests;
 mod urgency;
 
 pub use arrival::{Line, Verdict, can_arrive};
+pub use draft::{Draft, DraftConfig};
 pub use earliest::Earliest;
 pub use fifo::Fifo;
 pub use forecast::{Forecast, Outlook, forecast};
@@ -55,6 +59,7 @@ impl Candidate {
 /// A place in the order of sending: the smallest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
+    behind: bool,
     rank: u64,
     tie: u64,
     order: u64,
@@ -63,7 +68,12 @@ pub struct Key {
 impl Key {
     /// A key by `rank`; where it is equal by `tie`, then in the order of hand-over.
     pub const fn new(rank: u64, tie: u64, candidate: &Candidate) -> Self {
-        Self { rank, tie, order: candidate.order }
+        Self { behind: false, rank, tie, order: candidate.order }
+    }
+
+    /// The same, behind all that are not.
+    pub const fn behind(self) -> Self {
+        Self { behind: true, ..self }
     }
 }
 
@@ -78,16 +88,19 @@ pub trait Policy: core::fmt::Debug + Send + Sync {
 /// In TOML one of
 /// ```toml
 /// schedule = { policy = "urgency" }
+/// schedule = { policy = "draft" }
 /// schedule = { policy = "strict" }
 /// schedule = { policy = "earliest" }
 /// schedule = { policy = "fifo" }
 /// ```
-/// The first takes the keys of [`UrgencyConfig`] beside it.
+/// The first takes the keys of [`UrgencyConfig`] beside it, the second those of [`DraftConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PolicyConfig {
     /// [`Urgency`].
     Urgency(UrgencyConfig),
+    /// [`Draft`].
+    Draft(DraftConfig),
     /// [`Strict`].
     Strict {},
     /// [`Earliest`].
@@ -107,6 +120,7 @@ impl PolicyConfig {
     pub fn build(&self) -> Box<dyn Policy> {
         match self {
             Self::Urgency(config) => Box::new(Urgency::new(*config)),
+            Self::Draft(config) => Box::new(Draft::new(*config)),
             Self::Strict {} => Box::new(Strict),
             Self::Earliest {} => Box::new(Earliest),
             Self::Fifo {} => Box::new(Fifo),

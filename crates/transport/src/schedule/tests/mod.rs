@@ -4,11 +4,18 @@ mod simulation;
 
 use super::*;
 use proptest::prelude::*;
-use simulation::{conversation, line_for, score, send};
+use simulation::{conversation, line_for, mixture, score, send};
 use skyhaul_units::Rate;
 
-fn policies() -> [PolicyConfig; 4] {
-    [PolicyConfig::default(), PolicyConfig::Strict {}, PolicyConfig::Earliest {}, PolicyConfig::Fifo {}]
+fn policies() -> [PolicyConfig; 5] {
+    let draft = PolicyConfig::Draft(DraftConfig::default());
+    [
+        PolicyConfig::default(),
+        draft,
+        PolicyConfig::Strict {},
+        PolicyConfig::Earliest {},
+        PolicyConfig::Fifo {},
+    ]
 }
 
 #[test]
@@ -58,18 +65,41 @@ fn the_simple_policies_order_by_what_they_are_named_after() {
     assert_eq!(sorted(&Strict), [3, 2, 1, 0]);
 }
 
-#[test]
-fn in_overload_urgency_beats_earliest_deadline_beats_fifo() {
-    let mut sums = [0; 3];
-    for seed in 0..6 {
-        let offers = conversation(seed, 10);
-        let line = line_for(&offers, 10, 150);
+/// Thousandths of the worth that is on time at `percent` of load, summed over twelve seeds: urgency, draft, earliest, fifo.
+fn on_time(workload: fn(u64, u64) -> Vec<simulation::Offer>, percent: u64) -> [u64; 4] {
+    let mut sums = [0; 4];
+    for seed in 0..12 {
+        let offers = workload(seed, 10);
+        let line = line_for(&offers, 10, percent);
         let run = |policy: &dyn Policy| score(&send(policy, &line, offers.clone()), [3, 2, 1]);
-        let scores = [run(&Urgency::new(UrgencyConfig::default())), run(&Earliest), run(&Fifo)];
+        let urgency = run(&Urgency::new(UrgencyConfig::default()));
+        let scores = [urgency, run(&Draft::new(DraftConfig::default())), run(&Earliest), run(&Fifo)];
         sums = std::array::from_fn(|policy| sums[policy] + scores[policy]);
     }
-    let [urgency, earliest, fifo] = sums;
-    assert!(urgency > earliest && earliest > fifo, "{urgency}, {earliest}, {fifo} thousandths in six runs");
+    sums
+}
+
+#[test]
+fn in_overload_urgency_beats_earliest_deadline_beats_fifo() {
+    for percent in [150, 200, 300] {
+        for workload in [conversation, mixture] {
+            let [urgency, _, earliest, fifo] = on_time(workload, percent);
+            assert!(urgency > earliest && earliest > fifo, "{percent} %: {urgency}, {earliest}, {fifo}");
+        }
+    }
+}
+
+#[test]
+fn urgency_keeps_more_than_the_draft_where_importance_and_deadline_disagree() {
+    for (percent, gain) in [(150, 2), (200, 5)] {
+        let [urgency, draft, ..] = on_time(mixture, percent);
+        assert!(urgency * 100 >= draft * (100 + gain), "{percent} %: {urgency}, {draft}");
+    }
+    // And no less to speak of where they agree.
+    for percent in [120, 150, 200, 300] {
+        let [urgency, draft, ..] = on_time(conversation, percent);
+        assert!(urgency * 200 >= draft * 199, "{percent} %: {urgency}, {draft}");
+    }
 }
 
 #[test]

@@ -57,6 +57,22 @@ pub(super) fn conversation(seed: u64, seconds: u64) -> Vec<Offer> {
     in_order(offers)
 }
 
+/// Three streams, one a priority, of any size, pace and lifetime: importance says nothing about the deadline.
+pub(super) fn mixture(seed: u64, seconds: u64) -> Vec<Offer> {
+    let mut chance = Chance(seed);
+    let mut offers = Vec::new();
+    for priority in 0..3 {
+        let size = 400 << chance.within(0, 6);
+        let lifetime = 100 << chance.within(0, 5);
+        // Each stream is between an eighth and the whole of 50 kB/s.
+        let period = (size << chance.within(0, 3)) / 50;
+        for at in (0..seconds * 1000).step_by(usize::try_from(period).unwrap_or(1)) {
+            offers.push(offer(at, chance.within(size / 2, size * 3 / 2), priority, lifetime));
+        }
+    }
+    in_order(offers)
+}
+
 fn offer(at_millis: u64, size: u64, priority: u8, lifetime_millis: u64) -> Offer {
     let taken = Instant::ZERO + Duration::from_millis(at_millis);
     let candidate = Candidate {
@@ -106,7 +122,10 @@ pub(super) fn send(policy: &dyn Policy, line: &Line, mut offers: Vec<Offer>) -> 
             coming += 1;
         }
         waiting.retain(|place| !expires(&mut offers, *place, now, line));
-        let next = waiting.iter().copied().min_by_key(|place| {
+        let free = |place: &usize| {
+            offers[*place].needs.is_none_or(|needs| offers[needs].candidate.unsent == Bytes::ZERO)
+        };
+        let next = waiting.iter().copied().filter(free).min_by_key(|place| {
             let candidate = &offers[*place].candidate;
             let held = !candidate.started && can_arrive(now, candidate, line) == Verdict::Wait;
             (held, policy.key(now, candidate, line))
