@@ -23,6 +23,7 @@ mod inflight;
 mod path;
 mod ranges;
 mod receive;
+pub mod repair;
 pub mod schedule;
 mod send;
 mod session;

@@ -39,52 +39,64 @@ pub fn avx2(sum: &mut [u8], terms: &[Term<'_>]) {
     unsafe { avx2_stretches(sum, terms) }
 }
 
-/// Registers that hold the sum: enough to hide the latency of a product.
-const LANES_512: usize = 8;
 const LANES_256: usize = 4;
 
 #[target_feature(enable = "gfni,avx512f,avx512bw")]
 fn gfni512_stretches(sum: &mut [u8], terms: &[Term<'_>]) {
-    const STRETCH: usize = 64 * LANES_512;
-    for (index, stretch) in sum.chunks_mut(STRETCH).enumerate() {
-        let start = index * STRETCH;
-        let mut held = [_mm512_setzero_si512(); LANES_512];
+    // Eight registers hide the latency of a product; what is left takes as few as it needs.
+    let mut start = 0;
+    while start < sum.len() {
+        start += match sum.len() - start {
+            449.. => gfni512_stretch::<8>(sum, terms, start),
+            193.. => gfni512_stretch::<4>(sum, terms, start),
+            65.. => gfni512_stretch::<2>(sum, terms, start),
+            _ => gfni512_stretch::<1>(sum, terms, start),
+        };
+    }
+}
+
+/// Works on `LANES` registers from `start` on; how many bytes that is.
+#[target_feature(enable = "gfni,avx512f,avx512bw")]
+#[inline]
+fn gfni512_stretch<const LANES: usize>(sum: &mut [u8], terms: &[Term<'_>], start: usize) -> usize {
+    let mut held = [_mm512_setzero_si512(); LANES];
+    for (lane, register) in held.iter_mut().enumerate() {
+        *register = load_512(sum, start + 64 * lane);
+    }
+    for (coefficient, slice) in terms {
+        let matrix = _mm512_set1_epi64(MATRICES[usize::from(*coefficient)].cast_signed());
+        let whole = slice.get(start..start + 64 * LANES);
         for (lane, register) in held.iter_mut().enumerate() {
-            *register = load_512(stretch, 64 * lane);
+            let bytes = match whole {
+                // SAFETY: lanes x 64 bytes lie within the slice that was taken.
+                Some(whole) => unsafe { _mm512_loadu_si512(whole.as_ptr().add(64 * lane).cast()) },
+                None => load_512(slice, start + 64 * lane),
+            };
+            *register = _mm512_xor_si512(*register, _mm512_gf2p8affine_epi64_epi8::<0>(bytes, matrix));
         }
-        for (coefficient, slice) in terms {
-            let matrix = _mm512_set1_epi64(MATRICES[usize::from(*coefficient)].cast_signed());
-            if slice.len() >= start + STRETCH {
-                let from = slice[start..start + STRETCH].as_ptr();
-                for (lane, register) in held.iter_mut().enumerate() {
-                    // SAFETY: lanes x 64 bytes from `from` on lie within the slice taken above.
-                    let bytes = unsafe { _mm512_loadu_si512(from.add(64 * lane).cast()) };
-                    *register =
-                        _mm512_xor_si512(*register, _mm512_gf2p8affine_epi64_epi8::<0>(bytes, matrix));
-                }
-            } else {
-                for (lane, register) in held.iter_mut().enumerate() {
-                    let bytes = load_512(slice, start + 64 * lane);
-                    *register =
-                        _mm512_xor_si512(*register, _mm512_gf2p8affine_epi64_epi8::<0>(bytes, matrix));
-                }
-            }
-        }
-        for (lane, register) in held.iter().enumerate() {
-            let to = stretch.get_mut(64 * lane..).unwrap_or_default();
+    }
+    for (lane, register) in held.iter().enumerate() {
+        let to = sum.get_mut(start + 64 * lane..).unwrap_or_default();
+        if !to.is_empty() {
             // SAFETY: the mask has no more bits than `to` has bytes.
             unsafe { _mm512_mask_storeu_epi8(to.as_mut_ptr().cast(), mask(to.len()), *register) };
         }
     }
+    64 * LANES
 }
 
 /// 64 bytes from `start` on, zeros behind the slice's end.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn load_512(slice: &[u8], start: usize) -> __m512i {
-    let from = slice.get(start..).unwrap_or_default();
-    // SAFETY: the mask has no more bits than `from` has bytes.
-    unsafe { _mm512_maskz_loadu_epi8(mask(from.len()), from.as_ptr().cast()) }
+    match slice.get(start..) {
+        // SAFETY: the mask has no more bits than `from` has bytes.
+        Some(from) if !from.is_empty() => unsafe {
+            _mm512_maskz_loadu_epi8(mask(from.len()), from.as_ptr().cast())
+        },
+        // No load at all: one whose mask is empty is slow where its address leads nowhere.
+        _ => _mm512_setzero_si512(),
+    }
 }
 
 /// One bit for each of the first 64 bytes.

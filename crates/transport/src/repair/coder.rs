@@ -1,0 +1,197 @@
+//! The sending end: numbers protected datagrams, keeps them while their group is open, and makes repair symbols.
+
+use super::group::Group;
+use super::{LENGTH, Plan, REPAIR_HEADER, RepairSymbol, Sid};
+use bytes::Bytes;
+use skyhaul_units::Instant;
+use std::collections::VecDeque;
+
+/// The sending end of one path.
+///
+/// What it keeps: at most [`RETAINED_MAX`] datagrams and one open group of 16 × 255, by reference count; 12,240 × the
+/// payload where nobody else holds them.
+#[derive(Debug)]
+pub struct Coder {
+    next: u64,
+    plan: Plan,
+    open: Option<Group>,
+    /// Closed groups with a deadline whose repairs are still to be sent, the oldest first.
+    timed: VecDeque<Group>,
+    /// Closed groups without one: their repairs go when there is nothing else to send.
+    untimed: VecDeque<Group>,
+    /// Bytes of repair that may be sent now, in parts of [`CREDIT_UNIT`].
+    credit: u64,
+    counters: CoderCounters,
+}
+
+/// What a coder has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CoderCounters {
+    /// Datagrams protected.
+    pub sources: u64,
+    /// Bytes of those.
+    pub source_bytes: u64,
+    /// Repair symbols made.
+    pub repairs: u64,
+    /// Bytes of those.
+    pub repair_bytes: u64,
+    /// Groups closed.
+    pub groups: u64,
+    /// Groups given up: their repair would have come too late, or newer ones needed the memory.
+    pub abandoned: u64,
+    /// Groups whose repair was cut short because the plan left no room for it.
+    pub unaffordable: u64,
+}
+
+impl Coder {
+    /// With nothing planned: no repairs are made until [`Self::adopt`].
+    pub fn new() -> Self {
+        Self {
+            next: 0,
+            plan: Plan::default(),
+            open: None,
+            timed: VecDeque::new(),
+            untimed: VecDeque::new(),
+            credit: u64::MAX,
+            counters: CoderCounters::default(),
+        }
+    }
+
+    /// Follows this plan from the next group on.
+    pub fn adopt(&mut self, plan: Plan) {
+        self.plan = plan;
+    }
+
+    /// The plan followed.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The number for the next protected datagram, `content` being the datagram without that number; remembers it for
+    /// its group. `due` is by when its repair must have left: deadline less one-way delay. Without it the
+    /// repair waits until there is nothing else to send.
+    ///
+    /// # Panics
+    /// A content of more than 65,535 bytes is no datagram.
+    pub fn protect(&mut self, now: Instant, content: &Bytes, due: Option<Instant>) -> Sid {
+        assert!(content.len() <= usize::from(u16::MAX), "a datagram has at most 65,535 bytes");
+        let number = self.next;
+        self.next += 1;
+        self.counters.sources += 1;
+        self.counters.source_bytes += content.len() as u64;
+        let earned = (content.len() as u64).saturating_mul(u64::from(self.plan.spare));
+        self.credit = self.credit.saturating_add(earned);
+        let open = self.open.get_or_insert_with(|| Group::new(number, now, self.plan.clone()));
+        open.add(content.clone(), due);
+        if open.is_full() {
+            self.close();
+        }
+        Sid::of(number)
+    }
+
+    /// The next repair symbol that should be sent at `now`. Call it when the path has room, before new sources.
+    pub fn poll(&mut self, now: Instant) -> Option<RepairSymbol> {
+        if self.next_timeout().is_some_and(|at| at <= now) {
+            self.close();
+        }
+        while let Some(group) = self.timed.front_mut() {
+            let cost = (group.repair_len() as u64).saturating_mul(CREDIT_UNIT);
+            self.credit = self.credit.min(cost.saturating_mul(CREDIT_SYMBOLS));
+            if group.is_late(now) {
+                self.counters.abandoned += 1;
+            } else if self.credit < cost {
+                self.counters.unaffordable += 1;
+            } else if let Some(symbol) = group.next_repair() {
+                self.credit -= cost;
+                return Some(self.count(symbol));
+            }
+            self.timed.pop_front();
+        }
+        None
+    }
+
+    /// A repair symbol for sources without deadline. Call it when there is nothing else to send: it closes their group.
+    pub fn poll_tail(&mut self, now: Instant) -> Option<RepairSymbol> {
+        if let Some(symbol) = self.poll(now) {
+            return Some(symbol);
+        }
+        if self.open.as_ref().is_some_and(Group::is_untimed) {
+            self.close();
+        }
+        loop {
+            if let Some(symbol) = self.untimed.front_mut()?.next_repair() {
+                return Some(self.count(symbol));
+            }
+            self.untimed.pop_front();
+        }
+    }
+
+    /// Whether [`Self::poll`] has something, or had before its time was over.
+    pub fn has_repair(&self) -> bool {
+        !self.timed.is_empty()
+    }
+
+    /// When the open group must be closed though it isn't full: call [`Self::poll`] then.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.open.as_ref().and_then(Group::close_at)
+    }
+
+    /// A source is known to have arrived, or to be no longer worth anything: it needs no repair.
+    pub fn settled(&mut self, sid: Sid) {
+        let Some(newest) = self.next.checked_sub(1) else { return };
+        let full = sid.full(newest);
+        let groups = self.open.iter_mut().chain(self.timed.iter_mut()).chain(self.untimed.iter_mut());
+        for group in groups {
+            if group.settle(full) {
+                return;
+            }
+        }
+    }
+
+    /// The largest content whose repair symbol fits into a datagram of `payload` bytes too.
+    pub const fn content_max(payload: usize) -> usize {
+        payload.saturating_sub(REPAIR_HEADER + LENGTH)
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> &CoderCounters {
+        &self.counters
+    }
+
+    fn close(&mut self) {
+        let Some(group) = self.open.take() else { return };
+        self.counters.groups += 1;
+        let queue = if group.is_untimed() { &mut self.untimed } else { &mut self.timed };
+        queue.push_back(group);
+        while self.retained() > RETAINED_MAX {
+            let oldest = self.untimed.pop_front().or_else(|| self.timed.pop_front());
+            self.counters.abandoned += u64::from(oldest.is_some());
+        }
+    }
+
+    fn retained(&self) -> usize {
+        self.timed.iter().chain(&self.untimed).map(Group::len).sum()
+    }
+
+    fn count(&mut self, symbol: RepairSymbol) -> RepairSymbol {
+        self.counters.repairs += 1;
+        self.counters.repair_bytes += symbol.bytes.len() as u64;
+        symbol
+    }
+}
+
+impl Default for Coder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Datagrams kept in closed groups: two times 16 groups of 255. Beyond, the oldest group is given up.
+pub const RETAINED_MAX: usize = 2 * 16 * 255;
+
+/// Repair symbols that may be sent ahead of what the plan's share earns: 16 groups with 64 each. It keeps a plan that
+/// does not fit its traffic from taking more than the room it was told of.
+const CREDIT_SYMBOLS: u64 = 1_024;
+
+/// The plan states its share in parts of this.
+const CREDIT_UNIT: u64 = Plan::SPARE_UNIT as u64;

@@ -1,0 +1,121 @@
+//! The sending end's group: datagrams dealt round robin to lanes, each lane one coded group.
+
+use super::{LENGTH, Plan, RepairSymbol, Sid};
+use bytes::Bytes;
+use skyhaul_coding::erasure;
+use skyhaul_units::Instant;
+
+/// Up to `plan.stride` groups that were opened together and are closed together.
+#[derive(Debug)]
+pub struct Group {
+    first: u64,
+    plan: Plan,
+    opened: Instant,
+    sources: Vec<Source>,
+    /// When the earliest and the latest source must be repaired, of those for which that matters.
+    due: Option<(Instant, Instant)>,
+    /// Repair symbols considered so far, over all lanes.
+    turn: usize,
+}
+
+#[derive(Debug)]
+struct Source {
+    content: Bytes,
+    settled: bool,
+}
+
+impl Group {
+    pub fn new(first: u64, now: Instant, plan: Plan) -> Self {
+        Self { first, plan, opened: now, sources: Vec::new(), due: None, turn: 0 }
+    }
+
+    pub fn add(&mut self, content: Bytes, due: Option<Instant>) {
+        self.sources.push(Source { content, settled: false });
+        if let Some(due) = due {
+            let (earliest, latest) = self.due.unwrap_or((due, due));
+            self.due = Some((earliest.min(due), latest.max(due)));
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.sources.len() >= usize::from(self.plan.sources) * self.stride()
+    }
+
+    /// Whether no source has to be there by a certain time.
+    pub fn is_untimed(&self) -> bool {
+        self.due.is_none()
+    }
+
+    /// When it must be closed though it isn't full.
+    pub fn close_at(&self) -> Option<Instant> {
+        self.due.map(|(earliest, _)| (earliest - self.plan.lead).min(self.opened + self.plan.span))
+    }
+
+    /// Whether its repair comes too late for every source.
+    pub fn is_late(&self, now: Instant) -> bool {
+        self.due.is_some_and(|(_, latest)| latest < now)
+    }
+
+    /// Notes that a source needs no repair; whether it is one of this group.
+    pub fn settle(&mut self, sid: u64) -> bool {
+        let source =
+            sid.checked_sub(self.first).and_then(|at| self.sources.get_mut(usize::try_from(at).ok()?));
+        source.map(|source| source.settled = true).is_some()
+    }
+
+    /// The next repair symbol of the lanes in turn, until each has as many as it needs.
+    pub fn next_repair(&mut self) -> Option<RepairSymbol> {
+        let lanes = self.stride().min(self.sources.len());
+        let needs: Vec<usize> = (0..lanes).map(|lane| self.needs(lane)).collect();
+        let most = needs.iter().copied().max().unwrap_or(0);
+        while self.turn < most * lanes {
+            let (index, lane) = (self.turn / lanes, self.turn % lanes);
+            self.turn += 1;
+            if index < needs[lane] {
+                return Some(self.repair(lane, index as u8));
+            }
+        }
+        None
+    }
+
+    /// Bytes of a repair symbol at most.
+    pub fn repair_len(&self) -> usize {
+        LENGTH + self.sources.iter().map(|source| source.content.len()).max().unwrap_or(0)
+    }
+
+    fn stride(&self) -> usize {
+        usize::from(self.plan.stride.max(1))
+    }
+
+    fn lane(&self, lane: usize) -> impl Iterator<Item = &Source> {
+        self.sources.iter().skip(lane).step_by(self.stride())
+    }
+
+    /// How many repairs the lane gets: as for a group of the sources that may still be missing.
+    fn needs(&self, lane: usize) -> usize {
+        let open = self.lane(lane).filter(|source| !source.settled).count();
+        let room = erasure::SYMBOLS_MAX.saturating_sub(self.lane(lane).count());
+        usize::from(self.plan.repairs.of(open)).min(room)
+    }
+
+    fn repair(&self, lane: usize, index: u8) -> RepairSymbol {
+        let contents: Vec<&[u8]> = self.lane(lane).map(|source| &source.content[..]).collect();
+        let lengths: Vec<[u8; LENGTH]> =
+            contents.iter().map(|content| (content.len() as u16).to_be_bytes()).collect();
+        let lengths: Vec<&[u8]> = lengths.iter().map(|length| &length[..]).collect();
+        let longest = contents.iter().map(|content| content.len()).max().unwrap_or(0);
+        let mut bytes = erasure::repair(index, &lengths, LENGTH);
+        bytes.extend(erasure::repair(index, &contents, longest));
+        RepairSymbol {
+            first: Sid::of(self.first + lane as u64),
+            count: contents.len() as u8,
+            stride: self.plan.stride.max(1),
+            index,
+            bytes: Bytes::from(bytes),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! How many datagrams of a group are lost, exactly, and how many repairs keep that harmless.
+//!
+//! Losses follow a chain of two states (E. N. Gilbert, "Capacity of a burst-noise channel", 1960): what was lost makes
+//! the next loss likelier. Independent loss is the case in which it does not. Probabilities are computed by addition and
+//! multiplication alone, so every machine gets the same repairs.
+
+use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
+use skyhaul_units::Probability;
+use std::sync::Arc;
+
+/// The losses within one group.
+#[derive(Debug, Clone, Copy)]
+pub struct Chain {
+    loss: f64,
+    /// Of a loss right after a loss, as the group's own symbols see it.
+    after_loss: f64,
+    after_arrival: f64,
+}
+
+/// Repairs for each group size up to 255 sources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairTable {
+    repairs: Arc<[u8; SYMBOLS_MAX]>,
+    largest: usize,
+}
+
+impl Chain {
+    /// `loss` of all are lost, `after_loss` of those right behind a lost one; the group has every `stride`-th.
+    pub fn new(loss: Probability, after_loss: Probability, stride: u8) -> Self {
+        let p = loss.as_f64();
+        // In the long run the chain forgets by this factor with each datagram.
+        let memory = if p < 1.0 { ((after_loss.as_f64() - p) / (1.0 - p)).max(0.0) } else { 0.0 };
+        let memory = (0..stride.max(1)).fold(1.0, |product, _| product * memory);
+        Self { loss: p, after_loss: p + (1.0 - p) * memory, after_arrival: p * (1.0 - memory) }
+    }
+
+    /// The probability that more than `repairs` of `symbols` are lost.
+    pub fn failure(self, symbols: usize, repairs: usize) -> f64 {
+        let mut counts = Counts::new(self);
+        for _ in 0..symbols {
+            counts.step();
+        }
+        counts.more_than(repairs)
+    }
+}
+
+impl RepairTable {
+    /// For each group size the fewest repairs that leave it unrepaired with at most the probability `target`; as many
+    /// as the code has where none are enough.
+    pub fn for_target(chain: Chain, target: Probability) -> Self {
+        let mut table = [0u8; SYMBOLS_MAX];
+        let mut counts = Counts::new(chain);
+        let mut sources = 1;
+        let mut enough = 0;
+        for symbols in 1..=SYMBOLS_MAX {
+            counts.step();
+            enough = counts.enough(target.as_f64(), enough);
+            while sources + enough <= symbols && sources < SYMBOLS_MAX {
+                table[sources] = (symbols - sources) as u8;
+                sources += 1;
+            }
+        }
+        let largest = sources - 1;
+        for (sources, repairs) in table.iter_mut().enumerate().skip(sources) {
+            *repairs = (SYMBOLS_MAX - sources) as u8;
+        }
+        Self { repairs: Arc::new(table), largest }
+    }
+
+    /// One repair for groups so large that it costs no more than `1 ÷ least`, none for smaller ones.
+    pub fn single(least: usize) -> Self {
+        let mut table = [0; SYMBOLS_MAX];
+        table.iter_mut().skip(least).for_each(|repairs| *repairs = 1);
+        Self { repairs: Arc::new(table), largest: SOURCES_MAX }
+    }
+
+    /// The same, held to `part` repairs for `whole` sources.
+    #[must_use]
+    pub fn capped(&self, part: u32, whole: u32) -> Self {
+        let mut table = *self.repairs;
+        for (sources, repairs) in table.iter_mut().enumerate() {
+            let cap = sources as u64 * u64::from(part) / u64::from(whole.max(1));
+            *repairs = (*repairs).min(u8::try_from(cap).unwrap_or(u8::MAX));
+        }
+        Self { repairs: Arc::new(table), largest: self.largest }
+    }
+
+    /// Repairs for a group of `sources`.
+    pub fn of(&self, sources: usize) -> u8 {
+        self.repairs.get(sources).copied().unwrap_or(0)
+    }
+
+    /// The largest group that reaches the target, before any cap.
+    pub fn largest(&self) -> usize {
+        self.largest
+    }
+}
+
+impl Default for RepairTable {
+    /// No repairs.
+    fn default() -> Self {
+        Self { repairs: Arc::new([0; SYMBOLS_MAX]), largest: SOURCES_MAX }
+    }
+}
+
+/// The distribution of losses among the symbols so far, apart for the last one having arrived or not.
+struct Counts {
+    chain: Chain,
+    symbols: usize,
+    arrived: [f64; SYMBOLS_MAX + 1],
+    lost: [f64; SYMBOLS_MAX + 1],
+}
+
+impl Counts {
+    fn new(chain: Chain) -> Self {
+        let mut counts =
+            Self { chain, symbols: 0, arrived: [0.0; SYMBOLS_MAX + 1], lost: [0.0; SYMBOLS_MAX + 1] };
+        // What was before the group's first symbol: the long run.
+        counts.arrived[0] = 1.0 - chain.loss;
+        counts.lost[0] = chain.loss;
+        counts
+    }
+
+    /// One symbol more.
+    fn step(&mut self) {
+        self.symbols = (self.symbols + 1).min(SYMBOLS_MAX);
+        let Chain { after_loss, after_arrival, .. } = self.chain;
+        for count in (0..=self.symbols).rev() {
+            let arrives = self.arrived[count] * (1.0 - after_arrival) + self.lost[count] * (1.0 - after_loss);
+            let one_less = count.checked_sub(1);
+            let lost =
+                one_less.map_or(0.0, |one| self.arrived[one] * after_arrival + self.lost[one] * after_loss);
+            self.arrived[count] = arrives;
+            self.lost[count] = lost;
+        }
+    }
+
+    fn more_than(&self, losses: usize) -> f64 {
+        (losses + 1..=self.symbols).rev().map(|count| self.arrived[count] + self.lost[count]).sum()
+    }
+
+    /// The fewest losses, from `least` on, that are exceeded with at most the probability `target`.
+    fn enough(&self, target: f64, least: usize) -> usize {
+        let mut tail = 0.0;
+        for count in (least + 1..=self.symbols).rev() {
+            tail += self.arrived[count] + self.lost[count];
+            if tail > target {
+                return count;
+            }
+        }
+        least.min(self.symbols)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn percent(value: u32) -> Probability {
+        Probability::from_ppb(value * 10_000_000)
+    }
+
+    fn independent(loss: Probability) -> Chain {
+        Chain::new(loss, loss, 1)
+    }
+
+    #[test]
+    fn independent_losses_are_binomial() {
+        let chain = independent(percent(5));
+        // n = 3: exactly 1 - 0.95^3 for any loss, 0.05^3 for all three.
+        assert!((chain.failure(3, 0) - 0.142_625).abs() < 1e-12);
+        assert!((chain.failure(3, 2) - 0.000_125).abs() < 1e-15);
+        assert!(chain.failure(3, 3) == 0.0);
+    }
+
+    #[test]
+    fn repairs_agree_with_published_sizes() {
+        // Computed tables for maximum distance separable codes under independent loss.
+        for (loss, sources, for_millionth) in
+            [(percent(1), 32, 6), (percent(5), 32, 11), (percent(1), 100, 9), (percent(5), 100, 20)]
+        {
+            let table = RepairTable::for_target(independent(loss), Probability::from_ppb(1_000));
+            let repairs = table.of(sources);
+            assert!((for_millionth..=for_millionth + 1).contains(&repairs), "{loss}, {sources}: {repairs}");
+        }
+    }
+
+    #[test]
+    fn each_size_has_the_fewest_repairs_that_reach_the_target() {
+        let target = Probability::from_ppb(1_000);
+        for (loss, after_loss, stride) in [(5, 5, 1), (1, 50, 4), (5, 87, 16)] {
+            let chain = Chain::new(percent(loss), percent(after_loss), stride);
+            let table = RepairTable::for_target(chain, target);
+            for sources in [1, 2, 10, 64, 150, 200] {
+                let repairs = usize::from(table.of(sources));
+                assert!(chain.failure(sources + repairs, repairs) <= target.as_f64());
+                assert!(chain.failure(sources + repairs - 1, repairs - 1) > target.as_f64());
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_number_of_repairs_reaches_gets_all_there_are() {
+        let table = RepairTable::for_target(independent(percent(90)), Probability::from_ppb(1));
+        assert_eq!((table.of(100), table.of(255), table.of(256)), (156, 1, 0));
+        let certain = RepairTable::for_target(independent(Probability::ONE), Probability::from_ppb(1));
+        assert_eq!(certain.of(1), 255);
+    }
+
+    #[test]
+    fn wider_strides_bring_bursts_near_independent_loss() {
+        let chain = |stride| Chain::new(percent(5), Probability::from_ppb(875_000_000), stride);
+        let failures = [1, 4, 16].map(|stride| chain(stride).failure(256, 36));
+        assert!(failures[0] > 1e-2 && failures[1] > failures[2] * 100.0, "{failures:?}");
+        assert!(failures[2] < 1e-6 && failures[2] > independent(percent(5)).failure(256, 36), "{failures:?}");
+    }
+
+    #[test]
+    fn a_cap_holds_for_every_size() {
+        let table =
+            RepairTable::for_target(independent(percent(5)), Probability::from_ppb(1_000)).capped(1, 10);
+        assert_eq!((table.of(1), table.of(10), table.of(200)), (0, 1, 20));
+        assert_eq!((RepairTable::single(200).of(199), RepairTable::single(200).of(200)), (0, 1));
+    }
+}

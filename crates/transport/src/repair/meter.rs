@@ -1,0 +1,226 @@
+//! How much a path loses and in what bursts, from the fate of each datagram in the order of sending.
+//!
+//! Two windows forget exponentially: a long one that is precise, a short one that notices changes. A run of arrivals
+//! that the long window makes all but impossible ends its rule at once: that is how a path that has become clean is
+//! known as clean.
+
+use skyhaul_units::{Duration, Instant, Probability};
+
+/// What is known of a path's losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LossEstimate {
+    /// Share of datagrams lost.
+    pub loss: Probability,
+    /// The same with the uncertainty of the measurement, one standard deviation up: what repair is sized for.
+    pub upper: Probability,
+    /// Share of datagrams lost among those right behind a lost one; as `upper` where losses look independent.
+    pub after_loss: Probability,
+    /// Whether nothing was lost for so long that the path counts as clean.
+    pub is_clean: bool,
+}
+
+/// Measures the losses of one path at the sending end.
+#[derive(Debug, Clone)]
+pub struct LossMeter {
+    long: Window,
+    short: Window,
+    /// Arrivals since the last loss.
+    run: u64,
+    last_was_lost: bool,
+    /// When the windows forget next.
+    tick: Option<Instant>,
+}
+
+/// Counts of datagrams, each in parts of [`ONE`] and fading.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    sent: u64,
+    lost: u64,
+    /// Lost right behind a lost one.
+    again: u64,
+}
+
+impl LossMeter {
+    /// For a new path: as if 1 % of the last 200 datagrams had been lost.
+    pub fn new() -> Self {
+        Self::with_prior(Probability::from_ppb(PRIOR_LOSS_PPB))
+    }
+
+    /// For a path of which something is known, from configuration or from an earlier session.
+    pub fn with_prior(loss: Probability) -> Self {
+        let sent = PRIOR_DATAGRAMS * ONE;
+        let lost = sent / 1_000 * u64::from(loss.as_ppb()) / 1_000_000;
+        let window = Window { sent, lost, again: lost * lost / sent };
+        Self { long: window, short: window, run: 0, last_was_lost: false, tick: None }
+    }
+
+    /// The fate of the next datagram, in the order of sending; `now` is when it became known.
+    pub fn fate(&mut self, now: Instant, lost: bool) {
+        self.forget(now);
+        let again = lost && self.last_was_lost;
+        for window in [&mut self.long, &mut self.short] {
+            window.sent += ONE;
+            window.lost += if lost { ONE } else { 0 };
+            window.again += if again { ONE } else { 0 };
+        }
+        self.last_was_lost = lost;
+        self.run = if lost { 0 } else { self.run + 1 };
+        self.notice_a_clean_run();
+    }
+
+    /// What is known now.
+    pub fn estimate(&self) -> LossEstimate {
+        let long = &self.long;
+        let burst = long.mean_burst();
+        let mut loss = Probability::of(long.lost, long.sent);
+        let mut upper = Probability::of(above(long.bursts()) * burst / ONE, long.sent);
+        let risen = Probability::of(below(self.short.bursts()) * burst / ONE, self.short.sent);
+        if risen > upper {
+            loss = Probability::of(self.short.lost, self.short.sent);
+            upper = loss;
+        }
+        let is_clean = long.bursts() < CLEAN_BURSTS && self.run >= CLEAN_RUN;
+        LossEstimate { loss, upper, after_loss: self.after_loss(upper), is_clean }
+    }
+
+    /// The measured share, where it differs from `upper` by more than chance explains.
+    fn after_loss(&self, upper: Probability) -> Probability {
+        let Window { lost, again, .. } = self.long;
+        if lost < LOSSES_FOR_BURSTS * ONE {
+            return upper;
+        }
+        let measured = Probability::of(again, lost);
+        // Two standard deviations of a share of `upper` among `lost` losses, in parts per billion.
+        let variance = u64::from(upper.as_ppb()) * u64::from(upper.complement().as_ppb()) / (lost / ONE);
+        let chance = 2 * variance.isqrt();
+        if u64::from(measured.as_ppb()) > u64::from(upper.as_ppb()) + chance { measured } else { upper }
+    }
+
+    /// A run without loss that had a chance of e^-[`SURPRISE`] is news of another path: what was known is forgotten.
+    fn notice_a_clean_run(&mut self) {
+        let before = self.long.sent.saturating_sub(self.run * ONE);
+        let expected = u128::from(self.run) * u128::from(self.long.bursts());
+        if before > 0 && expected > u128::from(SURPRISE) * u128::from(before) {
+            let run = Window { sent: self.run * ONE, ..Window::default() };
+            self.long = run;
+            self.short = run;
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        let mut tick = self.tick.unwrap_or(now + TICK);
+        // After a pause longer than the memory there is nothing left to forget faster.
+        if now > tick + TICK * LONG_TICKS {
+            tick = now - TICK * LONG_TICKS;
+        }
+        for _ in 0..LONG_TICKS {
+            if tick > now {
+                break;
+            }
+            self.long.fade(LONG_TICKS, LONG_LEAST);
+            self.short.fade(SHORT_TICKS, SHORT_LEAST);
+            // A fall of the loss that chance does not explain: the long window starts again from the short one.
+            let fallen = Probability::of(
+                far_above(self.short.bursts()) * self.short.mean_burst() / ONE,
+                self.short.sent,
+            );
+            if fallen < Probability::of(self.long.lost, self.long.sent) {
+                self.long = self.short;
+            }
+            tick += TICK;
+        }
+        self.tick = Some(tick.max(now));
+    }
+}
+
+impl Default for LossMeter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LossEstimate {
+    /// A loss that is not measured but configured, as where there is no return path; independent.
+    pub const fn assumed(loss: Probability) -> Self {
+        Self { loss, upper: loss, after_loss: loss, is_clean: loss.as_ppb() == 0 }
+    }
+
+    /// Mean length of a run of losses, in thousandths of a datagram.
+    pub fn mean_burst_milli(&self) -> u32 {
+        let ends = self.after_loss.complement().as_ppb().max(1);
+        u32::try_from(1_000_000_000_000 / u64::from(ends)).unwrap_or(u32::MAX)
+    }
+}
+
+impl Window {
+    /// Runs of losses.
+    fn bursts(&self) -> u64 {
+        self.lost - self.again
+    }
+
+    /// Losses in each run on average, in parts of [`ONE`].
+    fn mean_burst(&self) -> u64 {
+        if self.bursts() == 0 {
+            ONE
+        } else {
+            (u128::from(self.lost) * u128::from(ONE) / u128::from(self.bursts())) as u64
+        }
+    }
+
+    /// Forgets one part in `ticks`, while more than `least` datagrams are remembered.
+    fn fade(&mut self, ticks: u64, least: u64) {
+        if self.sent > least * ONE {
+            self.sent -= self.sent / ticks;
+            self.lost -= self.lost / ticks;
+            self.again -= self.again / ticks;
+            self.again = self.again.min(self.lost);
+        }
+    }
+}
+
+/// One standard deviation above a count that fades: that of a plain count twice as large (Wilson's bound, 1927).
+fn above(count: u64) -> u64 {
+    let twice = 2 * count;
+    (twice + ONE / 2 + (twice * ONE + ONE * ONE / 4).isqrt()) / 2
+}
+
+/// Four standard deviations above.
+fn far_above(count: u64) -> u64 {
+    let twice = 2 * count;
+    (twice + 8 * ONE + 4 * (twice * ONE + 4 * ONE * ONE).isqrt()) / 2
+}
+
+/// Three standard deviations below.
+fn below(count: u64) -> u64 {
+    let twice = 2 * count;
+    twice.saturating_sub(3 * (twice * ONE).isqrt()) / 2
+}
+
+/// Parts of a datagram that are counted, so that fading loses little.
+const ONE: u64 = 1 << 10;
+
+/// How often the windows forget.
+const TICK: Duration = Duration::from_millis(100);
+/// The long window remembers 8 s: 3 % of the loss rate uncertain at 5 % of 2,000 datagrams a second.
+const LONG_TICKS: u64 = 80;
+/// The short one remembers 1 s.
+const SHORT_TICKS: u64 = 10;
+/// Datagrams that are remembered however old they are, so that slow flows have a measurement too.
+const LONG_LEAST: u64 = 2_000;
+const SHORT_LEAST: u64 = 400;
+
+/// A new path is taken for one that loses 1 % until it shows what it does.
+const PRIOR_LOSS_PPB: u32 = 10_000_000;
+const PRIOR_DATAGRAMS: u64 = 200;
+
+/// A run of arrivals is a change when this many bursts were to be expected in it: a chance of 2e-9.
+const SURPRISE: u64 = 20;
+/// A path is clean with less than a tenth of a burst remembered, and 1,000 arrivals since the last loss.
+const CLEAN_BURSTS: u64 = ONE / 10;
+const CLEAN_RUN: u64 = 1_000;
+
+/// Losses needed before their burst length means something.
+const LOSSES_FOR_BURSTS: u64 = 20;
+
+#[cfg(test)]
+mod tests;

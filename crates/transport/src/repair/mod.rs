@@ -1,0 +1,89 @@
+//! Repair by coding: lost symbol datagrams come back without a round trip.
+//!
+//! A datagram that is protected carries a [`Sid`], a number that the sender counts up for each path. Protected datagrams
+//! form groups; a [`RepairSymbol`] names its group and carries one coded symbol of it. What is coded of each source is
+//! `u16 length ‖ datagram without its sid`, zero-padded to the longest of the group, so that what is recovered is a
+//! whole datagram, as if it had arrived. The code is [`skyhaul_coding::erasure`]: any k of a group's symbols are enough.
+//!
+//! - [`LossMeter`]: share and burst length of the losses, from the fate of each datagram.
+//! - [`Planner`]: how large a group, how many repairs, which symbol size, from loss, deadline, round trip and room.
+//! - [`Coder`] and [`Decoder`]: the two ends of one path. They know nothing of blocks or sessions.
+//! - [`repetition`]: how many copies of a missing symbol to send as its deadline nears.
+//!
+//! Losses in bursts are spread by dealing datagrams round robin to several groups: a group's sources then stand
+//! `stride` numbers apart.
+
+mod coder;
+mod decoder;
+mod group;
+mod history;
+mod losses;
+mod meter;
+mod plan;
+pub mod repetition;
+#[cfg(test)]
+mod tests;
+
+pub use coder::{Coder, CoderCounters};
+pub use decoder::{Decoder, DecoderCounters};
+pub use losses::RepairTable;
+pub use meter::{LossEstimate, LossMeter};
+pub use plan::{Goal, Plan, Planner, Situation};
+
+use bytes::Bytes;
+
+/// The coding number of a protected datagram: 24 bits, counted up for each path, and from the last to zero again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Sid(u32);
+
+impl Sid {
+    /// From the number on the wire; bits above the lowest 24 are dropped.
+    pub const fn from_wire(number: u32) -> Self {
+        Self(number & MASK)
+    }
+
+    /// The number on the wire, below 2^24.
+    pub const fn to_wire(self) -> u32 {
+        self.0
+    }
+
+    const fn of(full: u64) -> Self {
+        Self((full & MASK as u64) as u32)
+    }
+
+    /// The full number with these low bits that is nearest to `near`.
+    const fn full(self, near: u64) -> u64 {
+        let ahead = (self.0 as u64).wrapping_sub(near) & MASK as u64;
+        if ahead <= MASK as u64 / 2 {
+            near.saturating_add(ahead)
+        } else {
+            near.saturating_sub(MASK as u64 + 1 - ahead)
+        }
+    }
+}
+
+/// One coded symbol of a group, with the group's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairSymbol {
+    /// The group's first source.
+    pub first: Sid,
+    /// Sources in the group, 1 to 255.
+    pub count: u8,
+    /// How far apart the numbers of the group's sources are, 1 to [`STRIDE_MAX`].
+    pub stride: u8,
+    /// Which of the group's repair symbols; `count` + `index` is at most 255.
+    pub index: u8,
+    /// The coded bytes.
+    pub bytes: Bytes,
+}
+
+/// Groups that datagrams are dealt to round robin, at most: spreads bursts of a few dozen datagrams.
+pub const STRIDE_MAX: u8 = 16;
+
+/// Bytes that the wire takes for a repair symbol's type, group and index: 1 + 3 + 1 + 1 + 1.
+pub const REPAIR_HEADER: usize = 7;
+
+/// Bytes in front of each source in what is coded: its length.
+const LENGTH: usize = 2;
+
+const MASK: u32 = (1 << 24) - 1;
