@@ -34,7 +34,7 @@ use flights::{Flight, Flights, LAG, Stretch};
 use floor::Floor;
 use loss::{Baseline, Round};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
-use startup::{Finding, Startup};
+use startup::Startup;
 
 /// The controller for a line of which nothing is known.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub struct Adaptive {
     /// Flights in a row that met no queue.
     quiet: u32,
     /// When the queue was last found empty, and last found short.
+    /// Since when nothing overflows.
+    clean: Instant,
     empty_at: Instant,
     short_at: Instant,
     before_long: Rate,
@@ -79,8 +81,10 @@ enum Mode {
 /// Less sending should shorten the queue: does it?
 #[derive(Debug, Clone, Copy)]
 struct Watch {
+    /// The queue when less was begun to be sent.
     queue: Duration,
-    capacity: Rate,
+    /// The least that was carried since the queue is long, by what came out.
+    carried: Rate,
     /// By how much the queue should be shorter by now, if it were all ours.
     relief: Duration,
 }
@@ -120,6 +124,7 @@ impl Adaptive {
             deepest: Duration::ZERO,
             watch: None,
             quiet: 0,
+            clean: Instant::ZERO,
             empty_at: Instant::ZERO,
             short_at: Instant::ZERO,
             before_long: Rate::ZERO,
@@ -169,20 +174,14 @@ impl Adaptive {
             self.before_long = self.capacity;
         }
         match &mut self.mode {
-            Mode::Starting(startup) => match startup.judge(flight, target.scaled(3, 4)) {
-                Finding::Nothing => {}
-                Finding::Full => {
-                    let previous = self.flights.previous();
-                    self.capacity = carried(flight, previous.as_ref());
-                    self.leave_startup(now);
-                    self.steer(now, flight, None);
-                }
-                Finding::AsRemembered(rate) => {
+            Mode::Starting(startup) => {
+                if let Some(rate) = startup.confirm(flight, target) {
                     self.capacity = rate;
                     self.leave_startup(now);
+                    self.quiet = AS_REMEMBERED;
                     self.pace = rate.scaled(97, 100);
                 }
-            },
+            }
             Mode::Steady => {
                 self.steer(now, flight, stretch);
                 self.consider_competing(now);
@@ -197,10 +196,24 @@ impl Adaptive {
         }
     }
 
+    /// Start-up ends when a queue has formed: what arrives then is what the line carries.
+    fn exit_when_full(&mut self, now: Instant, ack: &Ack, queue: Option<Duration>) {
+        let least = (self.target().scaled(3, 4), self.floor.base().unwrap_or(FIRST_RTT) / 8);
+        let Mode::Starting(startup) = &mut self.mode else { return };
+        if let Some(queue) = queue
+            && let Some(rate) = startup.full(now, ack, queue, least)
+        {
+            self.capacity = rate;
+            self.queue = queue;
+            self.leave_startup(now);
+            self.pace = rate.scaled(1, 2);
+        }
+    }
+
     fn leave_startup(&mut self, now: Instant) {
         self.mode = Mode::Steady;
         self.before_long = self.capacity;
-        (self.empty_at, self.short_at) = (now, now);
+        (self.empty_at, self.short_at, self.clean) = (now, now, now);
     }
 
     /// One step of the regulation: what the line carries, then the pace that brings the queue to its target.
@@ -212,7 +225,7 @@ impl Adaptive {
         } else {
             self.quiet = 0;
             self.measure(flight, stretch, target);
-            self.watch_relief(flight, target);
+            self.watch_relief(flight, stretch.as_ref(), target);
             self.hold(now, flight, target);
         }
         if now.since(self.empty_at) > REFRESH_EVERY && now >= self.refresh_until {
@@ -238,7 +251,11 @@ impl Adaptive {
         if held {
             self.quiet = 0;
         }
-        self.capacity = self.capacity.max(self.credible(flight.rate(), stretch.as_ref()));
+        let carried = match stretch.and_then(|stretch| self.excess(flight, &stretch)) {
+            Some(carried) => carried,
+            None => flight.rate(),
+        };
+        self.capacity = self.capacity.max(carried);
         let missing = ppm(target - self.queue, self.horizon());
         let doublings = (self.quiet / LAG as u32).saturating_sub(1).min(6);
         let faster = if self.quiet > 2 * LAG as u32 { FIRST_STEP << doublings } else { 0 };
@@ -246,18 +263,17 @@ impl Adaptive {
         self.pace = self.capacity.scaled(PPM + step, PPM);
     }
 
-    /// What of a rate was carried: what overflowed was not.
-    fn credible(&self, rate: Rate, stretch: Option<&Stretch>) -> Rate {
-        stretch
-            .and_then(|stretch| self.baseline.carried(rate, stretch.packets, stretch.missing))
-            .unwrap_or(rate)
+    /// What of a stretch was carried, where so much of it is missing that the rest was too much.
+    fn excess(&self, flight: &Flight, stretch: &Stretch) -> Option<Rate> {
+        self.baseline.carried(flight_rate(flight, &stretch.before), stretch.packets, stretch.missing)
     }
 
     /// A queue: what left the line is what was sent, over the time it took to arrive.
     fn measure(&mut self, flight: &Flight, stretch: Option<Stretch>, target: Duration) {
         let Some(stretch) = stretch else { return };
         let before = stretch.before;
-        let carried = self.credible(carried(flight, Some(&before)), Some(&stretch));
+        let carried = carried(flight, Some(&before));
+        let carried = self.baseline.carried(carried, stretch.packets, stretch.missing).unwrap_or(carried);
         if before.queueing() <= target / 4 || !flight.is_full() {
             // The line was idle for a part of that time, so it carries this and more. What came out slower than it went
             // in shows the line's rate all the same.
@@ -292,25 +308,29 @@ impl Adaptive {
     }
 
     /// If much less sending doesn't shorten the queue, it is none: the route is longer.
-    fn watch_relief(&mut self, flight: &Flight, target: Duration) {
+    fn watch_relief(&mut self, flight: &Flight, stretch: Option<&Stretch>, target: Duration) {
         if self.queue <= target * 2 {
             self.watch = None;
             return;
         }
-        let Some(watch) = &mut self.watch else {
-            self.watch =
-                Some(Watch { queue: self.queue, capacity: self.before_long, relief: Duration::ZERO });
-            return;
-        };
-        let share = ppm_of(flight.rate(), watch.capacity);
+        let carried = carried(flight, stretch.map(|stretch| &stretch.before));
+        let before_long = self.before_long;
+        let watch = self.watch.get_or_insert(Watch {
+            queue: self.queue,
+            carried: before_long,
+            relief: Duration::ZERO,
+        });
+        let share = ppm_of(flight.rate(), watch.carried);
         if share >= RELIEF_BELOW {
-            watch.queue = watch.queue.max(self.queue);
+            let carried = watch.carried.min(carried);
+            *watch = Watch { queue: self.queue, carried, relief: Duration::ZERO };
+            return;
         }
-        watch.relief += flight.span().scaled(RELIEF_BELOW.saturating_sub(share), PPM);
+        watch.relief += flight.span().scaled(PPM - share, PPM);
         if self.queue + watch.relief / 4 < watch.queue {
-            self.watch = Some(Watch { queue: self.queue, relief: Duration::ZERO, ..*watch });
+            *watch = Watch { queue: self.queue, relief: Duration::ZERO, ..*watch };
         } else if watch.relief >= (watch.queue / 4).max(target) {
-            self.capacity = watch.capacity;
+            self.capacity = before_long;
             self.floor.raise(self.queue);
             self.queue = Duration::ZERO;
             self.route_changes += 1;
@@ -333,6 +353,7 @@ impl Adaptive {
         if let Some(ceiling) = self.ceiling
             && now < ceiling.until
         {
+            self.capacity = self.capacity.min(ceiling.rate);
             self.pace = self.pace.min(ceiling.rate.scaled(97, 100));
         }
     }
@@ -352,9 +373,9 @@ impl Adaptive {
         }
         let round = core::mem::take(&mut self.round);
         if let Mode::Starting(startup) = &mut self.mode
-            && !startup.is_level(round.arrived())
+            && let Some(earlier) = startup.grown(round)
         {
-            self.baseline.add(&round);
+            self.baseline.add(&earlier);
             return;
         }
         match self.suspicion.take() {
@@ -369,6 +390,7 @@ impl Adaptive {
         let is_deep = self.deepest > target * 2 && round.queue_max < self.deepest.scaled(6, 10);
         if round.queue_max > target * 2 && !is_deep {
             // A queue says more than its overflow does.
+            self.clean = now;
             return;
         }
         let carried = self.baseline.carried(round.rate(), round.packets, round.missing);
@@ -387,6 +409,7 @@ impl Adaptive {
         self.capacity = carried;
         let hold = self.ceiling.map_or(HOLD, |ceiling| (ceiling.hold * 2).min(HOLD_MOST));
         self.ceiling = Some(Ceiling { rate: self.capacity, until: now + hold, hold });
+        self.clean = now;
         let startup = if let Mode::Starting(startup) = self.mode { Some(startup) } else { None };
         if startup.is_some() {
             self.leave_startup(now);
@@ -433,8 +456,8 @@ impl Controller for Adaptive {
         self.heard = now;
         self.smoothed = ack.smoothed;
         self.flights.arrived(ack.sent, ack.packets, ack.marked);
-        if let Some(rtt) = ack.rtt {
-            let queue = self.floor.sample(rtt, ack.prompt);
+        let queue = ack.rtt.map(|rtt| self.floor.sample(rtt, ack.prompt));
+        if let Some(queue) = queue {
             self.flights.queued(ack.sent, queue);
             self.newest = self.newest.max(ack.sent);
         }
@@ -447,6 +470,7 @@ impl Controller for Adaptive {
                 startup.grow(ack, base, FASTEST);
                 self.pace = startup.pace(base);
                 self.capacity = self.pace;
+                self.exit_when_full(now, ack, queue);
             }
             Mode::Steady => {}
             Mode::Competing(compete) => {
@@ -459,7 +483,9 @@ impl Controller for Adaptive {
             self.see(now, &flight);
         }
         while let Some(flight) = self.flights.next_old() {
-            self.baseline.add_runs(&flight);
+            if flight.start >= self.clean {
+                self.baseline.add_runs(&flight);
+            }
         }
     }
 
@@ -543,9 +569,11 @@ const TARGET_NANOS: u128 = 5_000_000;
 const TARGET_RATE: Rate = Rate::from_mbps(100);
 const LEAST_TARGET: Duration = Duration::from_millis(3);
 const FIRST_STEP: u64 = 20_000;
-const LARGEST_STEP: u64 = 250_000;
+const LARGEST_STEP: u64 = 500_000;
+/// After what was remembered was confirmed, growth begins fast.
+const AS_REMEMBERED: u32 = 4 * LAG as u32;
 const DEEPEST_DRAIN: u64 = 500_000;
-/// Sending less than three quarters of what was carried counts as relief.
+/// Sending less than three quarters of what was carried is a relief that must show.
 const RELIEF_BELOW: u64 = 750_000;
 const REFRESH_EVERY: Duration = Duration::from_secs(10);
 const COMPETE_AFTER: Duration = Duration::from_secs(2);

@@ -10,7 +10,8 @@ use skyhaul_units::Duration;
 pub(super) struct Floor {
     prompt: Option<Duration>,
     timed: Option<Duration>,
-    last_prompt: Option<Duration>,
+    /// The last round trip of each kind, prompt first.
+    last: [Option<Duration>; 2],
     jitter: Duration,
 }
 
@@ -20,7 +21,7 @@ impl Floor {
         let floor = if prompt { &mut self.prompt } else { &mut self.timed };
         let base = floor.map_or(rtt, |floor| floor.min(rtt));
         *floor = Some(base);
-        if prompt && let Some(last) = self.last_prompt.replace(rtt) {
+        if let Some(last) = self.last[usize::from(!prompt)].replace(rtt) {
             let step = rtt.saturating_sub(last) + last.saturating_sub(rtt);
             self.jitter = (self.jitter * (SMOOTHING - 1) + step) / SMOOTHING;
         }
@@ -39,7 +40,7 @@ impl Floor {
         [self.prompt, self.timed].into_iter().flatten().min()
     }
 
-    /// Mean step from one prompt round trip to the next. A queue changes slowly; what changes at once is the line's
+    /// Mean step from one round trip to the next of its kind. A queue changes slowly; what changes at once is the line's
     /// own jitter, or bursts.
     pub(super) const fn jitter(&self) -> Duration {
         self.jitter

@@ -18,6 +18,15 @@ pub(super) struct Round {
 }
 
 impl Round {
+    pub(super) const EMPTY: Self = Self {
+        packets: 0,
+        missing: 0,
+        sent: Bytes::ZERO,
+        span: Duration::ZERO,
+        flights: 0,
+        queue_max: Duration::ZERO,
+    };
+
     pub(super) fn add(&mut self, flight: &Flight) {
         self.packets += flight.packets;
         self.missing += flight.packets.saturating_sub(flight.arrived);

@@ -1,8 +1,9 @@
 //! Finding the rate from nothing, or from what is remembered.
 
 use super::flights::Flight;
+use super::loss::Round;
 use crate::{Ack, Memory};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
 
 /// The state while nothing is known, or while what is remembered is being tried.
 #[derive(Debug, Clone, Copy)]
@@ -12,22 +13,18 @@ pub(super) struct Startup {
     memory: Option<Memory>,
     arrived: u64,
     lost: u64,
-    /// Flights in a row that met a queue.
-    queued: u32,
-    /// The rate of arrival half a round trip before.
-    arrival: Rate,
+    queued: Option<Queued>,
+    round: Round,
 }
 
 impl Startup {
     pub(super) const fn new(memory: Option<Memory>) -> Self {
-        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: 0, arrival: Rate::ZERO }
+        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: None, round: Round::EMPTY }
     }
 
     /// The pace on a line of this empty round trip; before one is known, the first packets go out within 50 ms.
     pub(super) fn pace(&self, base: Option<Duration>) -> Rate {
-        let span = base.map_or(FIRST_SPAN, |base| base.max(SHORTEST));
-        let trial = self.memory.map_or(Rate::ZERO, |memory| memory.rate.scaled(TRIAL, 100));
-        Rate::over(self.amount, span).max(trial)
+        Rate::over(self.amount, base.unwrap_or(FIRST_SPAN).max(SHORTEST))
     }
 
     /// What is remembered is of another route when the round trip is another.
@@ -37,67 +34,96 @@ impl Startup {
         self.memory = self.memory.filter(is_alike);
     }
 
-    /// What arrived makes room for more: three times as much for what arrived, and for what was lost beside
-    /// it. At an even pace that is a factor of 2.35 in a round trip (x e^x = 2).
+    /// What arrived makes room for more: three times as much for what arrived, and for what was lost beside it. At an
+    /// even pace that is a factor of 2.35 in a round trip (x e^x = 2).
     pub(super) fn grow(&mut self, ack: &Ack, base: Option<Duration>, ceiling: Rate) {
         self.arrived += u64::from(ack.packets);
-        let delivered = Probability::of(self.arrived, self.arrived + self.lost).as_ppb().max(LEAST_DELIVERED);
-        let grown = ack.bytes.as_u64().saturating_mul(GROWTH) / 2;
-        let grown = u128::from(grown) * u128::from(Probability::ONE.as_ppb()) / u128::from(delivered);
-        let most = ceiling * base.unwrap_or(FIRST_SPAN).max(SHORTEST);
-        self.amount =
-            (self.amount + Bytes::new(u64::try_from(grown).unwrap_or(u64::MAX))).min(most.max(INITIAL));
+        let span = base.unwrap_or(FIRST_SPAN).max(SHORTEST);
+        if let Some(memory) = self.memory {
+            self.amount = memory.rate.scaled(TRIAL, 100) * span;
+            return;
+        }
+        let grown =
+            u128::from(ack.bytes.as_u64()) * u128::from(GROWTH * self.sent_for_arrived()) / u128::from(PPM);
+        let grown = Bytes::new(u64::try_from(grown).unwrap_or(u64::MAX));
+        self.amount = (self.amount + grown).min((ceiling * span).max(INITIAL));
     }
 
     pub(super) fn lost(&mut self) {
         self.lost += 1;
     }
 
-    /// Whether what arrives in half a round trip grows no more, although what is sent does.
-    pub(super) fn is_level(&mut self, arrival: Rate) -> bool {
-        let before = core::mem::replace(&mut self.arrival, arrival);
-        arrival < before.scaled(LEVEL, 100)
+    /// The half round trip before this one, where more arrives than in that one: the line was not full then. `None` when
+    /// what arrives grows no more, although what is sent does.
+    pub(super) fn grown(&mut self, round: Round) -> Option<Round> {
+        let before = core::mem::replace(&mut self.round, round);
+        (round.arrived() >= before.arrived().scaled(LEVEL, 100)).then_some(before)
     }
 
-    /// What a flight says about the line, where it says enough.
-    pub(super) fn judge(&mut self, flight: &Flight, target: Duration) -> Finding {
-        let queue = flight.queueing();
-        self.queued = if queue > target { self.queued + 1 } else { 0 };
-        if self.queued >= 2 || queue > target * 2 {
-            return Finding::Full;
+    /// The rate of arrival, once acknowledgements in a row have met a queue of more than `least.0` for `least.1`.
+    pub(super) fn full(
+        &mut self,
+        now: Instant,
+        ack: &Ack,
+        queue: Duration,
+        least: (Duration, Duration),
+    ) -> Option<Rate> {
+        if queue <= least.0 {
+            self.queued = None;
+            return None;
         }
-        match self.memory {
-            Some(memory) if self.queued == 0 && flight.queue.is_some() && flight.is_full() => {
-                let is_tried = flight.rate() >= memory.rate.scaled(TRIAL, 150);
-                if is_tried { Finding::AsRemembered(memory.rate) } else { Finding::Nothing }
-            }
-            _ => Finding::Nothing,
-        }
+        let Some(queued) = &mut self.queued else {
+            let factor = self.sent_for_arrived();
+            self.queued = Some(Queued { since: now, arrived: Bytes::ZERO, acks: 0, factor });
+            return None;
+        };
+        queued.arrived += ack.bytes;
+        queued.acks += 1;
+        let (span, arrived, factor) = (now.since(queued.since), queued.arrived, queued.factor);
+        let is_sure = queued.acks >= FEWEST_ACKS && span >= least.1.max(SHORTEST);
+        is_sure.then(|| Rate::over(arrived, span).scaled(factor, PPM))
+    }
+
+    /// The rate remembered, once a flight at a part of it met no queue.
+    pub(super) fn confirm(&mut self, flight: &Flight, target: Duration) -> Option<Rate> {
+        let memory = self.memory?;
+        let is_tried = flight.rate() >= memory.rate.scaled(TRIAL, 150);
+        (is_tried && flight.queueing() <= target).then_some(memory.rate)
+    }
+
+    /// How much is sent for what arrives, in parts per million.
+    fn sent_for_arrived(&self) -> u64 {
+        let all = self.arrived + self.lost;
+        if self.arrived == 0 { PPM } else { (all * PPM / self.arrived).min(MOST_SENT) }
     }
 }
 
-/// What was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Finding {
-    /// Go on.
-    Nothing,
-    /// The line is full.
-    Full,
-    /// A part of the remembered rate got through without a queue.
-    AsRemembered(Rate),
+/// What arrived since acknowledgements meet a queue.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    since: Instant,
+    arrived: Bytes,
+    acks: u32,
+    /// Sent for what arrives, before there was a queue that could overflow.
+    factor: u64,
 }
 
 /// 32 packets of 1,500 bytes: three times RFC 6928's window, but paced.
 const INITIAL: Bytes = Bytes::new(48_000);
 
-/// Halves of what arrived that are added.
-const GROWTH: u64 = 4;
+/// How much is added for what arrived.
+const GROWTH: u64 = 2;
+
+/// Fewer acknowledgements in a row may have met a queue by chance.
+const FEWEST_ACKS: u32 = 4;
 
 /// In half a round trip the rate grows to 153 % while the line isn't full.
 const LEVEL: u64 = 115;
 
 /// At higher loss than two thirds the growth is slower.
-const LEAST_DELIVERED: u32 = 333_333_333;
+const MOST_SENT: u64 = 3 * PPM;
+
+const PPM: u64 = 1_000_000;
 
 /// Of the remembered rate, this percentage is tried first: on a line that has become ten times slower this is a queue
 /// of three round trips.
