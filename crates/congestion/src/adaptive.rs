@@ -65,6 +65,8 @@ pub struct Adaptive {
     refresh_until: Instant,
     smoothed: Duration,
     heard: Instant,
+    /// When the first answer after an idle time is due.
+    expected: Instant,
     newest: Instant,
     queue: Duration,
     drains: u64,
@@ -131,6 +133,7 @@ impl Adaptive {
             refresh_until: Instant::ZERO,
             smoothed: FIRST_RTT,
             heard: Instant::ZERO,
+            expected: Instant::ZERO,
             newest: Instant::ZERO,
             queue: Duration::ZERO,
             drains: 0,
@@ -241,6 +244,9 @@ impl Adaptive {
 
     /// No queue: what was sent was carried, and more may be.
     fn grow(&mut self, now: Instant, flight: &Flight, stretch: Option<Stretch>, target: Duration) {
+        if flight.start < self.clean {
+            return;
+        }
         if !flight.is_full() {
             // Nothing was tried, so nothing is learned.
             self.pace = self.pace.max(self.capacity);
@@ -259,7 +265,8 @@ impl Adaptive {
         let missing = ppm(target - self.queue, self.horizon());
         let doublings = (self.quiet / LAG as u32).saturating_sub(1).min(6);
         let faster = if self.quiet > 2 * LAG as u32 { FIRST_STEP << doublings } else { 0 };
-        let step = missing.max(faster).min(LARGEST_STEP);
+        let largest = if self.ceiling.is_some() { CAREFUL_STEP } else { LARGEST_STEP };
+        let step = missing.max(faster).min(largest);
         self.pace = self.capacity.scaled(PPM + step, PPM);
     }
 
@@ -367,7 +374,7 @@ impl Adaptive {
             return;
         }
         self.round.add(flight);
-        let flights = if matches!(self.mode, Mode::Starting(_)) { LAG / 2 } else { LAG };
+        let flights = if matches!(self.mode, Mode::Starting(_)) { LAG / 4 } else { LAG };
         if !self.round.is_complete(flights) {
             return;
         }
@@ -394,12 +401,17 @@ impl Adaptive {
             return;
         }
         let carried = self.baseline.carried(round.rate(), round.packets, round.missing);
+        if let (Some(_), Mode::Starting(startup)) = (carried, &mut self.mode)
+            && startup.is_first_warning()
+        {
+            return;
+        }
         let Some(carried) = carried.filter(|_| !is_deep) else {
             let is_below = self.ceiling.is_none_or(|ceiling| round.rate() <= ceiling.rate);
             if is_deep || is_below {
                 self.baseline.add(round);
             } else if let Some(ceiling) = self.ceiling
-                && round.rate() > ceiling.rate.scaled(103, 100)
+                && round.rate() > ceiling.rate.scaled(FAR_ABOVE, 100)
             {
                 self.ceiling = None;
             }
@@ -443,14 +455,17 @@ impl Adaptive {
 }
 
 impl Controller for Adaptive {
-    fn on_sent(&mut self, now: Instant, bytes: Bytes, _in_flight: Bytes) {
+    fn on_sent(&mut self, now: Instant, bytes: Bytes, in_flight: Bytes) {
+        if in_flight <= bytes {
+            self.expected = now + self.smoothed;
+        }
         let span = self.flight_span();
         self.flights.sent(now, bytes, self.pace, span);
     }
 
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let silence = (self.smoothed / 2).max(SILENCE).max(self.capacity.time_for(FOUR_PACKETS));
-        if now.since(self.heard) > silence {
+        if now.since(self.heard.max(self.expected)) > silence {
             self.flights.void_all();
         }
         self.heard = now;
@@ -571,6 +586,10 @@ const LEAST_TARGET: Duration = Duration::from_millis(3);
 const FIRST_STEP: u64 = 20_000;
 const LARGEST_STEP: u64 = 500_000;
 /// After what was remembered was confirmed, growth begins fast.
+/// Near to what was too much, smaller steps: an empty policer's bucket lets more through for a while, then none of it.
+const CAREFUL_STEP: u64 = 40_000;
+/// Above this percentage of what was too much, that is history.
+const FAR_ABOVE: u64 = 125;
 const AS_REMEMBERED: u32 = 4 * LAG as u32;
 const DEEPEST_DRAIN: u64 = 500_000;
 /// Sending less than three quarters of what was carried is a relief that must show.

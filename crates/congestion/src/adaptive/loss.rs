@@ -137,8 +137,8 @@ const MEMORY_LOST: u64 = 512;
 const MOST_CLUMPING: u64 = 64;
 
 /// Before the line's bursts are known, those of eight packets are assumed.
-const UNKNOWN_CLUMPING: u64 = 4;
-const FEWEST_LOST: u64 = 16;
+const UNKNOWN_CLUMPING: u64 = 15;
+const FEWEST_LOST: u64 = 64;
 
 /// A batch of acknowledgements is counted in the flight of its newest packet.
 const BATCH: u64 = 10;

@@ -15,11 +15,12 @@ pub(super) struct Startup {
     lost: u64,
     queued: Option<Queued>,
     round: Round,
+    is_warned: bool,
 }
 
 impl Startup {
     pub(super) const fn new(memory: Option<Memory>) -> Self {
-        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: None, round: Round::EMPTY }
+        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: None, round: Round::EMPTY, is_warned: false }
     }
 
     /// The pace on a line of this empty round trip; before one is known, the first packets go out within 50 ms.
@@ -53,11 +54,18 @@ impl Startup {
         self.lost += 1;
     }
 
-    /// The half round trip before this one, where more arrives than in that one: the line was not full then. `None` when
+    /// The part of a round trip before this one, where more arrives than in that one: the line was not full then. `None` when
     /// what arrives grows no more, although what is sent does.
     pub(super) fn grown(&mut self, round: Round) -> Option<Round> {
         let before = core::mem::replace(&mut self.round, round);
-        (round.arrived() >= before.arrived().scaled(LEVEL, 100)).then_some(before)
+        let has_grown = round.arrived() >= before.arrived().scaled(LEVEL, 100);
+        self.is_warned &= !has_grown;
+        has_grown.then_some(before)
+    }
+
+    /// Too much is lost, and no more arrives than before: true for the first time in a row, which may be a burst.
+    pub(super) fn is_first_warning(&mut self) -> bool {
+        !core::mem::replace(&mut self.is_warned, true)
     }
 
     /// The rate of arrival, once acknowledgements in a row have met a queue of more than `least.0` for `least.1`.
@@ -117,8 +125,8 @@ const GROWTH: u64 = 2;
 /// Fewer acknowledgements in a row may have met a queue by chance.
 const FEWEST_ACKS: u32 = 4;
 
-/// In half a round trip the rate grows to 153 % while the line isn't full.
-const LEVEL: u64 = 115;
+/// In a quarter of a round trip the rate grows to 124 % while the line is not full.
+const LEVEL: u64 = 107;
 
 /// At higher loss than two thirds the growth is slower.
 const MOST_SENT: u64 = 3 * PPM;
