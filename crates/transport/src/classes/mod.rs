@@ -52,6 +52,8 @@ pub struct ClassTree {
     rate_is_configured: bool,
     /// Whether any node has a bucket.
     limited: bool,
+    /// Whose turn it was last.
+    last: usize,
     /// Scratch: the inner nodes at the time of asking.
     standing: Vec<Option<Lender>>,
     /// Scratch: whether any leaf below an inner node has data.
@@ -100,6 +102,7 @@ impl ClassTree {
             default: id(plan.default),
             rate_is_configured: config.rate.is_some(),
             limited: plan.nodes.iter().any(|node| node.guarantee.is_some() || node.ceiling.is_some()),
+            last: 0,
             standing: vec![None; inner],
             below_wanted: vec![false; inner],
             group: Vec::with_capacity(plan.leaves.len()),
@@ -264,7 +267,10 @@ impl ClassTree {
             if own_right { nodes[inner + index].depth } else { lender_depth }
         };
         let left = |tree: &Self, index: usize| tree.turns[index].left[account(&tree.nodes, index)];
-        if let Some(index) = self.group.iter().find(|index| left(self, **index) > 0) {
+        // From the last one on: those before it had their turn in this round.
+        let (before, from) = self.group.split_at(self.group.partition_point(|index| *index < self.last));
+        if let Some(index) = from.iter().chain(before).find(|index| left(self, **index) > 0) {
+            self.last = *index;
             return Some(id(*index));
         }
         // All had their turn. As many new rounds begin as it takes until one of them has something left.
@@ -276,10 +282,11 @@ impl ClassTree {
             let left = &mut self.turns[index].left[account];
             *left = left.saturating_add(quantum(&self.leaves[index]).saturating_mul(rounds));
             if *left > 0 && next.is_none() {
-                next = Some(id(index));
+                next = Some(index);
             }
         }
-        next
+        self.last = next?;
+        next.map(id)
     }
 }
 

@@ -113,7 +113,7 @@ fn below(sender: &Sender, config: &ClassesConfig, class: usize) -> Vec<Departure
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn no_ceiling_is_exceeded_and_nothing_waits_without_need(
