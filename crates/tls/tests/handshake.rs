@@ -1,4 +1,5 @@
 //! Setting up and ending: it always succeeds with the right keys, never with others, and says why.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod pair;
 

@@ -1,4 +1,5 @@
 //! Datagrams and control bytes over a path that is up: order, fates, bounds, measurements, damage.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod pair;
 
