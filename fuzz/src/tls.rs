@@ -108,8 +108,8 @@ fn exchange(far: &mut ClientConnection, path: &mut TlsPath) {
 fn read_out(path: &mut TlsPath) -> Option<DownReason> {
     let bytes = path.poll_transmit(NOW).len();
     path.written(bytes);
-    std::iter::from_fn(|| path.poll(NOW)).find_map(|event| match event {
-        PathEvent::Down(reason) => Some(reason),
+    path.poll(NOW).map(|event| match event {
+        PathEvent::Down(reason) => reason,
         other => panic!("a stranger brings {other:?}"),
     })
 }

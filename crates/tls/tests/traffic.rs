@@ -16,7 +16,9 @@ fn numbers(count: u64, size: usize) -> App {
 /// The numbers of the datagrams that `end` received, in their order.
 fn received(world: &World, end: usize) -> Vec<u64> {
     let number = |(_, event): &(Instant, PathEvent)| match event {
-        PathEvent::Datagram(datagram) => Some(u64::from_be_bytes(datagram[..8].try_into().expect("a number"))),
+        PathEvent::Datagram(datagram) => {
+            Some(u64::from_be_bytes(datagram[..8].try_into().expect("a number")))
+        }
         _ => None,
     };
     world.seen[end].events.iter().filter_map(number).collect()
