@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The receiving end of one path.
 ///
-/// What it keeps: at most 8,192 datagrams or 16 MiB of them, the larger groups' worth of [`REPAIRS_MAX`] repair symbols,
-/// the state of [`GROUPS_MAX`] groups, and recovered datagrams until [`Self::poll`] takes them.
+/// What it keeps at most: 8,192 datagrams and no more than 16 MiB of them, 2,048 repair symbols in 256 groups, and 8,192
+/// recovered datagrams until [`Self::poll`] takes them, most of which are the same bytes as in the first.
 #[derive(Debug, Default)]
 pub struct Decoder {
     history: Option<History>,
@@ -90,7 +90,7 @@ impl Decoder {
         } else if history.insert(number, content) {
             self.counters.sources += 1;
             self.forget_old();
-            self.arrived(vec![number]);
+            self.arrived(Some(number), Vec::new());
         } else {
             self.counters.duplicates += 1;
         }
@@ -132,7 +132,7 @@ impl Decoder {
         } else {
             self.held += 1;
             let recovered = self.attempt(place);
-            self.arrived(recovered);
+            self.arrived(None, recovered);
         }
         while self.groups.len() > GROUPS_MAX || self.held > REPAIRS_MAX {
             self.forget_first();
@@ -163,8 +163,9 @@ impl Decoder {
     }
 
     /// Works through what the arrival of `news` completes, which may recover more.
-    fn arrived(&mut self, mut news: Vec<u64>) {
-        while let Some(number) = news.pop() {
+    fn arrived(&mut self, first: Option<u64>, mut news: Vec<u64>) {
+        let mut next = first.or_else(|| news.pop());
+        while let Some(number) = next {
             let oldest = Place { first: number.saturating_sub(SPAN_MAX), stride: 0, count: 0 };
             let newest = Place { first: number, stride: u8::MAX, count: u8::MAX };
             let touched: Vec<Place> = self
@@ -180,6 +181,7 @@ impl Decoder {
                 news.extend(self.attempt(place));
             }
             self.forget_old();
+            next = news.pop();
         }
     }
 

@@ -12,6 +12,10 @@ pub struct Group {
     plan: Plan,
     opened: Instant,
     sources: Vec<Source>,
+    /// Sources of each lane that may be missing.
+    open: Vec<usize>,
+    /// Bytes of the longest source.
+    longest: usize,
     /// When the earliest and the latest source must be repaired, of those for which that matters.
     due: Option<(Instant, Instant)>,
     /// Repair symbols considered so far, over all lanes.
@@ -26,10 +30,14 @@ struct Source {
 
 impl Group {
     pub fn new(first: u64, now: Instant, plan: Plan) -> Self {
-        Self { first, plan, opened: now, sources: Vec::new(), due: None, turn: 0 }
+        let open = vec![0; usize::from(plan.stride.max(1))];
+        Self { first, plan, opened: now, sources: Vec::new(), open, longest: 0, due: None, turn: 0 }
     }
 
     pub fn add(&mut self, content: Bytes, due: Option<Instant>) {
+        let lane = self.sources.len() % self.stride();
+        self.open[lane] += 1;
+        self.longest = self.longest.max(content.len());
         self.sources.push(Source { content, settled: false });
         if let Some(due) = due {
             let (earliest, latest) = self.due.unwrap_or((due, due));
@@ -62,20 +70,26 @@ impl Group {
 
     /// Notes that a source needs no repair; whether it is one of this group.
     pub fn settle(&mut self, sid: u64) -> bool {
-        let source =
-            sid.checked_sub(self.first).and_then(|at| self.sources.get_mut(usize::try_from(at).ok()?));
-        source.map(|source| source.settled = true).is_some()
+        let Some(at) = sid.checked_sub(self.first).and_then(|at| usize::try_from(at).ok()) else {
+            return false;
+        };
+        let lane = at % self.stride();
+        let Some(source) = self.sources.get_mut(at) else { return false };
+        if !source.settled {
+            source.settled = true;
+            self.open[lane] -= 1;
+        }
+        true
     }
 
     /// The next repair symbol of the lanes in turn, until each has as many as it needs.
     pub fn next_repair(&mut self) -> Option<RepairSymbol> {
         let lanes = self.stride().min(self.sources.len());
-        let needs: Vec<usize> = (0..lanes).map(|lane| self.needs(lane)).collect();
-        let most = needs.iter().copied().max().unwrap_or(0);
+        let most = (0..lanes).map(|lane| self.needs(lane)).max().unwrap_or(0);
         while self.turn < most * lanes {
             let (index, lane) = (self.turn / lanes, self.turn % lanes);
             self.turn += 1;
-            if index < needs[lane] {
+            if index < self.needs(lane) {
                 return Some(self.repair(lane, index as u8));
             }
         }
@@ -84,26 +98,23 @@ impl Group {
 
     /// Bytes of a repair symbol at most.
     pub fn repair_len(&self) -> usize {
-        LENGTH + self.sources.iter().map(|source| source.content.len()).max().unwrap_or(0)
+        LENGTH + self.longest
     }
 
     fn stride(&self) -> usize {
-        usize::from(self.plan.stride.max(1))
-    }
-
-    fn lane(&self, lane: usize) -> impl Iterator<Item = &Source> {
-        self.sources.iter().skip(lane).step_by(self.stride())
+        self.open.len()
     }
 
     /// How many repairs the lane gets: as for a group of the sources that may still be missing.
     fn needs(&self, lane: usize) -> usize {
-        let open = self.lane(lane).filter(|source| !source.settled).count();
-        let room = erasure::SYMBOLS_MAX.saturating_sub(self.lane(lane).count());
-        usize::from(self.plan.repairs.of(open)).min(room)
+        let sources = self.sources.len().saturating_sub(lane).div_ceil(self.stride());
+        let room = erasure::SYMBOLS_MAX.saturating_sub(sources);
+        usize::from(self.plan.repairs.of(self.open[lane])).min(room)
     }
 
     fn repair(&self, lane: usize, index: u8) -> RepairSymbol {
-        let contents: Vec<&[u8]> = self.lane(lane).map(|source| &source.content[..]).collect();
+        let contents: Vec<&[u8]> =
+            self.sources.iter().skip(lane).step_by(self.stride()).map(|source| &source.content[..]).collect();
         let lengths: Vec<[u8; LENGTH]> =
             contents.iter().map(|content| (content.len() as u16).to_be_bytes()).collect();
         let lengths: Vec<&[u8]> = lengths.iter().map(|length| &length[..]).collect();
