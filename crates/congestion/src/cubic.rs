@@ -14,17 +14,21 @@ use skyhaul_units::{Bytes, Duration, Instant};
 pub struct CubicConfig {
     /// What the window is counted in. Default 1500 bytes.
     pub segment: Bytes,
+    /// Whether a loss below the last one's window makes room for others (RFC 9438 4.7). Default yes. Lone flows lose by
+    /// it, where losses come a little earlier or later.
+    pub fast_convergence: bool,
 }
 
 impl Default for CubicConfig {
     fn default() -> Self {
-        Self { segment: full_packet() }
+        Self { segment: full_packet(), fast_convergence: true }
     }
 }
 
 /// The law of CUBIC.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Cubic {
+    fast_convergence: bool,
     /// The window at the last loss, or below it where the one before was higher (fast convergence).
     most: Segments,
     /// The window when the last loss came.
@@ -49,7 +53,12 @@ struct Epoch {
 impl Cubic {
     /// A controller by this law.
     pub(crate) fn controller(config: CubicConfig) -> Windowed<Self> {
-        Windowed::with(Self::default(), config.segment)
+        Windowed::with(Self::new(config), config.segment)
+    }
+
+    pub(crate) fn new(config: CubicConfig) -> Self {
+        let fast_convergence = config.fast_convergence;
+        Self { fast_convergence, most: Segments::default(), prior: Segments::default(), epoch: None }
     }
 
     fn epoch(&mut self, seen: &Seen<'_>) -> &mut Epoch {
@@ -84,7 +93,7 @@ impl Law for Cubic {
     }
 
     fn decreased(&mut self, window: Segments) -> Segments {
-        self.most = if window < self.most { window.scaled(17, 20) } else { window };
+        self.most = if self.fast_convergence && window < self.most { window.scaled(17, 20) } else { window };
         self.prior = window;
         self.epoch = None;
         window.scaled(7, 10)
@@ -148,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_loss_leaves_seven_tenths_and_convergence_lowers_the_origin() {
-        let mut cubic = Cubic::default();
+        let mut cubic = Cubic::new(CubicConfig::default());
         assert_eq!(cubic.decreased(Segments::whole(1_000)).count(), 700);
         assert_eq!(cubic.most, Segments::whole(1_000));
         assert_eq!(cubic.decreased(Segments::whole(800)).count(), 560);
@@ -157,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_large_window_comes_back_after_k_and_then_grows_faster() {
-        let mut drive = Drive::avoiding(Cubic::default(), 1_000);
+        let mut drive = Drive::avoiding(Cubic::new(CubicConfig::default()), 1_000);
         drive.lose();
         let rtt = Duration::from_millis(100);
         (0..91).for_each(|_| drive.round(rtt));
@@ -168,7 +177,7 @@ mod tests {
 
     #[test]
     fn on_a_short_path_it_grows_as_reno_would() {
-        let mut drive = Drive::avoiding(Cubic::default(), 100);
+        let mut drive = Drive::avoiding(Cubic::new(CubicConfig::default()), 100);
         drive.lose();
         let rtt = Duration::from_millis(5);
         (0..40).for_each(|_| drive.round(rtt));

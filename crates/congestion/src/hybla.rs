@@ -63,6 +63,10 @@ impl Law for Hybla {
     fn decreased(&mut self, window: Segments) -> Segments {
         window.scaled(1, 2)
     }
+
+    fn bound(&self) -> Segments {
+        MOST
+    }
 }
 
 /// 2^`exponent`, for exponents up to [`MAX_RHO`]; the fraction in eighths, as the kernel has it.
@@ -77,6 +81,9 @@ const EIGHTHS: [u64; 8] = [10_000, 10_905, 11_892, 12_968, 14_142, 15_422, 16_81
 
 /// 2^16 segments an acknowledgement are more than any line takes.
 const MAX_RHO: u64 = 16;
+
+/// The kernel's clamp. Two round trips of slow start reach it on a long line.
+const MOST: Segments = Segments::whole(65_535);
 
 #[cfg(test)]
 mod tests {

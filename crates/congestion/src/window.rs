@@ -239,6 +239,35 @@ pub(crate) mod drive {
             self.windowed.on_loss(self.now, &Loss { sent: self.now, ..Loss::default() });
         }
 
+        /// The average window over `cycles` losses, each after `period` packets, from the fifth on.
+        pub(crate) fn average(&mut self, period: u64, rtt: Duration, cycles: u64) -> f64 {
+            let (mut packets, mut lost, mut rounds, mut sum) = (0u64, 0, 0u64, 0.0);
+            while lost < cycles {
+                let count = self.windowed.window.count();
+                let (sent, before) = (self.now, lost);
+                self.now += rtt;
+                self.windowed.limited = Some(self.now);
+                for _ in 0..count {
+                    packets += 1;
+                    if packets.is_multiple_of(period) {
+                        lost += 1;
+                        continue;
+                    }
+                    let ack = Ack { bytes: SEGMENT, sent, rtt: Some(rtt), smoothed: rtt, ..Ack::default() };
+                    self.windowed.on_ack(self.now, &ack);
+                }
+                if lost > before {
+                    self.windowed.on_loss(self.now, &Loss { sent, ..Loss::default() });
+                    // What is sent from here on is judged anew.
+                    self.windowed.reduced = Some(sent);
+                }
+                if lost >= 5 {
+                    (rounds, sum) = (rounds + 1, sum + count as f64);
+                }
+            }
+            sum / rounds as f64
+        }
+
         /// The window in segments, for comparison.
         pub(crate) fn segments(&self) -> f64 {
             self.windowed.window.steps() as f64 / Segments::ONE.steps() as f64
@@ -260,14 +289,38 @@ pub(crate) mod drive {
 
 #[cfg(test)]
 mod tests {
-    use super::drive::{Drive, RTT, SEGMENT};
+    use super::drive::{Drive, RTT, SEGMENT, close};
     use super::*;
+    use crate::cubic::{Cubic, CubicConfig};
+    use crate::highspeed::HighSpeed;
     use crate::reno::Reno;
 
     fn starting() -> Drive<Reno> {
         let mut drive = Drive::avoiding(Reno, 10);
         drive.windowed = Windowed::with(Reno, SEGMENT);
         drive
+    }
+
+    /// RFC 9438 table 3: the loss rates at which 1500-byte packets keep 10, 100 and 1000 Mbit/s over 100 ms.
+    #[test]
+    fn average_windows_are_those_of_rfc_9438() {
+        let reno = |period, window| Drive::avoiding(Reno, window).average(period, RTT, 15);
+        let highspeed = |period, window| Drive::avoiding(HighSpeed, window).average(period, RTT, 15);
+        // The function knows neither fast convergence nor growth as Reno's, which helps at 10 Mbit/s.
+        let config = CubicConfig { fast_convergence: false, ..CubicConfig::default() };
+        let cubic = |period, window| Drive::avoiding(Cubic::new(config), window).average(period, RTT, 15);
+        let cases = [
+            ("reno", reno(5_000, 83), 83.3),
+            ("reno", reno(500_000, 833), 833.0),
+            ("highspeed", highspeed(2_564, 83), 83.3),
+            ("highspeed", highspeed(40_000, 833), 833.0),
+            ("highspeed", highspeed(666_667, 8_333), 8_333.0),
+            ("cubic", cubic(71_429, 833), 833.0),
+            ("cubic", cubic(1_587_302, 8_333), 8_333.0),
+        ];
+        for (name, average, published) in cases {
+            assert!(close(average, published, 0.06), "{name}: {average:.1} for {published}");
+        }
     }
 
     #[test]

@@ -21,6 +21,11 @@ impl Outstanding {
         self.next
     }
 
+    /// Nothing below this is open.
+    pub(super) const fn base(&self) -> u64 {
+        self.base
+    }
+
     /// Opens the next packet; returns its number.
     pub(super) fn open(&mut self, now: Instant) -> u64 {
         let number = self.next;

@@ -103,7 +103,8 @@ impl Source {
         let Some(newest) = spans.first().map(|span| span.last) else { return };
         let rtt = self.outstanding.sent_at(newest).map(|sent| now.since(sent));
         let mut any = false;
-        for span in spans {
+        let base = self.outstanding.base();
+        for span in spans.iter().take_while(|span| span.last >= base) {
             self.outstanding.take(*span, |number| {
                 any = true;
                 let _ = self.sender.acked(now, number);
