@@ -62,6 +62,9 @@ pub struct Adaptive {
     empty_at: Instant,
     short_at: Instant,
     before_long: Rate,
+    /// The most carried in this and in the last stretch of [`STRETCH`].
+    best: [Rate; 2],
+    best_since: Instant,
     refresh_until: Instant,
     smoothed: Duration,
     heard: Instant,
@@ -83,11 +86,12 @@ enum Mode {
 /// Less sending should shorten the queue: does it?
 #[derive(Debug, Clone, Copy)]
 struct Watch {
-    /// The queue when less was begun to be sent.
+    since: Instant,
+    /// The queue at the beginning.
     queue: Duration,
-    /// The least that was carried since the queue is long, by what came out.
-    carried: Rate,
-    /// By how much the queue should be shorter by now, if it were all ours.
+    /// The fastest flight since then.
+    fastest: Rate,
+    /// By how much slower flights should have shortened the queue since.
     relief: Duration,
 }
 
@@ -130,6 +134,8 @@ impl Adaptive {
             empty_at: Instant::ZERO,
             short_at: Instant::ZERO,
             before_long: Rate::ZERO,
+            best: [Rate::ZERO; 2],
+            best_since: Instant::ZERO,
             refresh_until: Instant::ZERO,
             smoothed: FIRST_RTT,
             heard: Instant::ZERO,
@@ -143,13 +149,25 @@ impl Adaptive {
 
     /// The queue wanted: see the module's head.
     fn target(&self) -> Duration {
-        let rate = u128::from(self.capacity.as_bps().max(1));
+        self.target_at(self.capacity)
+    }
+
+    fn target_at(&self, capacity: Rate) -> Duration {
+        let rate = u128::from(capacity.as_bps().max(1));
         let square = TARGET_NANOS * TARGET_NANOS * u128::from(TARGET_RATE.as_bps()) / rate;
         let by_rate = Duration::from_nanos(u64::try_from(square.isqrt()).unwrap_or(u64::MAX));
         let base = self.floor.base().unwrap_or(FIRST_RTT);
         let wanted = by_rate.min(base / 4).max(LEAST_TARGET).max(self.floor.jitter() * 4);
-        let wanted = wanted.max(self.capacity.time_for(TWO_PACKETS));
+        let wanted = wanted.max(capacity.time_for(TWO_PACKETS));
         self.shallow.map_or(wanted, |shallow| wanted.min(shallow))
+    }
+
+    /// A queue that is not ours, if it stays: twice what we would hold at the best rate we had lately, and more than what
+    /// we hold now.
+    fn long(&self) -> Duration {
+        let best = self.target_at(self.best[0].max(self.best[1]).max(self.capacity));
+        let base = self.floor.base().unwrap_or(FIRST_RTT);
+        (best.min((base / 10).max(LEAST_LONG)) * 2).max(self.target() * 3 / 2)
     }
 
     /// The time in which a deviation of the queue is made good.
@@ -173,8 +191,10 @@ impl Adaptive {
             self.empty_at = now;
         }
         if self.queue <= target * 2 {
-            self.short_at = now;
             self.before_long = self.capacity;
+        }
+        if self.queue <= self.long() {
+            self.short_at = now;
         }
         match &mut self.mode {
             Mode::Starting(startup) => {
@@ -189,8 +209,9 @@ impl Adaptive {
                 self.steer(now, flight, stretch);
                 self.consider_competing(now);
             }
-            Mode::Competing(_) => {
-                if self.queue <= target.max(self.floor.base().unwrap_or(FIRST_RTT) / 16) {
+            Mode::Competing(compete) => {
+                let is_empty = self.queue <= target.max(self.floor.base().unwrap_or(FIRST_RTT) / 16);
+                if compete.is_alone(now, is_empty, self.smoothed) {
                     self.mode = Mode::Steady;
                     self.capacity = flight.rate();
                     self.steer(now, flight, None);
@@ -228,9 +249,14 @@ impl Adaptive {
         } else {
             self.quiet = 0;
             self.measure(flight, stretch, target);
-            self.watch_relief(flight, stretch.as_ref(), target);
+            self.watch_relief(now, flight, target);
             self.hold(now, flight, target);
         }
+        if now.since(self.best_since) > STRETCH {
+            self.best = [Rate::ZERO, self.best[0]];
+            self.best_since = now;
+        }
+        self.best[0] = self.best[0].max(self.capacity);
         if now.since(self.empty_at) > REFRESH_EVERY && now >= self.refresh_until {
             self.refresh_until = now + self.smoothed.max(self.queue * 4);
             self.empty_at = now;
@@ -314,30 +340,27 @@ impl Adaptive {
         };
     }
 
-    /// If much less sending doesn't shorten the queue, it is none: the route is longer.
-    fn watch_relief(&mut self, flight: &Flight, stretch: Option<&Stretch>, target: Duration) {
+    /// A queue that stays the same whether more is sent or much less is none: the route is longer.
+    fn watch_relief(&mut self, now: Instant, flight: &Flight, target: Duration) {
         if self.queue <= target * 2 {
             self.watch = None;
             return;
         }
-        let carried = carried(flight, stretch.map(|stretch| &stretch.before));
-        let before_long = self.before_long;
-        let watch = self.watch.get_or_insert(Watch {
-            queue: self.queue,
-            carried: before_long,
-            relief: Duration::ZERO,
-        });
-        let share = ppm_of(flight.rate(), watch.carried);
-        if share >= RELIEF_BELOW {
-            let carried = watch.carried.min(carried);
-            *watch = Watch { queue: self.queue, carried, relief: Duration::ZERO };
+        let fresh = Watch { since: now, queue: self.queue, fastest: flight.rate(), relief: Duration::ZERO };
+        let watch = self.watch.get_or_insert(fresh);
+        let off = self.queue.saturating_sub(watch.queue) + watch.queue.saturating_sub(self.queue);
+        if off > (self.floor.jitter() * 4).max(STEADY) {
+            // It moves, so it is a queue.
+            *watch = fresh;
             return;
         }
-        watch.relief += flight.span().scaled(PPM - share, PPM);
-        if self.queue + watch.relief / 4 < watch.queue {
-            *watch = Watch { queue: self.queue, relief: Duration::ZERO, ..*watch };
-        } else if watch.relief >= (watch.queue / 4).max(target) {
-            self.capacity = before_long;
+        watch.fastest = watch.fastest.max(flight.rate());
+        let share = ppm_of(flight.rate(), watch.fastest);
+        if share < RELIEF_BELOW {
+            watch.relief += flight.span().scaled(PPM - share, PPM);
+        }
+        if watch.relief >= (watch.queue / 4).max(target) && now.since(watch.since) > RELIEF_FOR {
+            self.capacity = self.before_long;
             self.floor.raise(self.queue);
             self.queue = Duration::ZERO;
             self.route_changes += 1;
@@ -349,7 +372,7 @@ impl Adaptive {
     fn consider_competing(&mut self, now: Instant) {
         let patience = COMPETE_AFTER.max(self.smoothed * 12);
         if now.since(self.short_at) > patience && self.flights.total() > Bytes::ZERO {
-            let window = self.before_long * self.smoothed;
+            let window = self.best[0].max(self.best[1]).scaled(1, 2).max(self.capacity) * self.smoothed;
             self.mode = Mode::Competing(Compete::new(now, window));
             self.watch = None;
         }
@@ -592,9 +615,15 @@ const CAREFUL_STEP: u64 = 40_000;
 const FAR_ABOVE: u64 = 125;
 const AS_REMEMBERED: u32 = 4 * LAG as u32;
 const DEEPEST_DRAIN: u64 = 500_000;
-/// Sending less than three quarters of what was carried is a relief that must show.
+/// Sending less than three quarters as fast is a relief that must show.
 const RELIEF_BELOW: u64 = 750_000;
+/// For so long a queue that others fill doesn't stand still.
+const RELIEF_FOR: Duration = Duration::from_secs(1);
+/// A queue that moves less than this may stand still.
+const STEADY: Duration = Duration::from_millis(3);
 const REFRESH_EVERY: Duration = Duration::from_secs(10);
+const STRETCH: Duration = Duration::from_secs(10);
+const LEAST_LONG: Duration = Duration::from_millis(8);
 const COMPETE_AFTER: Duration = Duration::from_secs(2);
 const HOLD: Duration = Duration::from_secs(2);
 const HOLD_MOST: Duration = Duration::from_secs(8);

@@ -12,11 +12,14 @@ pub(super) struct Compete {
     reduced: Instant,
     /// From the reduction until the window is back.
     recovery: Duration,
-    /// Losses since the last reduction, and of how many packets.
+    /// Losses of the current round trip, and of how many packets.
     lost: u64,
     arrived: u64,
-    /// When it was last tried whether the queue empties, and until when that lasts.
+    round: Instant,
+    /// When it is tried whether the queue empties.
     trial: Instant,
+    /// Since when the queue is empty.
+    empty: Option<Instant>,
 }
 
 impl Compete {
@@ -28,20 +31,24 @@ impl Compete {
             recovery: Duration::ZERO,
             lost: 0,
             arrived: 0,
+            round: now,
             trial: now + TRIAL_EVERY,
+            empty: None,
         }
     }
 
     /// What may be under way.
     pub(super) fn window(&self, now: Instant, rtt: Duration) -> Bytes {
-        let is_trial = now >= self.trial && now < self.trial + rtt * TRIAL_ROUNDS;
-        if is_trial { Bytes::new(self.window.as_u64() / 2) } else { self.window }
+        if self.is_trial(now, rtt) { Bytes::new(self.window.as_u64() / 2) } else { self.window }
     }
 
     /// Packets arrived: the window is what the cubic says for a round trip later (RFC 9438 4.2).
     pub(super) fn arrived(&mut self, now: Instant, packets: u32, rtt: Duration) {
+        if now.since(self.round) > rtt {
+            (self.lost, self.arrived, self.round) = (0, 0, now);
+        }
         self.arrived += u64::from(packets);
-        if now >= self.trial + rtt * TRIAL_ROUNDS {
+        if now >= self.trial && !self.is_trial(now, rtt) {
             self.trial = now + TRIAL_EVERY;
         }
         if now < self.trial {
@@ -52,6 +59,17 @@ impl Compete {
         }
     }
 
+    /// Whether the queue has been empty for so long that nobody else fills it.
+    pub(super) fn is_alone(&mut self, now: Instant, is_empty: bool, rtt: Duration) -> bool {
+        self.empty = if is_empty { Some(self.empty.unwrap_or(now)) } else { None };
+        self.empty.is_some_and(|since| now.since(since) > ALONE_FOR.max(rtt * ALONE_ROUNDS))
+    }
+
+    /// A trial lasts three round trips, and on as long as the queue is empty.
+    fn is_trial(&self, now: Instant, rtt: Duration) -> bool {
+        now >= self.trial && (now < self.trial + rtt * TRIAL_ROUNDS || self.empty.is_some())
+    }
+
     /// A packet sent at `sent` is lost; of a hundred `usual` are lost anyway.
     pub(super) fn lost(&mut self, now: Instant, sent: Instant, usual_ppb: u32) {
         if sent < self.reduced {
@@ -59,7 +77,7 @@ impl Compete {
         }
         self.lost += 1;
         let usual = self.arrived * u64::from(usual_ppb) / 1_000_000_000;
-        if self.lost < FEWEST_LOST + 2 * usual {
+        if self.lost <= 3 * usual {
             return;
         }
         // RFC 9438 4.6 and 4.7: reduce to 0.7; below the last maximum, leave room for others.
@@ -96,12 +114,13 @@ fn recovery(missing: Bytes) -> Duration {
 /// The segment of the law: others' packets are of this size too.
 const PACKET: u64 = 1_500;
 
-/// The overflow of a queue takes several packets; one alone is chance.
-const FEWEST_LOST: u64 = 2;
-
 /// Every 10 s it is tried whether the queue would empty without us.
 const TRIAL_EVERY: Duration = Duration::from_secs(10);
 const TRIAL_ROUNDS: u64 = 3;
+
+/// Others who have just reduced their windows fill the queue again within this time.
+const ALONE_FOR: Duration = Duration::from_secs(1);
+const ALONE_ROUNDS: u64 = 6;
 
 /// An hour: further from the last reduction the window is open anyway.
 const LONGEST_MICROS: i128 = 3_600_000_000;
