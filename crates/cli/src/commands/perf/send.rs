@@ -23,8 +23,8 @@ use std::str::FromStr;
 means acknowledged by the far end. docs/performance.md explains every figure.
 
 Example:
-  skyhaul perf send --to 192.0.2.1:4710 --rate 93mbit --duration 30s --key station.key --peer SHA256:…
-  skyhaul perf send --to 127.0.0.1:4710 --rate 20gbit --insecure-test --json"
+  skyhaul perf send --to 192.0.2.1:4710 --duration 30s --key station.key --peer SHA256:…
+  skyhaul perf send --to 127.0.0.1:4710 --cc line --rate 93mbit --insecure-test --json"
 )]
 pub struct Send {
     /// The serving end: an address or a name, and a port.
@@ -90,7 +90,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Usage, "a sender calls one node", "give --peer once"));
     };
     let clock = Clock::start();
-    let path = command.line.path(pair.remote.is_ipv6(), None)?;
+    let path = command.line.path(pair.remote.is_ipv6())?;
     let socket = super::bind(pair.local)?;
     let socket_address = socket.local_addr()?;
     let mut driver =

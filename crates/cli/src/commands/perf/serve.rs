@@ -45,7 +45,7 @@ pub struct Serve {
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let accepted = command.keys.read()?;
     let clock = Clock::start();
-    let path = command.line.path(command.bind.is_ipv6(), Some(ANSWERS))?;
+    let path = command.line.path(command.bind.is_ipv6())?;
     let config = EndpointConfig {
         trusted: accepted.peers.into_iter().collect(),
         listen: true,
@@ -207,9 +207,6 @@ impl Service for Server<'_> {
         None
     }
 }
-
-/// The serving end sends acknowledgements and reports only.
-const ANSWERS: Rate = Rate::from_mbps(1_000);
 
 /// Latency is told from a sender's microsecond to an hour.
 const LONGEST_MICROS: u64 = 3_600_000_000;

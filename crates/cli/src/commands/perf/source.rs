@@ -55,13 +55,15 @@ pub fn stamp(block: &[u8]) -> Option<Utc> {
 /// Not all zero, so that nothing on the way can make it smaller.
 fn filled(size: usize) -> BytesMut {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let bytes = (0..size).map(|_| {
+    let mut buffer = BytesMut::zeroed(size);
+    for word in buffer.chunks_mut(8) {
+        // Xorshift, as Marsaglia gives it for 64 bits.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        (state >> 32) as u8
-    });
-    bytes.collect()
+        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+    }
+    buffer
 }
 
 #[cfg(test)]
