@@ -62,7 +62,7 @@ impl Sender {
     }
 
     /// Appends the frames of one TLS record to `clear`, control bytes first: they are few, and the far end's store waits
-    /// for them.
+    /// for them. One datagram at least goes with them, so that neither can keep the other back.
     pub(crate) fn fill(&mut self, now: Instant, clear: &mut Vec<u8>) {
         let record = self.window.record().as_usize();
         if !self.control.is_empty() {
@@ -70,10 +70,12 @@ impl Sender {
             Frame::Control(Buffer::copy_from_slice(&self.control[..length])).encode(clear);
             self.control.advance(length);
         }
+        let mut is_first = true;
         while let Some((_, datagram)) = self.waiting.front()
-            && (clear.is_empty() || framed(datagram.len()).as_usize() + clear.len() <= record)
+            && (is_first || framed(datagram.len()).as_usize() + clear.len() <= record)
             && let Some((token, datagram)) = self.waiting.pop_front()
         {
+            is_first = false;
             let bytes = framed(datagram.len());
             self.waiting_bytes = self.waiting_bytes - bytes;
             Frame::Datagram(datagram).encode(clear);
@@ -130,3 +132,46 @@ const MAX_DATAGRAMS: usize = 1 << 18;
 
 /// Control bytes in one frame: a TLS record's worth with the frame's head.
 const CONTROL_FRAME: usize = 16 * 1024 - HEADER;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_control_bytes_nor_datagrams_keep_the_other_back() {
+        let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
+        let datagrams = 20;
+        for _ in 0..datagrams {
+            sender.push(None, vec![0; 1_438].into()).unwrap();
+        }
+        for left in (0..datagrams).rev() {
+            assert!(sender.push_control(&[0; 100_000]) > 0);
+            let mut clear = Vec::new();
+            sender.fill(Instant::ZERO, &mut clear);
+            assert!(clear.len() > 16 * 1024 && sender.waiting.len() == left, "{left}");
+        }
+    }
+
+    #[test]
+    fn room_is_for_what_neither_waits_nor_is_under_way() {
+        let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
+        let room = sender.room(0);
+        assert_eq!(room, 64 * 1024 / 1_441);
+        assert_eq!(sender.room(10 * 1_441), room - 10);
+        (0..room).for_each(|_| sender.push(None, vec![0; 1_438].into()).unwrap());
+        assert_eq!(sender.room(0), 0);
+        let mut clear = Vec::new();
+        (0..room).for_each(|_| sender.fill(Instant::ZERO, &mut clear));
+        assert_eq!(sender.room(0), 0, "under way and not acknowledged");
+        let later = Instant::ZERO + Duration::from_millis(100);
+        sender.acknowledged(later, (room as u64, Duration::ZERO), &mut VecDeque::new()).unwrap();
+        assert!(sender.room(0) >= room);
+    }
+
+    #[test]
+    fn what_no_frame_can_carry_is_refused() {
+        let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
+        assert_eq!(sender.push(Some(Token(1)), vec![0; MAX_BODY + 1].into()), Err(Some(Token(1))));
+        assert_eq!(sender.push(Some(Token(2)), vec![0; MAX_BODY].into()), Ok(()));
+    }
+}

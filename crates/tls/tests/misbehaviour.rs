@@ -156,6 +156,31 @@ fn answers_do_not_pile_up_for_a_far_end_that_does_not_read() {
     assert!(due > Instant::ZERO + Duration::from_secs(60), "no spinning on what cannot be sent: {due}");
 }
 
+/// Found by damaged bytes: the handshake was complete and the greeting there when a record behind them was broken.
+#[test]
+fn a_broken_record_right_behind_the_handshake_ends_the_path() {
+    let options = Options::default();
+    let key = identity(1).fingerprint();
+    let mut calling = endpoint(&options, CLIENT).connect(Instant::ZERO, key).unwrap();
+    let mut called = endpoint(&options, SERVER).accept(Instant::ZERO).ok().unwrap();
+    let hello = calling.poll_transmit(Instant::ZERO).to_vec();
+    calling.written(called.receive(Instant::ZERO, &hello));
+    let answer = called.poll_transmit(Instant::ZERO).to_vec();
+    called.written(calling.receive(Instant::ZERO, &answer));
+    let mut rest = calling.poll_transmit(Instant::ZERO).to_vec();
+    rest.extend_from_slice(&[23, 3, 3, 0, 20]);
+    rest.extend_from_slice(&[0; 20]);
+    called.receive(Instant::ZERO, &rest);
+    while let Some(event) = called.poll(Instant::ZERO) {
+        assert!(!matches!(event, PathEvent::Datagram(_) | PathEvent::Control(_)));
+        if let PathEvent::Down(reason) = event {
+            assert!(matches!(reason, DownReason::Failed(_)), "{reason:?}");
+        }
+    }
+    assert!(called.is_written_out() || !called.poll_transmit(Instant::ZERO).is_empty(), "it is over");
+    assert_eq!(called.room(Instant::ZERO), 0);
+}
+
 #[test]
 fn other_protocols_are_refused() {
     let mut caller = Caller::new(&[b"h2", b"http/1.1"]);
