@@ -49,6 +49,7 @@ pub mod flow;
 mod network;
 mod peer;
 mod plain;
+pub mod scenario;
 
 pub use endpoint::{Datagram, Ecn, Endpoint};
 pub use network::{Event, LinkId, Network, NetworkCounters, NodeId, Stop, Stuck};

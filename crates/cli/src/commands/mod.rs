@@ -5,6 +5,7 @@ mod config;
 mod decode;
 mod demo;
 mod keygen;
+mod lab;
 mod perf;
 mod relay;
 mod signals;
@@ -28,6 +29,9 @@ pub enum Command {
     Demo(demo::Demo),
     /// Makes a node's private key and prints its fingerprint.
     Keygen(keygen::Keygen),
+    /// Runs experiments over emulated lines in virtual time, and judges them.
+    #[command(subcommand)]
+    Lab(lab::Lab),
     /// Measures what a line carries, with the transport that the nodes use.
     #[command(subcommand)]
     Perf(perf::Perf),
@@ -50,6 +54,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Decode(command) => decode::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
+        Command::Lab(command) => lab::run(&command, out),
         Command::Perf(command) => perf::run(command, out),
         Command::Relay(command) => relay::run(&command, out),
         Command::Station(command) => station::run(&command),

@@ -1,0 +1,65 @@
+//! `skyhaul lab`: experiments in virtual time, with what they must reach.
+
+mod list;
+mod progress;
+mod run;
+mod source;
+
+use crate::failure::Failure;
+use skyhaul_lab::scenario::Selection;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Runs experiments over emulated lines in virtual time.
+#[derive(clap::Subcommand)]
+pub enum Lab {
+    /// Lists the scenarios that the program holds: name, what it shows, cells, about how long it takes.
+    #[command(after_help = "Example:\n  skyhaul lab list")]
+    List,
+    /// Runs scenarios and judges them by their bars.
+    #[command(
+        after_help = "A scenario is one that `skyhaul lab list` names, or a TOML file of your own (docs/lab.md). Ends with 0
+when every bar is reached, and with 1 when one is missed.
+
+Example:
+  skyhaul lab run line --report out
+  skyhaul lab run line --cells loss=1%,lossy=data --json
+  skyhaul lab run --all"
+    )]
+    Run(Run),
+}
+
+/// The arguments of `skyhaul lab run`.
+#[derive(clap::Args)]
+pub struct Run {
+    /// Names of scenarios, or paths of their files.
+    #[arg(value_name = "NAME|FILE", required_unless_present = "all")]
+    scenarios: Vec<String>,
+    /// Runs every scenario that the program holds.
+    #[arg(long, conflicts_with = "scenarios")]
+    all: bool,
+    /// Prints one JSON object a scenario, a line each, in place of tables.
+    #[arg(long)]
+    json: bool,
+    /// Writes lab.html, one page that needs nothing else, into this folder.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Cells that run at the same time. Left out: one for each processor.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Runs only cells with these labels: AXIS=LABEL, several with commas.
+    #[arg(long, value_name = "FILTER")]
+    cells: Option<Selection>,
+}
+
+/// Carries out one `lab` command.
+///
+/// # Errors
+/// A scenario is not known or wrong, a bar is missed, or a file cannot be read or written.
+pub fn run(command: &Lab, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Lab::List => list::list(out),
+        Lab::Run(command) => run::run(command, out),
+    }
+}

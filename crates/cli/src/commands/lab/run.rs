@@ -1,0 +1,90 @@
+//! `skyhaul lab run`.
+
+use super::progress::Progress;
+use super::{Run, source};
+use crate::failure::{Exit, Failure};
+use skyhaul_lab::scenario::{Outcome, Scenario, Selection, Text, report, run as run_cells};
+use skyhaul_units::Duration;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+/// Runs what the command names, prints and writes what came out, and fails where a bar is missed.
+pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
+    let scenarios = match command.all {
+        true => source::builtin()?,
+        false => command.scenarios.iter().map(|name| source::find(name)).collect::<Result<_, _>>()?,
+    };
+    let everything = Selection::default();
+    let cells = command.cells.as_ref().unwrap_or(&everything);
+    let work = work(&scenarios, cells)?;
+    if let Some(folder) = &command.report {
+        std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
+    }
+    let jobs =
+        command.jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let progress = Progress::new(work);
+    let mut outcomes = run_cells(&scenarios, cells, jobs, &progress);
+    progress.finish();
+    // A filter may leave nothing of one of several scenarios.
+    outcomes.retain(|outcome| !outcome.runs.is_empty());
+    for (index, outcome) in outcomes.iter().enumerate() {
+        if command.json {
+            let line = serde_json::to_string(outcome).map_err(std::io::Error::from)?;
+            writeln!(out, "{line}")?;
+        } else {
+            write!(out, "{}{}", if index > 0 { "\n" } else { "" }, Text(outcome))?;
+        }
+    }
+    if let Some(folder) = &command.report {
+        let file = folder.join("lab.html");
+        std::fs::write(&file, report::page(&outcomes)).map_err(|source| unwritable(&file, source))?;
+    }
+    out.flush()?;
+    judge(&outcomes)
+}
+
+/// The work of the selected cells.
+fn work(scenarios: &[Scenario], cells: &Selection) -> Result<Duration, Failure> {
+    let (mut work, mut any) = (Duration::ZERO, false);
+    for scenario in scenarios {
+        for cell in scenario.cells.iter().filter(|cell| cells.holds(&scenario.axes, &cell.labels)) {
+            work += cell.experiment.cost() * scenario.seeds.len() as u64;
+            any = true;
+        }
+    }
+    if any {
+        return Ok(work);
+    }
+    let unknown = scenarios.iter().find_map(|scenario| cells.unknown(&scenario.axes));
+    let (what, help) = unknown.unwrap_or_else(|| {
+        ("no cell has all of these labels".to_owned(), "leave one of them out of --cells".to_owned())
+    });
+    Err(Failure::new(Exit::Usage, &what, &help))
+}
+
+/// Fails where a bar was missed, or a run broke.
+fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
+    let (judged, reached) =
+        outcomes.iter().map(Outcome::score).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    let broken = outcomes.iter().map(|outcome| outcome.broken().count()).sum::<usize>();
+    if judged == reached && broken == 0 {
+        return Ok(());
+    }
+    let mut what = format!("{} of {judged} bars are missed", judged - reached);
+    if broken > 0 {
+        what = format!("{what}, and {broken} runs did not get to their end");
+    }
+    let names = outcomes.iter().filter(|outcome| {
+        let (judged, reached) = outcome.score();
+        judged > reached || outcome.broken().next().is_some()
+    });
+    let names: Vec<_> = names.map(|outcome| outcome.scenario.name.as_str()).collect();
+    let help = "the lines with FAIL name the runs that decided; run one again with --cells and --report";
+    Err(Failure::new(Exit::Result, &what, help).at(&names.join(", ")))
+}
+
+fn unwritable(place: &Path, source: std::io::Error) -> Failure {
+    let help = "give --report a folder that this user may write to";
+    Failure::io("the report cannot be written", &place.display().to_string(), help, source)
+}

@@ -1,0 +1,86 @@
+//! What a scenario's cells are: one file a kind of experiment.
+//!
+//! A further kind is a file beside this one and a line in [`KINDS`].
+
+use super::document::Parameters;
+use super::metric::{Measured, Metric};
+use skyhaul_units::Duration;
+
+/// A kind of experiment: it reads a cell's parameters.
+pub trait Kind: Sync {
+    /// Its name in scenario files.
+    fn name(&self) -> &'static str;
+
+    /// What it does, in one line.
+    fn about(&self) -> &'static str;
+
+    /// All that its cells may yield, in the order of the output.
+    fn metrics(&self) -> &'static [&'static Metric];
+
+    /// A cell from its parameters, the sweep's included.
+    ///
+    /// # Errors
+    /// A parameter is unknown, missing or impossible.
+    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused>;
+}
+
+/// Why a cell's parameters were refused, in a sentence: what is wrong, then `; ` and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The sentence.
+    pub sentence: String,
+    /// Which byte of the file is to blame; where none is, the parameters as a whole are.
+    pub at: Option<usize>,
+}
+
+impl Refused {
+    /// The parameters do not go together.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), at: None }
+    }
+}
+
+impl From<toml::de::Error> for Refused {
+    fn from(error: toml::de::Error) -> Self {
+        Self { sentence: error.message().to_owned(), at: error.span().map(|span| span.start) }
+    }
+}
+
+/// A cell that can be run.
+pub trait Experiment: Send + Sync {
+    /// How much virtual time a run takes.
+    fn virtual_time(&self) -> Duration;
+
+    /// About how long a run keeps one processor busy: for the order of work and what `list` says.
+    fn cost(&self) -> Duration;
+
+    /// Runs it. The same seed gives the same result.
+    ///
+    /// # Errors
+    /// The run did not get to its end.
+    fn run(&self, seed: u64) -> Result<Measured, Broken>;
+}
+
+/// Why a run did not get to its end. It is the program's fault, not the scenario's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(pub String);
+
+impl core::fmt::Debug for dyn Kind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl core::fmt::Debug for dyn Experiment {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} of virtual time", self.virtual_time())
+    }
+}
+
+mod controller;
+mod flow;
+mod line;
+
+/// All kinds.
+pub static KINDS: &[&dyn Kind] = &[&flow::Flow];

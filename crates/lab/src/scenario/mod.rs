@@ -1,0 +1,60 @@
+//! Scenarios: what is run in virtual time, over what it is swept, and what must come out.
+//!
+//! A scenario is a TOML file (`docs/lab.md` has every key): a [kind](kind::Kind) of experiment with its parameters, axes
+//! whose product makes the cells, seeds, and bars. [`run()`] runs cells in parallel; an [`Outcome`] is plain data, with
+//! JSON, [text](Text) and an HTML [report]. The same scenario and program give the same outcome, but for the time that it
+//! took.
+//!
+//! ```
+//! use skyhaul_lab::scenario::{Scenario, Selection, Silent, run};
+//! let text = r#"
+//!     name = "example"
+//!     title = "a declared line is used to the full"
+//!     source = "an example"
+//!     kind = "flow"
+//!     [parameters]
+//!     rate = "10 Mbit/s"
+//!     rtt = "40 ms"
+//!     duration = "5 s"
+//!     controller = "line"
+//!     [[axis]]
+//!     name = "loss"
+//!     values = ["0 %", "5 %"]
+//!     [[bar]]
+//!     text = "≥ 0.97 of limit"
+//!     metric = "ratio"
+//!     at_least = 0.97
+//! "#;
+//! let scenarios = [Scenario::parse(text, "example.toml")?];
+//! let outcomes = run(&scenarios, &Selection::default(), core::num::NonZeroUsize::MIN, &Silent);
+//! assert_eq!(outcomes[0].runs.len(), 2);
+//! assert_eq!(outcomes[0].score(), (1, 1));
+//! # Ok::<(), skyhaul_lab::scenario::ScenarioError>(())
+//! ```
+
+mod bar;
+mod builtin;
+mod document;
+mod error;
+pub mod kind;
+mod metric;
+mod outcome;
+pub mod report;
+mod run;
+mod selection;
+mod table;
+mod view;
+
+pub use bar::{Bar, Judgement, Over, Range, Verdict};
+pub use builtin::BUILTIN;
+pub use document::{Axis, Cell, MAX_FILE, MAX_RUNS, Parameters, Published, Scenario};
+pub use error::ScenarioError;
+pub use metric::{Measured, Metric, Series, Unit};
+pub use outcome::{CellOutcome, Outcome};
+pub use run::{Observer, Silent, run};
+pub use selection::{Selection, SelectionError};
+pub use table::Text;
+pub use view::{Pivot, Plot, Shape};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! The frame of a drawing: scales, ticks, grid and marks as SVG.
+//!
+//! Written by hand: the page follows the reader's light or dark scheme by style sheet variables, and each mark says its
+//! value when pointed at; neither can be had of a plotting crate's SVG, whose colours are fixed.
+
+use core::fmt::Write;
+
+/// The drawing's size; the page scales it.
+pub(super) const WIDTH: f64 = 640.0;
+/// See [`WIDTH`].
+pub(super) const HEIGHT: f64 = 320.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 22.0;
+const BOTTOM: f64 = 44.0;
+
+/// Ticks wanted on an axis of numbers; there are half to twice as many.
+const TICKS: f64 = 6.0;
+
+/// No figure of an experiment is larger.
+const LARGEST: f64 = 1e18;
+
+/// How numbers become places along an axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    is_log: bool,
+}
+
+impl Scale {
+    /// From round number to round number around all values; logarithmic where they are positive and span more than a
+    /// factor of fifty.
+    pub fn around(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(f64::NEG_INFINITY, f64::max);
+        if !(low.is_finite() && high.is_finite()) {
+            return Self { low: 0.0, high: 1.0, is_log: false };
+        }
+        if low > 0.0 && high / low > 50.0 {
+            let decade = |value: f64, round: fn(f64) -> f64| 10f64.powf(round(value.log10()));
+            let (high, low) = (decade(high.min(LARGEST), f64::ceil), low.max(high.min(LARGEST) / 1e12));
+            return Self { low: decade(low, f64::floor), high, is_log: true };
+        }
+        // A figure that hardly varies is shown close up, others from zero.
+        let low = if low >= 0.0 && low < high * 0.6 { 0.0 } else { low };
+        let spread = if high > low { high - low } else { high.abs().max(1e-9) };
+        let step = round_step(spread);
+        let floor = (low / step).floor() * step;
+        let ceil = (high / step).ceil() * step;
+        Self { low: floor, high: if ceil > floor { ceil } else { floor + step }, is_log: false }
+    }
+
+    /// From zero to one for the smallest and the largest.
+    pub fn place(&self, value: f64) -> f64 {
+        let place = match self.is_log {
+            true => (value.max(self.low).log10() - self.low.log10()) / (self.high.log10() - self.low.log10()),
+            false => (value - self.low) / (self.high - self.low),
+        };
+        place.clamp(0.0, 1.0)
+    }
+
+    /// Where ticks are, and what stands at them.
+    pub fn ticks(&self) -> Vec<(f64, String)> {
+        if self.is_log {
+            let decades = (self.high / self.low).log10().round() as i32;
+            let powers = (0..=decades).map(|power| self.low * 10f64.powi(power));
+            return powers.map(|value| (value, plain(value))).collect();
+        }
+        let step = round_step(self.high - self.low);
+        let count = ((self.high - self.low) / step).round() as u32;
+        let decimals = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+        let label = |value: f64| (value, format!("{value:.decimals$}"));
+        (0..=count).map(|tick| label(f64::from(tick).mul_add(step, self.low))).collect()
+    }
+}
+
+fn plain(value: f64) -> String {
+    if (0.01..1e5).contains(&value) { format!("{value}") } else { format!("{value:.0e}") }
+}
+
+/// 1, 2 or 5 times a power of ten, so that about [`TICKS`] of them make `spread`.
+fn round_step(spread: f64) -> f64 {
+    let raw = spread / TICKS;
+    let power = 10f64.powf(raw.log10().floor());
+    let times = raw / power;
+    let round = if times < 1.5 {
+        1.0
+    } else if times < 3.5 {
+        2.0
+    } else if times < 7.5 {
+        5.0
+    } else {
+        10.0
+    };
+    round * power
+}
+
+/// An SVG that is being drawn.
+#[derive(Debug)]
+pub(super) struct Chart {
+    svg: String,
+    height: f64,
+}
+
+impl Chart {
+    /// With an accessible name.
+    pub fn new(title: &str, height: f64) -> Self {
+        let svg =
+            format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(title));
+        Self { svg, height }
+    }
+
+    /// A place within the frame: from 0 to 1 to the right and upwards.
+    pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        let right = LEFT + x * (WIDTH - LEFT - RIGHT);
+        let down = TOP + (1.0 - y) * (self.height - TOP - BOTTOM);
+        (right, down)
+    }
+
+    /// Ticks and grid of the upright axis, with its name above.
+    pub fn upright(&mut self, scale: &Scale, name: &str) {
+        for (value, label) in scale.ticks() {
+            let (left, y) = self.at(0.0, scale.place(value));
+            let (right, _) = self.at(1.0, 0.0);
+            self.line((left, y), (right, y), "grid");
+            self.text((left - 8.0, y + 4.0), "end", &label);
+        }
+        self.text((8.0, 13.0), "start", name);
+    }
+
+    /// Ticks of a level axis of numbers, with its name below.
+    pub fn level(&mut self, scale: &Scale, name: &str) {
+        for (value, label) in scale.ticks() {
+            let (x, bottom) = self.at(scale.place(value), 0.0);
+            self.line((x, bottom), (x, bottom + 4.0), "frame");
+            self.text((x, bottom + 18.0), "middle", &label);
+        }
+        self.below(name);
+    }
+
+    /// Labels of a level axis of words, with its name below.
+    pub fn words(&mut self, labels: &[String], name: &str) {
+        for (index, label) in labels.iter().enumerate() {
+            let (x, bottom) = self.at(middle(index, labels.len()), 0.0);
+            self.text((x, bottom + 18.0), "middle", label);
+        }
+        self.below(name);
+    }
+
+    fn below(&mut self, name: &str) {
+        let ((x, _), height) = (self.at(0.5, 0.0), self.height);
+        self.text((x, height - 6.0), "middle", name);
+    }
+
+    /// The frame around it all.
+    pub fn frame(&mut self) {
+        let ((left, top), (right, bottom)) = (self.at(0.0, 1.0), self.at(1.0, 0.0));
+        let (width, height) = (right - left, bottom - top);
+        let _ = write!(
+            self.svg,
+            "<rect class=\"frame\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+        );
+    }
+
+    /// A straight line between two places of the drawing.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        let _ = write!(
+            self.svg,
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        );
+    }
+
+    /// Words at a place of the drawing.
+    pub fn text(&mut self, (x, y): (f64, f64), anchor: &str, words: &str) {
+        let words = escape(words);
+        let _ = write!(self.svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>");
+    }
+
+    /// A course through places of the drawing, in the style of a line's number.
+    pub fn course(&mut self, points: &[(f64, f64)], number: usize) {
+        if points.is_empty() {
+            return;
+        }
+        let _ = write!(self.svg, "<polyline class=\"course\" {} points=\"", stroke(number));
+        for (x, y) in points {
+            let _ = write!(self.svg, "{x:.1},{y:.1} ");
+        }
+        self.svg.push_str("\"/>");
+    }
+
+    /// A dot that says `words` when pointed at.
+    pub fn dot(&mut self, (x, y): (f64, f64), number: usize, words: &str) {
+        let (colour, words) = (number % COLOURS, escape(words));
+        let _ = write!(
+            self.svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\" fill=\"var(--s{colour})\"><title>{words}</title></circle>"
+        );
+    }
+
+    /// A shaded field of a heat map with a value in it, which says `words` when pointed at.
+    pub fn field(&mut self, corners: [(f64, f64); 2], shade: f64, value: &str, words: &str) {
+        let [(left, top), (right, bottom)] = corners;
+        let (width, height) = (right - left, bottom - top);
+        let opacity = shade.clamp(0.0, 1.0).mul_add(0.75, 0.08);
+        let (value, words) = (escape(value), escape(words));
+        let (x, y) = (f64::midpoint(left, right), f64::midpoint(top, bottom) + 4.0);
+        let _ = write!(
+            self.svg,
+            "<g><title>{words}</title><rect class=\"shade\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\" fill-opacity=\"{opacity:.2}\"/><text class=\"value\" x=\"{x:.1}\" y=\"{y:.1}\" \
+             text-anchor=\"middle\">{value}</text></g>"
+        );
+    }
+
+    /// The finished SVG.
+    pub fn finish(mut self) -> String {
+        self.svg.push_str("</svg>");
+        self.svg
+    }
+}
+
+/// The middle of one of `count` equal parts of an axis.
+pub(super) fn middle(index: usize, count: usize) -> f64 {
+    (index as f64 + 0.5) / count.max(1) as f64
+}
+
+/// Colour and dashes of a line's number: no two of 32 are alike.
+pub(super) fn stroke(number: usize) -> String {
+    let dashes = ["", "7 4", "2 3", "9 3 2 3"][number / COLOURS % 4];
+    format!("style=\"stroke:var(--s{})\" stroke-dasharray=\"{dashes}\"", number % COLOURS)
+}
+
+/// Text as HTML has it.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Colours in the style sheet.
+const COLOURS: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scale(values: &[f64]) -> Scale {
+        Scale::around(values.iter().copied())
+    }
+
+    #[test]
+    fn ticks_are_round_and_hold_all_values() {
+        let labels =
+            |values: &[f64]| scale(values).ticks().into_iter().map(|(_, label)| label).collect::<Vec<_>>();
+        assert_eq!(labels(&[0.0, 60.0]), ["0", "10", "20", "30", "40", "50", "60"]);
+        assert_eq!(labels(&[0.93, 1.0]), ["0.93", "0.94", "0.95", "0.96", "0.97", "0.98", "0.99", "1.00"]);
+        assert_eq!(labels(&[0.02, 90.0]), ["0.01", "0.1", "1", "10", "100"]);
+    }
+
+    #[test]
+    fn any_values_have_a_place() {
+        for values in [&[][..], &[0.0], &[5.0, 5.0], &[-3.0, 2.0], &[1e-300, 1e300], &[f64::NAN, 1.0]] {
+            let scale = scale(values);
+            assert!((1..20).contains(&scale.ticks().len()), "{values:?}");
+            assert!(values.iter().all(|value| value.is_nan() || (0.0..=1.0).contains(&scale.place(*value))));
+        }
+    }
+}

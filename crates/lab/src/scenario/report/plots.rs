@@ -1,0 +1,165 @@
+//! The drawings of a scenario.
+
+use super::super::metric::{Metric, Series, Unit};
+use super::super::outcome::{CellOutcome, Outcome};
+use super::super::view::{Plot, Shape};
+use super::chart::{Chart, HEIGHT, Scale, escape, middle, stroke};
+use core::fmt::Write;
+
+/// A drawing with its heading and legend, as HTML.
+pub(super) fn figure(outcome: &Outcome<'_>, plot: &Plot) -> String {
+    let (svg, legend) = match &plot.shape {
+        Shape::Lines { x, metric, by } => lines(outcome, plot, (*x, metric, by)),
+        Shape::HeatMap { x, y, metric } => (heat_map(outcome, plot, (*x, *y, metric)), Vec::new()),
+        Shape::Series { name } => series(outcome, plot, name),
+    };
+    let mut html = format!("<figure><figcaption>{}</figcaption>{svg}", escape(&plot.title));
+    if legend.len() > 1 || legend.first().is_some_and(|name| !name.is_empty()) {
+        html.push_str("<ul class=\"legend\">");
+        for (number, name) in legend.iter().enumerate() {
+            let line =
+                format!("<line class=\"course\" {} x1=\"0\" y1=\"4\" x2=\"22\" y2=\"4\"/>", stroke(number));
+            let _ = write!(html, "<li><svg viewBox=\"0 0 22 8\">{line}</svg>{}</li>", escape(name));
+        }
+        html.push_str("</ul>");
+    }
+    html.push_str("</figure>");
+    html
+}
+
+/// One line: its name, and its values by place on the axis.
+type Line = (String, Vec<Vec<f64>>);
+
+fn lines(
+    outcome: &Outcome<'_>,
+    plot: &Plot,
+    (x, metric, by): (usize, &'static Metric, &[usize]),
+) -> (String, Vec<String>) {
+    let axis = &outcome.scenario.axes[x];
+    let mut lines: Vec<Line> = Vec::new();
+    for run in outcome.selected(&plot.cells) {
+        let labels = outcome.labels(run);
+        let name = by.iter().map(|axis| labels[*axis].as_str()).collect::<Vec<_>>().join(", ");
+        let line = match lines.iter().position(|(known, _)| *known == name) {
+            Some(line) => line,
+            None => {
+                lines.push((name, vec![Vec::new(); axis.labels.len()]));
+                lines.len() - 1
+            }
+        };
+        let place = axis.labels.iter().position(|label| *label == labels[x]);
+        if let (Some(place), Some(value)) = (place, run.figure(metric.key)) {
+            lines[line].1[place].push(value / metric.unit.axis_scale());
+        }
+    }
+    lines.truncate(MOST_LINES);
+    // What must be reached is drawn too.
+    let bars = outcome.scenario.bars.iter().filter(|bar| bar.metric == metric);
+    let limits = bars.flat_map(|bar| [bar.range.least, bar.range.most]).flatten();
+    let limits: Vec<f64> = limits.map(|limit| limit / metric.unit.axis_scale()).collect();
+    let values = lines.iter().flat_map(|(_, places)| places.iter().flatten());
+    let scale = Scale::around(values.chain(&limits).copied());
+    let mut chart = Chart::new(&plot.title, HEIGHT);
+    chart.upright(&scale, &named(metric.heading, metric.unit));
+    chart.words(&axis.labels, &axis.name);
+    chart.frame();
+    for limit in limits {
+        let place = scale.place(limit);
+        chart.line(chart.at(0.0, place), chart.at(1.0, place), "bar-line");
+    }
+    for (number, (name, places)) in lines.iter().enumerate() {
+        let mut course = Vec::new();
+        for (index, values) in places.iter().enumerate().filter(|(_, values)| !values.is_empty()) {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let at = chart.at(middle(index, places.len()), scale.place(mean));
+            let shown = metric.unit.show(mean * metric.unit.axis_scale());
+            course.push((at, format!("{name} {} {}: {shown}", axis.name, axis.labels[index])));
+        }
+        chart.course(&course.iter().map(|(at, _)| *at).collect::<Vec<_>>(), number);
+        course.iter().for_each(|(at, words)| chart.dot(*at, number, words));
+    }
+    (chart.finish(), lines.into_iter().map(|(name, _)| name).collect())
+}
+
+fn heat_map(outcome: &Outcome<'_>, plot: &Plot, (x, y, metric): (usize, usize, &'static Metric)) -> String {
+    let (columns, rows) = (&outcome.scenario.axes[x], &outcome.scenario.axes[y]);
+    let mean = |column: &String, row: &String| {
+        let is_there = |run: &&CellOutcome| {
+            let labels = outcome.labels(run);
+            labels[x] == *column && labels[y] == *row
+        };
+        let values: Vec<f64> =
+            outcome.selected(&plot.cells).filter(is_there).filter_map(|run| run.figure(metric.key)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let table: Vec<Vec<Option<f64>>> = rows
+        .labels
+        .iter()
+        .map(|row| columns.labels.iter().map(|column| mean(column, row)).collect())
+        .collect();
+    let scale = Scale::around(table.iter().flatten().flatten().copied());
+    let mut chart = Chart::new(&plot.title, ROW_HEIGHT.mul_add(rows.labels.len() as f64, HEIGHT / 4.0));
+    chart.words(&columns.labels, &columns.name);
+    let (width, height) = (1.0 / columns.labels.len() as f64, 1.0 / rows.labels.len() as f64);
+    for (row, values) in table.iter().enumerate() {
+        let top = 1.0 - row as f64 * height;
+        let (left, at) = chart.at(0.0, top - height / 2.0);
+        chart.text((left - 8.0, at + 4.0), "end", &rows.labels[row]);
+        for (column, value) in values.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let from = column as f64 * width;
+            let corners = [chart.at(from, top), chart.at(from + width, top - height)];
+            let shown = metric.unit.show(*value);
+            let words =
+                format!("{} {}, {} {}", columns.name, columns.labels[column], rows.name, rows.labels[row]);
+            chart.field(corners, scale.place(*value), &shown, &format!("{words}: {shown}"));
+        }
+    }
+    chart.frame();
+    chart.finish()
+}
+
+fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String>) {
+    let courses: Vec<(String, &Series)> = outcome
+        .selected(&plot.cells)
+        .flat_map(|run| {
+            let of_run = run.result.iter().flat_map(|measured| &measured.series);
+            let named = of_run.filter(|series| series.name == name);
+            named.map(move |series| (course_name(outcome, run, &series.part), series))
+        })
+        .take(MOST_LINES)
+        .collect();
+    let (x_unit, y_unit) =
+        courses.first().map_or((Unit::Seconds, Unit::Share), |(_, course)| (course.x, course.y));
+    let (x_scale, y_scale) = (x_unit.axis_scale(), y_unit.axis_scale());
+    let points = || courses.iter().flat_map(|(_, course)| course.points.iter());
+    let level = Scale::around(points().map(|(x, _)| x / x_scale));
+    let upright = Scale::around(points().map(|(_, y)| y / y_scale));
+    let mut chart = Chart::new(&plot.title, HEIGHT);
+    chart.upright(&upright, &named(name, y_unit));
+    chart.level(&level, &named("", x_unit));
+    chart.frame();
+    for (number, (_, course)) in courses.iter().enumerate() {
+        let place = |(x, y): &(f64, f64)| chart.at(level.place(x / x_scale), upright.place(y / y_scale));
+        let places: Vec<_> = course.points.iter().map(place).collect();
+        chart.course(&places, number);
+    }
+    (chart.finish(), courses.into_iter().map(|(name, _)| name).collect())
+}
+
+fn course_name(outcome: &Outcome<'_>, run: &CellOutcome, part: &str) -> String {
+    let mut words = outcome.labels(run).to_vec();
+    words.extend((outcome.scenario.seeds.len() > 1).then(|| format!("seed {}", run.seed)));
+    words.extend((!part.is_empty()).then(|| part.to_owned()));
+    words.join(", ")
+}
+
+fn named(name: &str, unit: Unit) -> String {
+    [name, unit.name()].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// More lines than a reader tells apart.
+const MOST_LINES: usize = 16;
+
+/// Height of a heat map's row.
+const ROW_HEIGHT: f64 = 34.0;
