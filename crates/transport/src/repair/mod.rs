@@ -5,7 +5,8 @@
 //! `u16 length ‖ datagram without its sid`, zero-padded to the longest of the group, so that what is recovered is a
 //! whole datagram, as if it had arrived. The code is [`skyhaul_coding::erasure`]: any k of a group's symbols are enough.
 //!
-//! - [`LossMeter`]: share and burst length of the losses, from the fate of each datagram.
+//! - [`LossMeter`]: share and burst length of the losses, from the fate of each datagram; [`FateOrder`] brings the fates
+//!   into the order of sending.
 //! - [`Planner`]: how large a group, how many repairs, which symbol size, from loss, deadline, round trip and room.
 //! - [`Coder`] and [`Decoder`]: the two ends of one path. They know nothing of blocks or sessions.
 //! - [`repetition`]: how many copies of a missing symbol to send as its deadline nears.
@@ -15,6 +16,7 @@
 
 mod coder;
 mod decoder;
+mod fates;
 mod group;
 mod history;
 mod losses;
@@ -26,6 +28,7 @@ mod tests;
 
 pub use coder::{Coder, CoderCounters};
 pub use decoder::{Decoder, DecoderCounters};
+pub use fates::FateOrder;
 pub use losses::RepairTable;
 pub use meter::{LossEstimate, LossMeter};
 pub use plan::{Goal, Plan, Planner, Situation};

@@ -27,9 +27,9 @@ pub struct Situation {
     pub rtt: Option<Duration>,
     /// Time left at the sending of a typical block's last symbol: deadline less now less one-way delay.
     pub slack: Duration,
-    /// The rate of what may be protected.
+    /// The rate of what may be protected, in symbol datagrams of the largest size, headers below them not counted.
     pub flow: Rate,
-    /// What the path carries beyond that; bulk, which gives way, not counted.
+    /// What the path carries beyond that, counted the same way; bulk gives way and is not subtracted.
     pub spare: Rate,
     /// The largest datagram.
     pub payload: usize,
@@ -224,7 +224,7 @@ impl Default for Goal {
 }
 
 impl Shape {
-    /// Takes as many sources as the flow brings within `usable`, repairs included.
+    /// Takes the sources, of those that the flow brings within `usable`, repairs included, that cost the least repair.
     fn fill(&mut self, situation: &Situation, usable: Duration) {
         let lanes = Bytes::of(usize::from(self.stride) * self.payload);
         let largest = self.repairs.largest().max(1);
@@ -232,7 +232,14 @@ impl Shape {
             let flow = situation.flow.time_for(Bytes::new(lanes.as_u64() * *sources as u64));
             flow + self.repair_time(situation, usize::from(self.repairs.of(*sources))) <= usable
         };
-        self.sources = (1..=largest).rev().find(fits).unwrap_or(1);
+        let most = (1..=largest).rev().find(fits).unwrap_or(1);
+        // The repairs grow in steps: a little below a step the same repairs serve more sources than a little above.
+        let cheapest = |kept: usize, next: usize| {
+            let cost =
+                |sources: usize| usize::from(self.repairs.of(sources)) * SYMBOLS_MAX * SYMBOLS_MAX / sources;
+            if cost(next) <= cost(kept) { next } else { kept }
+        };
+        self.sources = (1..=most).fold(1, cheapest);
     }
 
     /// How long `count` repairs of each group take on the line.
@@ -284,18 +291,18 @@ const fn with_headers(payload: usize) -> u64 {
     (payload as u64 + HEADERS) * 1_000 / payload as u64
 }
 
-/// Sizes to consider, the largest first: steps of an eighth.
+/// Sizes to consider, the largest first: steps of a sixteenth.
 fn payloads(largest: usize, least: usize) -> impl Iterator<Item = usize> {
     core::iter::successors(Some(largest), move |size| {
-        let next = size - size / 8;
+        let next = size - size / 16;
         (next < *size && next >= least).then_some(next)
     })
 }
 
-/// Rounded up to eight significant bits (0.8 %), so that few tables serve.
+/// Rounded up to nine significant bits (0.4 %), so that few tables serve.
 fn rounded_up(loss: Probability) -> Probability {
     let parts = loss.as_ppb();
-    let step = 1u32 << (u32::BITS - parts.leading_zeros()).saturating_sub(8);
+    let step = 1u32 << (u32::BITS - parts.leading_zeros()).saturating_sub(9);
     Probability::from_ppb(parts.next_multiple_of(step))
 }
 
