@@ -150,8 +150,8 @@ impl TlsPath {
             }
         }
         self.channel.take(&mut self.unwritten);
-        if matches!(self.state, State::Up) && self.sender.room(self.unwritten.len()) > 0 {
-            self.sender.application_limits();
+        if matches!(self.state, State::Up) {
+            self.sender.emptied(now, self.unwritten.len());
         }
         &self.unwritten
     }
@@ -243,7 +243,7 @@ impl TlsPath {
         over.read_out && self.unwritten.is_empty()
     }
 
-    /// The far end's key, once it has proven it and, on calls made here, accepted ours.
+    /// The far end's key: proven where the path came up, shown and refused where it did not.
     pub const fn peer(&self) -> Option<Fingerprint> {
         self.peer
     }
@@ -447,9 +447,9 @@ impl Path for TlsPath {
         }
     }
 
-    fn send(&mut self, _now: Instant, token: Option<Token>, datagram: Buffer) {
+    fn send(&mut self, now: Instant, token: Option<Token>, datagram: Buffer) {
         let refused = match self.state {
-            State::Up => self.sender.push(token, datagram).err(),
+            State::Up => self.sender.push(now, token, datagram).err(),
             State::Handshake | State::Greeting | State::Over(_) => Some(token),
         };
         match refused {

@@ -16,6 +16,8 @@ pub(crate) struct Sender {
     waiting: VecDeque<(Option<Token>, Buffer)>,
     waiting_bytes: Bytes,
     ledger: Ledger,
+    /// Since when there is room and nothing to send.
+    idle_since: Option<Instant>,
     pub(crate) window: Window,
     /// A full datagram as a frame.
     full: Bytes,
@@ -30,6 +32,7 @@ impl Sender {
             waiting: VecDeque::new(),
             waiting_bytes: Bytes::ZERO,
             ledger: Ledger::new(now),
+            idle_since: None,
             window: Window::new(now),
             full: framed(payload.into()),
         }
@@ -45,7 +48,15 @@ impl Sender {
     }
 
     /// Adds a datagram. One that is too long, or beyond the bound, is refused.
-    pub(crate) fn push(&mut self, token: Option<Token>, datagram: Buffer) -> Result<(), Option<Token>> {
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        token: Option<Token>,
+        datagram: Buffer,
+    ) -> Result<(), Option<Token>> {
+        if self.idle_since.take().is_some_and(|since| now.since(since) > PAUSE) {
+            self.ledger.application_limits();
+        }
         if datagram.len() > MAX_BODY || self.ledger.len() + self.waiting.len() >= MAX_DATAGRAMS {
             return Err(token);
         }
@@ -83,9 +94,9 @@ impl Sender {
         }
     }
 
-    /// Nothing waits although there is room.
-    pub(crate) fn application_limits(&mut self) {
-        self.ledger.application_limits();
+    /// All that waited is encrypted, and `unwritten` bytes wait for the socket: is there room left?
+    pub(crate) fn emptied(&mut self, now: Instant, unwritten: usize) {
+        self.idle_since = (self.room(unwritten) > 0).then(|| self.idle_since.unwrap_or(now));
     }
 
     /// The far end has `count` datagrams, the newest for `delay` already.
@@ -130,19 +141,23 @@ fn framed(datagram: usize) -> Bytes {
 /// 262,144 datagrams under way: three times 1 Gbit/s × 660 ms. There is no room beyond.
 const MAX_DATAGRAMS: usize = 1 << 18;
 
+/// An application that leaves room for longer has nothing to send; until then it may just not have been asked.
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// Control bytes in one frame: a TLS record's worth with the frame's head.
 const CONTROL_FRAME: usize = 16 * 1024 - HEADER;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skyhaul_units::Rate;
 
     #[test]
     fn neither_control_bytes_nor_datagrams_keep_the_other_back() {
         let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
         let datagrams = 20;
         for _ in 0..datagrams {
-            sender.push(None, vec![0; 1_438].into()).unwrap();
+            sender.push(Instant::ZERO, None, vec![0; 1_438].into()).unwrap();
         }
         for left in (0..datagrams).rev() {
             assert!(sender.push_control(&[0; 100_000]) > 0);
@@ -158,7 +173,7 @@ mod tests {
         let room = sender.room(0);
         assert_eq!(room, 64 * 1024 / 1_441);
         assert_eq!(sender.room(10 * 1_441), room - 10);
-        (0..room).for_each(|_| sender.push(None, vec![0; 1_438].into()).unwrap());
+        (0..room).for_each(|_| sender.push(Instant::ZERO, None, vec![0; 1_438].into()).unwrap());
         assert_eq!(sender.room(0), 0);
         let mut clear = Vec::new();
         (0..room).for_each(|_| sender.fill(Instant::ZERO, &mut clear));
@@ -168,10 +183,39 @@ mod tests {
         assert!(sender.room(0) >= room);
     }
 
+    /// The rate that is measured of ten datagrams in a round trip, after the line was seen to be a hundred times as fast.
+    fn rate_after(pause: Duration) -> Rate {
+        let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
+        let mut now = Instant::ZERO;
+        let (mut clear, mut count) = (Vec::new(), 0);
+        sender.window.arrival(now, Rate::from_mbps(100), false);
+        for _ in 0..100 {
+            sender.emptied(now, 0);
+            now += pause;
+            for _ in 0..10 {
+                sender.push(now, None, vec![0; 1_438].into()).unwrap();
+                sender.fill(now, &mut clear);
+            }
+            now += Duration::from_millis(100);
+            count += 10;
+            sender.acknowledged(now, (count, Duration::ZERO), &mut VecDeque::new()).unwrap();
+        }
+        sender.window.rate()
+    }
+
+    #[test]
+    fn a_pause_of_the_application_is_told_from_a_slow_line() {
+        assert_eq!(rate_after(Duration::from_millis(50)), Rate::from_mbps(100));
+        assert!(rate_after(Duration::from_micros(50)) < Rate::from_mbps(2));
+    }
+
     #[test]
     fn what_no_frame_can_carry_is_refused() {
         let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
-        assert_eq!(sender.push(Some(Token(1)), vec![0; MAX_BODY + 1].into()), Err(Some(Token(1))));
-        assert_eq!(sender.push(Some(Token(2)), vec![0; MAX_BODY].into()), Ok(()));
+        assert_eq!(
+            sender.push(Instant::ZERO, Some(Token(1)), vec![0; MAX_BODY + 1].into()),
+            Err(Some(Token(1)))
+        );
+        assert_eq!(sender.push(Instant::ZERO, Some(Token(2)), vec![0; MAX_BODY].into()), Ok(()));
     }
 }

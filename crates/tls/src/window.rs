@@ -69,8 +69,10 @@ impl Window {
                 look.drained = Some(now);
             }
             let found = look.drained.is_some_and(|drained| drained <= round_trip.sent);
-            if found || now.since(look.began) > LONGEST_LOOK {
+            if found {
                 self.base = Some(look.shortest);
+            }
+            if found || now.since(look.began) > LONGEST_LOOK {
                 self.base_seen = now;
                 self.own_limit_until = now + self.recent() * 2;
                 self.look = None;
@@ -97,7 +99,7 @@ impl Window {
         if limited && self.smoothed.is_some_and(|smoothed| rate <= smoothed) {
             return;
         }
-        if now.since(self.stretch_began) > STRETCH.max(self.recent() * 4) {
+        if now.since(self.stretch_began) > STRETCH.max(self.base() * 4) {
             self.peak = [Rate::ZERO, self.peak[0]];
             self.stretch_began = now;
         }
@@ -163,9 +165,9 @@ const NEAR: (u64, u64) = (9, 8);
 /// After so long without a round trip near the base, or after 32 of them, it is looked for. A look costs a quarter of a
 /// round trip of the line's time, so under a hundredth of it.
 const BASE_LIFE: Duration = Duration::from_secs(10);
-/// A look that finds nothing ends: longer than any line takes to drain and answer.
+/// A look that finds nothing ends, and the base stays: the far end does not read, or the line has become very slow.
 const LONGEST_LOOK: Duration = Duration::from_secs(4);
-/// The highest rate of one to two seconds counts, or of four to eight round trips where that is longer.
+/// The highest rate of one to two seconds counts, or of four to eight of the shortest round trips where that is longer.
 const STRETCH: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -114,6 +114,24 @@ fn the_line_is_used_to_the_full_and_measured() {
 }
 
 #[test]
+fn the_measured_rate_follows_the_line_down_and_up() {
+    let mut world = World::connected(&Options { buffer: 16 << 20, ..Options::default() });
+    world.apps[CLIENT] = numbers(u64::MAX, 1_438);
+    for mbps in [93, 20, 200, 5] {
+        let rate = Rate::from_mbps(mbps);
+        world.pipes[CLIENT].rate = rate;
+        world.run(Duration::from_secs(30));
+        let estimate = world.paths[CLIENT].estimate();
+        assert!(
+            estimate.rate >= rate.scaled(9, 10) && estimate.rate <= rate.scaled(11, 10),
+            "{rate}: {estimate:?}"
+        );
+        let slowest = world.seen[SERVER].latencies.iter().rev().take(100).max().unwrap();
+        assert!(*slowest < Duration::from_millis(600), "{rate}: {slowest}");
+    }
+}
+
+#[test]
 fn a_lossy_line_that_tcp_repairs_costs_time_and_nothing_else() {
     let options = Options { stall_one_in: 500, piece: 15_000, ..Options::default() };
     let mut world = World::connected(&options);

@@ -56,7 +56,7 @@ impl Default for Options {
 
 /// One direction.
 pub struct Pipe {
-    rate: Rate,
+    pub rate: Rate,
     one_way: Duration,
     buffer: usize,
     piece: usize,
