@@ -126,6 +126,18 @@ impl Coder {
         }
     }
 
+    /// Closes the open group now: where nothing more is expected to join it before it is due.
+    pub fn close(&mut self) {
+        let Some(group) = self.open.take() else { return };
+        self.counters.groups += 1;
+        let queue = if group.is_untimed() { &mut self.untimed } else { &mut self.timed };
+        queue.push_back(group);
+        while self.retained() > RETAINED_MAX {
+            let oldest = self.untimed.pop_front().or_else(|| self.timed.pop_front());
+            self.counters.abandoned += u64::from(oldest.is_some());
+        }
+    }
+
     /// Whether [`Self::poll`] has something, or had before its time was over.
     pub fn has_repair(&self) -> bool {
         !self.timed.is_empty()
@@ -156,17 +168,6 @@ impl Coder {
     /// What was done so far.
     pub fn counters(&self) -> &CoderCounters {
         &self.counters
-    }
-
-    fn close(&mut self) {
-        let Some(group) = self.open.take() else { return };
-        self.counters.groups += 1;
-        let queue = if group.is_untimed() { &mut self.untimed } else { &mut self.timed };
-        queue.push_back(group);
-        while self.retained() > RETAINED_MAX {
-            let oldest = self.untimed.pop_front().or_else(|| self.timed.pop_front());
-            self.counters.abandoned += u64::from(oldest.is_some());
-        }
     }
 
     fn retained(&self) -> usize {

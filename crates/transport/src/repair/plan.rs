@@ -40,8 +40,11 @@ pub struct Situation {
 pub struct Plan {
     /// What has less time left than this is coded; with more, retransmission alone does.
     pub coded_below: Duration,
-    /// Sources in a group.
+    /// Sources in a group at most.
     pub sources: u8,
+    /// Sources that a group is expected to have when its time is over; `residual` and `overhead` are those of such a
+    /// group.
+    pub expected: u8,
     /// Groups that datagrams are dealt to round robin.
     pub stride: u8,
     /// The longest time a group stays open.
@@ -54,7 +57,7 @@ pub struct Plan {
     pub repairs: RepairTable,
     /// Bytes of repair that there is room for, in parts of [`Self::SPARE_UNIT`] of the bytes protected.
     pub spare: u32,
-    /// Share of full groups that stays unrepaired.
+    /// Share of groups that stays unrepaired.
     pub residual: Probability,
     /// Copies of missing symbols.
     pub copies: Copies,
@@ -83,7 +86,10 @@ struct Key {
 struct Shape {
     payload: usize,
     stride: u8,
+    /// Sources that the time allows.
     sources: usize,
+    /// Sources that are worth having if there is more time.
+    limit: usize,
     repairs: RepairTable,
 }
 
@@ -111,7 +117,8 @@ impl Planner {
         let lead = self.goal.margin + shape.repair_time(situation, count);
         Plan {
             coded_below: round.map_or(Duration::MAX, |round| round * 2 + self.goal.margin),
-            sources: shape.sources as u8,
+            sources: shape.limit as u8,
+            expected: shape.sources as u8,
             stride: shape.stride,
             span: situation.slack - lead,
             lead,
@@ -130,7 +137,13 @@ impl Planner {
     fn shape(&mut self, situation: &Situation, loss: Probability, after_loss: Probability) -> Shape {
         if situation.loss.is_clean {
             let repairs = RepairTable::single(CLEAN_SOURCES);
-            return Shape { payload: situation.payload, stride: 1, sources: SOURCES_MAX, repairs };
+            return Shape {
+                payload: situation.payload,
+                stride: 1,
+                sources: SOURCES_MAX,
+                limit: SOURCES_MAX,
+                repairs,
+            };
         }
         let bursty = after_loss > loss;
         let mut shapes = Vec::new();
@@ -138,7 +151,7 @@ impl Planner {
             let mut stride = 1;
             while stride <= if bursty { STRIDE_MAX } else { 1 } {
                 let repairs = self.table(Key { loss, after_loss, stride });
-                let mut shape = Shape { payload, stride, sources: 1, repairs };
+                let mut shape = Shape { payload, stride, sources: 1, limit: 1, repairs };
                 shape.fill(situation, situation.slack - self.goal.margin);
                 shapes.push(shape);
                 stride *= 2;
@@ -188,9 +201,9 @@ impl Plan {
         self.copies.now(sent, rounds)
     }
 
-    /// Repair bytes ÷ source bytes of full groups, to be.
+    /// Repair bytes ÷ source bytes, to be.
     pub fn overhead(&self) -> Probability {
-        Probability::of(u64::from(self.repairs.of(usize::from(self.sources))), u64::from(self.sources))
+        Probability::of(u64::from(self.repairs.of(usize::from(self.expected))), u64::from(self.expected))
     }
 }
 
@@ -199,6 +212,7 @@ impl Default for Plan {
         Self {
             coded_below: Duration::ZERO,
             sources: SOURCES_MAX as u8,
+            expected: SOURCES_MAX as u8,
             stride: 1,
             span: Duration::MAX,
             lead: Duration::ZERO,
@@ -232,14 +246,16 @@ impl Shape {
             let flow = situation.flow.time_for(Bytes::new(lanes.as_u64() * *sources as u64));
             flow + self.repair_time(situation, usize::from(self.repairs.of(*sources))) <= usable
         };
-        let most = (1..=largest).rev().find(fits).unwrap_or(1);
-        // The repairs grow in steps: a little below a step the same repairs serve more sources than a little above.
-        let cheapest = |kept: usize, next: usize| {
-            let cost =
-                |sources: usize| usize::from(self.repairs.of(sources)) * SYMBOLS_MAX * SYMBOLS_MAX / sources;
-            if cost(next) <= cost(kept) { next } else { kept }
-        };
-        self.sources = (1..=most).fold(1, cheapest);
+        self.limit = self.cheapest(largest);
+        self.sources = self.cheapest((1..=largest).rev().find(fits).unwrap_or(1));
+    }
+
+    /// The size up to `most` that costs the least repair. Repairs grow in steps: a little below a step they serve more
+    /// sources than a little above.
+    fn cheapest(&self, most: usize) -> usize {
+        let cost =
+            |sources: usize| usize::from(self.repairs.of(sources)) * SYMBOLS_MAX * SYMBOLS_MAX / sources;
+        (1..=most).fold(1, |kept, next| if cost(next) <= cost(kept) { next } else { kept })
     }
 
     /// How long `count` repairs of each group take on the line.

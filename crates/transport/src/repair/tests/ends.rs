@@ -115,6 +115,17 @@ fn a_group_is_closed_by_its_span_or_before_its_earliest_deadline() {
 }
 
 #[test]
+fn a_group_that_nothing_more_joins_can_be_closed_at_once() {
+    let mut coder = Coder::new();
+    coder.adopt(plan(100, 1, 200));
+    coder.protect(Instant::ZERO, &content(1), Some(Instant::FAR_FUTURE));
+    assert!(!coder.has_repair());
+    coder.close();
+    assert!(coder.has_repair());
+    assert_eq!(coder.poll(Instant::ZERO).map(|repair| (repair.count, repair.index)), Some((1, 0)));
+}
+
+#[test]
 fn what_comes_too_late_for_all_or_is_settled_is_not_sent() {
     let mut coder = Coder::new();
     let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
