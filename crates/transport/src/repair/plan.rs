@@ -246,8 +246,9 @@ impl Shape {
             let flow = situation.flow.time_for(Bytes::new(lanes.as_u64() * *sources as u64));
             flow + self.repair_time(situation, usize::from(self.repairs.of(*sources))) <= usable
         };
+        let most = (1..=largest).rev().find(fits).unwrap_or(1);
         self.limit = self.cheapest(largest);
-        self.sources = self.cheapest((1..=largest).rev().find(fits).unwrap_or(1));
+        self.sources = self.cheapest(most);
     }
 
     /// The size up to `most` that costs the least repair. Repairs grow in steps: a little below a step they serve more
