@@ -1,7 +1,7 @@
 //! Beside traffic that fills the queue until it overflows, giving way to the queue means giving up. Then the window
 //! follows the same law as theirs: CUBIC (RFC 9438), which most of such traffic is.
 
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{Bytes, Duration, Instant, Probability};
 
 /// A window after CUBIC. Floating point is not state here: sizes are bytes, times nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +52,8 @@ impl Compete {
             self.trial = now + TRIAL_EVERY;
         }
         if now < self.trial {
-            let most = self.window.as_u64()
-                + self.window.as_u64() * u64::from(packets) * PACKET / (2 * self.window.as_u64()).max(1);
+            // RFC 9438 4.4: at most half as much again in a round trip.
+            let most = self.window.as_u64().saturating_add(u64::from(packets) * PACKET / 2);
             let wanted = self.cubic(now.since(self.reduced) + rtt);
             self.window = wanted.clamp(self.window, Bytes::new(most));
         }
@@ -70,13 +70,13 @@ impl Compete {
         now >= self.trial && (now < self.trial + rtt * TRIAL_ROUNDS || self.empty.is_some())
     }
 
-    /// A packet sent at `sent` is lost; of a hundred `usual` are lost anyway.
-    pub(super) fn lost(&mut self, now: Instant, sent: Instant, usual_ppb: u32) {
+    /// A packet sent at `sent` is lost. A share of `usual` is lost anyway; much more in a round trip is an overflow.
+    pub(super) fn lost(&mut self, now: Instant, sent: Instant, usual: Probability) {
         if sent < self.reduced {
             return;
         }
         self.lost += 1;
-        let usual = self.arrived * u64::from(usual_ppb) / 1_000_000_000;
+        let usual = self.arrived * u64::from(usual.as_ppb()) / u64::from(Probability::ONE.as_ppb());
         if self.lost <= 3 * usual {
             return;
         }

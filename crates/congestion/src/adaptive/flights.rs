@@ -33,7 +33,7 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    const fn beginning(start: Instant, before: Bytes, pace: Rate) -> Self {
+    pub(super) const fn beginning(start: Instant, before: Bytes, pace: Rate) -> Self {
         Self {
             start,
             before,
@@ -79,7 +79,20 @@ pub(super) struct Stretch {
     pub(super) before: Flight,
     pub(super) packets: u64,
     pub(super) missing: u64,
-    pub(super) queue_max: Duration,
+    pub(super) marked: u64,
+}
+
+impl Stretch {
+    /// The rate at which it was sent.
+    pub(super) fn went_in(&self, last: &Flight) -> Rate {
+        Rate::over(last.before - self.before.before, last.start.since(self.before.start))
+    }
+
+    /// The rate at which it left the line.
+    pub(super) fn came_out(&self, last: &Flight) -> Rate {
+        let span = last.start.since(self.before.start) + last.queueing();
+        Rate::over(last.before - self.before.before, span.saturating_sub(self.before.queueing()))
+    }
 }
 
 /// The flights under way, and the last few before them. Bounded by [`MOST`].
@@ -89,6 +102,11 @@ pub(super) struct Flights {
     /// How many from the front were given out as seen.
     seen: usize,
     sent: Bytes,
+    /// When the newest acknowledged packet was sent.
+    newest: Instant,
+    heard: Instant,
+    /// When the first answer after an idle time is due.
+    expected: Instant,
 }
 
 impl Flights {
@@ -109,6 +127,25 @@ impl Flights {
         self.sent += bytes;
     }
 
+    /// A packet leaves while nothing is under way: the silence before was our own, and an answer is due at `at`.
+    pub(super) fn expect(&mut self, at: Instant) {
+        self.expected = at;
+    }
+
+    /// An acknowledgement comes. After more than `silence` without one, what is under way tells of that, not of the
+    /// line's rate.
+    pub(super) fn heard(&mut self, now: Instant, silence: Duration) {
+        if now.since(self.heard.max(self.expected)) > silence {
+            self.flights.iter_mut().skip(self.seen).for_each(|flight| flight.is_void = true);
+        }
+        self.heard = now;
+    }
+
+    /// When the last acknowledgement came.
+    pub(super) const fn heard_at(&self) -> Instant {
+        self.heard
+    }
+
     /// Sent in all.
     pub(super) const fn total(&self) -> Bytes {
         self.sent
@@ -124,6 +161,7 @@ impl Flights {
 
     /// A packet sent at `sent` met this queue.
     pub(super) fn queued(&mut self, sent: Instant, queue: Duration) {
+        self.newest = self.newest.max(sent);
         if let Some(flight) = self.find(sent) {
             flight.queue = Some(flight.queue.map_or(queue, |least| least.min(queue)));
             flight.queue_max = flight.queue_max.max(queue);
@@ -138,10 +176,10 @@ impl Flights {
         }
     }
 
-    /// The next flight of which everything was overtaken by an acknowledgement of something sent at `newest`.
-    pub(super) fn next_seen(&mut self, newest: Instant) -> Option<Flight> {
+    /// The next flight of which everything was overtaken by an acknowledgement of something sent after it.
+    pub(super) fn next_seen(&mut self) -> Option<Flight> {
         let flight = *self.flights.get(self.seen)?;
-        if flight.end.is_none_or(|end| newest < end) {
+        if flight.end.is_none_or(|end| self.newest < end) {
             return None;
         }
         self.seen += 1;
@@ -153,19 +191,14 @@ impl Flights {
         let last = self.seen.checked_sub(1)?;
         let first = last.checked_sub(LAG)?;
         let before = *self.flights.get(first)?;
-        let mut stretch = Stretch { before, packets: 0, missing: 0, queue_max: Duration::ZERO };
+        let mut stretch = Stretch { before, packets: 0, missing: 0, marked: 0 };
         for flight in self.flights.range(first + 1..=last) {
             stretch.packets += flight.packets;
             stretch.missing += flight.packets.saturating_sub(flight.arrived);
-            stretch.queue_max = stretch.queue_max.max(flight.queue_max);
+            stretch.marked += flight.marked;
         }
         let is_void = self.flights.range(first..=last).any(|flight| flight.is_void);
         (!is_void).then_some(stretch)
-    }
-
-    /// The flight before the one given out last as seen.
-    pub(super) fn previous(&self) -> Option<Flight> {
-        self.seen.checked_sub(2).and_then(|at| self.flights.get(at)).copied()
     }
 
     /// A flight seen so long ago that the loss of its packets has been told.
@@ -175,11 +208,6 @@ impl Flights {
         }
         self.seen -= 1;
         self.flights.pop_front()
-    }
-
-    /// Nothing came back for a while: what is under way tells of that, not of the line's rate.
-    pub(super) fn void_all(&mut self) {
-        self.flights.iter_mut().skip(self.seen).for_each(|flight| flight.is_void = true);
     }
 
     fn begin(&mut self, now: Instant, pace: Rate) {

@@ -18,15 +18,6 @@ pub(super) struct Round {
 }
 
 impl Round {
-    pub(super) const EMPTY: Self = Self {
-        packets: 0,
-        missing: 0,
-        sent: Bytes::ZERO,
-        span: Duration::ZERO,
-        flights: 0,
-        queue_max: Duration::ZERO,
-    };
-
     pub(super) fn add(&mut self, flight: &Flight) {
         self.packets += flight.packets;
         self.missing += flight.packets.saturating_sub(flight.arrived);
@@ -36,14 +27,14 @@ impl Round {
         self.queue_max = self.queue_max.max(flight.queue_max);
     }
 
-    /// A round trip, or a half where haste is needed.
+    /// A round trip of flights, or fewer where haste is needed.
     pub(super) const fn is_complete(&self, flights: usize) -> bool {
         self.flights >= flights && self.packets >= FEWEST_PACKETS
     }
 
     /// The rate at which it arrived, had it taken no longer than its sending.
-    pub(super) const fn arrived(&self) -> Rate {
-        self.rate().scaled(self.packets - self.missing, if self.packets == 0 { 1 } else { self.packets })
+    pub(super) fn arrived(&self) -> Rate {
+        self.rate().scaled(self.packets - self.missing, self.packets.max(1))
     }
 
     /// The rate it was sent at.
@@ -110,7 +101,7 @@ impl Baseline {
     }
 
     fn is_excess(&self, packets: u64, missing: u64) -> bool {
-        let usual = if self.packets == 0 { 0 } else { self.lost * packets / self.packets };
+        let usual = self.lost * packets / self.packets.max(1);
         // Losses in runs of mean length b, geometrically distributed, scatter as if each counted 2b - 1. What the
         // baseline itself is uncertain by comes on top.
         let runs = self.runs.max(1);

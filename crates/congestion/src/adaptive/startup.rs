@@ -2,6 +2,7 @@
 
 use super::flights::Flight;
 use super::loss::Round;
+use super::share::PPM;
 use crate::{Ack, Memory};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 
@@ -19,8 +20,9 @@ pub(super) struct Startup {
 }
 
 impl Startup {
-    pub(super) const fn new(memory: Option<Memory>) -> Self {
-        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: None, round: Round::EMPTY, is_warned: false }
+    pub(super) fn new(memory: Option<Memory>) -> Self {
+        let round = Round::default();
+        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: None, round, is_warned: false }
     }
 
     /// The pace on a line of this empty round trip; before one is known, the first packets go out within 50 ms.
@@ -37,7 +39,7 @@ impl Startup {
 
     /// What arrived makes room for more: three times as much for what arrived, and for what was lost beside it. At an
     /// even pace that is a factor of 2.35 in a round trip (x e^x = 2).
-    pub(super) fn grow(&mut self, ack: &Ack, base: Option<Duration>, ceiling: Rate) {
+    pub(super) fn grow(&mut self, ack: &Ack, base: Option<Duration>) {
         self.arrived += u64::from(ack.packets);
         let span = base.unwrap_or(FIRST_SPAN).max(SHORTEST);
         if let Some(memory) = self.memory {
@@ -47,7 +49,15 @@ impl Startup {
         let grown =
             u128::from(ack.bytes.as_u64()) * u128::from(GROWTH * self.sent_for_arrived()) / u128::from(PPM);
         let grown = Bytes::new(u64::try_from(grown).unwrap_or(u64::MAX));
-        self.amount = (self.amount + grown).min((ceiling * span).max(INITIAL));
+        self.amount = (self.amount + grown).min((FASTEST * span).max(INITIAL));
+    }
+
+    /// A flight was slower than allowed, so nothing more was tried: what is allowed stays near what is used.
+    pub(super) fn is_limited(&mut self, flight: &Flight, base: Duration) {
+        if self.arrived > FEWEST_ARRIVED {
+            let used = flight.rate().scaled(UNUSED, 1) * base.max(SHORTEST);
+            self.amount = self.amount.min(used.max(INITIAL));
+        }
     }
 
     pub(super) fn lost(&mut self) {
@@ -68,15 +78,15 @@ impl Startup {
         !core::mem::replace(&mut self.is_warned, true)
     }
 
-    /// The rate of arrival, once acknowledgements in a row have met a queue of more than `least.0` for `least.1`.
+    /// The rate of arrival, once acknowledgements in a row have met a queue of more than `longest` for `least`.
     pub(super) fn full(
         &mut self,
         now: Instant,
         ack: &Ack,
         queue: Duration,
-        least: (Duration, Duration),
+        (longest, least): (Duration, Duration),
     ) -> Option<Rate> {
-        if queue <= least.0 {
+        if queue <= longest {
             self.queued = None;
             return None;
         }
@@ -88,7 +98,7 @@ impl Startup {
         queued.arrived += ack.bytes;
         queued.acks += 1;
         let (span, arrived, factor) = (now.since(queued.since), queued.arrived, queued.factor);
-        let is_sure = queued.acks >= FEWEST_ACKS && span >= least.1.max(SHORTEST);
+        let is_sure = queued.acks >= FEWEST_ACKS && span >= least.max(SHORTEST);
         is_sure.then(|| Rate::over(arrived, span).scaled(factor, PPM))
     }
 
@@ -122,6 +132,15 @@ const INITIAL: Bytes = Bytes::new(48_000);
 /// How much is added for what arrived.
 const GROWTH: u64 = 2;
 
+/// What is allowed is at most four times what an application uses.
+const UNUSED: u64 = 4;
+
+/// The handshake and the first round trip are no measure of what the application uses.
+const FEWEST_ARRIVED: u64 = 64;
+
+/// 100 Gbit/s: beyond any path of this transport.
+const FASTEST: Rate = Rate::from_mbps(100_000);
+
 /// Fewer acknowledgements in a row may have met a queue by chance.
 const FEWEST_ACKS: u32 = 4;
 
@@ -130,8 +149,6 @@ const LEVEL: u64 = 107;
 
 /// At higher loss than two thirds the growth is slower.
 const MOST_SENT: u64 = 3 * PPM;
-
-const PPM: u64 = 1_000_000;
 
 /// Of the remembered rate, this percentage is tried first: on a line that has become ten times slower this is a queue
 /// of three round trips.

@@ -1,0 +1,197 @@
+//! Sending too much where no queue tells of it: a queue too shallow to show, or a policer.
+//!
+//! Loss beyond the baseline, and beyond chance, is a suspicion. Less is sent for a round trip, and judged by what that
+//! changes: if less is lost then, the rate before was too much, and stays a ceiling for a while; if not, the line has
+//! begun to lose more, and the baseline is learned anew.
+
+use super::flights::{Flight, LAG};
+use super::loss::{Baseline, Round};
+use super::startup::Startup;
+use skyhaul_units::{Duration, Instant, Rate};
+
+/// What is known of losses, and of rates that were too much.
+#[derive(Debug, Default)]
+pub(super) struct Excess {
+    pub(super) baseline: Baseline,
+    round: Round,
+    suspicion: Option<Suspicion>,
+    ceiling: Option<Ceiling>,
+    /// Half of the queue that overflowed: not to be filled.
+    shallow: Option<Duration>,
+    /// The longest queue seen.
+    deepest: Duration,
+    /// What was sent before this may have overflowed.
+    clean: Instant,
+}
+
+/// Less is being sent on trial.
+#[derive(Debug, Clone, Copy)]
+struct Suspicion {
+    since: Instant,
+    loss_ppb: u32,
+    /// To go back to where it was unfounded.
+    capacity: Rate,
+    startup: Option<Startup>,
+}
+
+/// More than this was too much.
+#[derive(Debug, Clone, Copy)]
+struct Ceiling {
+    rate: Rate,
+    until: Instant,
+    hold: Duration,
+}
+
+/// How the line stands while a flight is judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View {
+    pub(super) now: Instant,
+    pub(super) capacity: Rate,
+    /// The queue wanted.
+    pub(super) target: Duration,
+}
+
+/// What the losses say.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Finding {
+    Nothing,
+    /// More was sent than the line carries, which is this.
+    TooMuch(Rate),
+    /// The last [`Finding::TooMuch`] was wrong: this is what was before.
+    Unfounded(Rate, Option<Startup>),
+}
+
+impl Excess {
+    /// A flight was seen; `startup` while the rate is being found.
+    pub(super) fn count(&mut self, view: View, flight: &Flight, startup: Option<&mut Startup>) -> Finding {
+        self.deepest = self.deepest.max(flight.queueing());
+        if self.suspicion.is_some_and(|suspicion| flight.start < suspicion.since) {
+            return Finding::Nothing;
+        }
+        self.round.add(flight);
+        if !self.round.is_complete(if startup.is_some() { LAG / 4 } else { LAG }) {
+            return Finding::Nothing;
+        }
+        let round = core::mem::take(&mut self.round);
+        match (self.suspicion.take(), startup) {
+            (Some(suspicion), _) => self.verdict(&round, suspicion),
+            (None, Some(startup)) => self.judge_startup(view, &round, startup),
+            (None, None) => self.judge(view, &round),
+        }
+    }
+
+    /// What is under way tells nothing.
+    pub(super) fn interrupt(&mut self) {
+        self.round = Round::default();
+    }
+
+    /// From here on what is sent is not too much, as far as known.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.clean = now;
+    }
+
+    /// Whether a flight was sent before something was found to be too much.
+    pub(super) fn is_stale(&self, flight: &Flight) -> bool {
+        flight.start < self.clean
+    }
+
+    /// The losses of a flight have been told.
+    pub(super) fn add_runs(&mut self, flight: &Flight) {
+        if !self.is_stale(flight) {
+            self.baseline.add_runs(flight);
+        }
+    }
+
+    /// The rate not to be exceeded now.
+    pub(super) fn limit(&self, now: Instant) -> Option<Rate> {
+        self.ceiling.filter(|ceiling| now < ceiling.until).map(|ceiling| ceiling.rate)
+    }
+
+    /// Whether a rate that was too much is known.
+    pub(super) const fn is_warned(&self) -> bool {
+        self.ceiling.is_some()
+    }
+
+    /// Whether less is being sent on trial.
+    pub(super) const fn is_suspected(&self) -> bool {
+        self.suspicion.is_some()
+    }
+
+    /// The queue that may be filled, where it is shallow.
+    pub(super) const fn shallow(&self) -> Option<Duration> {
+        self.shallow
+    }
+
+    /// More than `carried` is too much until further notice.
+    pub(super) fn cap(&mut self, now: Instant, carried: Rate) {
+        let hold = self.ceiling.map_or(HOLD, |ceiling| (ceiling.hold * 2).min(HOLD_MOST));
+        self.ceiling = Some(Ceiling { rate: carried, until: now + hold, hold });
+        self.clean = now;
+    }
+
+    fn judge_startup(&mut self, view: View, round: &Round, startup: &mut Startup) -> Finding {
+        if let Some(earlier) = startup.grown(*round) {
+            self.baseline.add(&earlier);
+            return Finding::Nothing;
+        }
+        let carried = self.baseline.carried(round.rate(), round.packets, round.missing);
+        match carried {
+            Some(carried) if !startup.is_first_warning() => {
+                self.suspect(view, round, carried, Some(*startup))
+            }
+            _ => Finding::Nothing,
+        }
+    }
+
+    fn judge(&mut self, view: View, round: &Round) -> Finding {
+        let is_deep = self.deepest > view.target * 2 && round.queue_max < self.deepest.scaled(6, 10);
+        if round.queue_max > view.target * 2 && !is_deep {
+            // A queue says more than its overflow does.
+            self.clean = view.now;
+            return Finding::Nothing;
+        }
+        if !is_deep && let Some(carried) = self.baseline.carried(round.rate(), round.packets, round.missing) {
+            return self.suspect(view, round, carried, None);
+        }
+        let ceiling = self.ceiling.map(|ceiling| ceiling.rate);
+        if is_deep || ceiling.is_none_or(|ceiling| round.rate() <= ceiling) {
+            self.baseline.add(round);
+        } else if ceiling.is_some_and(|ceiling| round.rate() > ceiling.scaled(FAR_ABOVE, 100)) {
+            self.ceiling = None;
+        }
+        Finding::Nothing
+    }
+
+    fn suspect(&mut self, view: View, round: &Round, carried: Rate, startup: Option<Startup>) -> Finding {
+        self.cap(view.now, carried);
+        let loss_ppb = round.loss().as_ppb();
+        self.suspicion = Some(Suspicion { since: view.now, loss_ppb, capacity: view.capacity, startup });
+        if round.queue_max < view.target * 2 && round.queue_max >= SHALLOWEST {
+            self.shallow = Some(round.queue_max / 2);
+        }
+        Finding::TooMuch(carried)
+    }
+
+    /// Less was sent: if as much was lost as before, that was not ours.
+    fn verdict(&mut self, round: &Round, suspicion: Suspicion) -> Finding {
+        let usual = self.baseline.share().as_ppb();
+        let middle = usual + suspicion.loss_ppb.saturating_sub(usual) / 2;
+        if round.loss().as_ppb() < middle {
+            return Finding::Nothing;
+        }
+        self.baseline.replace(round);
+        (self.ceiling, self.shallow) = (None, None);
+        Finding::Unfounded(suspicion.capacity, suspicion.startup)
+    }
+}
+
+/// A ceiling is kept for 2 s, and twice as long each time that it is found again, up to 8 s: near it some packets are
+/// dropped with each trial.
+const HOLD: Duration = Duration::from_secs(2);
+const HOLD_MOST: Duration = Duration::from_secs(8);
+
+/// Above this percentage of what was too much, that is history: a policer's full bucket lets more through for a while.
+const FAR_ABOVE: u64 = 125;
+
+/// Shorter queues are the pacer's ticks.
+const SHALLOWEST: Duration = Duration::from_micros(1_500);
