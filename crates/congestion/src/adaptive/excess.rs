@@ -69,7 +69,13 @@ impl Excess {
             return Finding::Nothing;
         }
         self.round.add(flight);
-        if !self.round.is_complete(if startup.is_some() { LAG / 4 } else { LAG }) {
+        let is_above = self.ceiling.is_some_and(|ceiling| self.round.rate() > ceiling.rate);
+        let flights = match (&startup, is_above) {
+            (Some(_), _) => LAG / 4,
+            (None, true) => LAG / 2,
+            (None, false) => LAG,
+        };
+        if !self.round.is_complete(flights) {
             return Finding::Nothing;
         }
         let round = core::mem::take(&mut self.round);
@@ -177,7 +183,12 @@ impl Excess {
         let usual = self.baseline.share().as_ppb();
         let middle = usual + suspicion.loss_ppb.saturating_sub(usual) / 2;
         if round.loss().as_ppb() < middle {
-            return Finding::Nothing;
+            let carried = self.baseline.carried(round.rate(), round.packets, round.missing);
+            return carried.map_or(Finding::Nothing, |carried| {
+                // Still too much: a policer's bucket was not empty yet when the rate was measured.
+                self.ceiling = self.ceiling.map(|ceiling| Ceiling { rate: carried, ..ceiling });
+                Finding::TooMuch(carried)
+            });
         }
         self.baseline.replace(round);
         (self.ceiling, self.shallow) = (None, None);
@@ -185,10 +196,10 @@ impl Excess {
     }
 }
 
-/// A ceiling is kept for 2 s, and twice as long each time that it is found again, up to 8 s: near it some packets are
-/// dropped with each trial.
+/// A ceiling is kept for 2 s, and twice as long each time that it is found again, up to 16 s: near it some packets
+/// are dropped with each trial.
 const HOLD: Duration = Duration::from_secs(2);
-const HOLD_MOST: Duration = Duration::from_secs(8);
+const HOLD_MOST: Duration = Duration::from_secs(16);
 
 /// Above this percentage of what was too much, that is history: a policer's full bucket lets more through for a while.
 const FAR_ABOVE: u64 = 125;

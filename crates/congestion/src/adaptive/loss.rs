@@ -109,7 +109,7 @@ impl Baseline {
         let clumping = if self.clumped < FEWEST_LOST { clumping.max(UNKNOWN_CLUMPING) } else { clumping };
         let uncertainty = usual * packets / self.packets.max(packets);
         let variance = (usual.max(1) + uncertainty) * clumping;
-        let chance = 3 * variance.isqrt() + packets / 100 + BATCH;
+        let chance = 3 * variance.isqrt() + packets / 200 + BATCH;
         missing > usual + chance
     }
 }

@@ -46,6 +46,9 @@ impl Startup {
             self.amount = memory.rate.scaled(TRIAL, 100) * span;
             return;
         }
+        if self.is_warned {
+            return;
+        }
         let grown =
             u128::from(ack.bytes.as_u64()) * u128::from(GROWTH * self.sent_for_arrived()) / u128::from(PPM);
         let grown = Bytes::new(u64::try_from(grown).unwrap_or(u64::MAX));
