@@ -1,4 +1,15 @@
 //! The scenarios that the program holds.
 
 /// File name and text of each, in the order of `skyhaul lab list`.
-pub const BUILTIN: &[(&str, &str)] = &[("line.toml", include_str!("../../../../scenarios/line.toml"))];
+pub const BUILTIN: &[(&str, &str)] = &[
+    ("line.toml", include_str!("../../../../scenarios/line.toml")),
+    ("adaptive.toml", include_str!("../../../../scenarios/adaptive.toml")),
+    ("remembered.toml", include_str!("../../../../scenarios/remembered.toml")),
+    ("sharing.toml", include_str!("../../../../scenarios/sharing.toml")),
+    ("against-cubic.toml", include_str!("../../../../scenarios/against-cubic.toml")),
+    ("changes.toml", include_str!("../../../../scenarios/changes.toml")),
+    ("shallow.toml", include_str!("../../../../scenarios/shallow.toml")),
+    ("jitter.toml", include_str!("../../../../scenarios/jitter.toml")),
+    ("comparison.toml", include_str!("../../../../scenarios/comparison.toml")),
+    ("comparison-660ms.toml", include_str!("../../../../scenarios/comparison-660ms.toml")),
+];

@@ -166,6 +166,8 @@ impl Experiment for Cell {
         measured.add_rate(&GOODPUT, self.useful(all));
         measured.add_rate(&LIMIT, self.limit());
         measured.add(&RATIO, share(self.useful(all), self.limit()));
+        let whole = records.iter().map(|record| record.goodput(Instant::ZERO, to).as_bps()).sum();
+        measured.add_rate(&GOODPUT_OF_RUN, self.useful(Rate::from_bps(whole)));
         if let [record] = records[..] {
             self.measure_one(record, &mut measured);
         }
@@ -248,6 +250,12 @@ fn jain(rates: &[Rate]) -> f64 {
     sum * sum / (rates().count() as f64 * rates().map(|rate| rate * rate).sum::<f64>())
 }
 
+const GOODPUT_OF_RUN: Metric = Metric {
+    key: "goodput_of_run_bps",
+    heading: "goodput, all",
+    unit: Unit::BitRate,
+    meaning: "bytes that the application gets over the whole run, handshake and start-up included",
+};
 const RATIO_WITH_STARTUP: Metric = Metric {
     key: "ratio_with_startup",
     heading: "ratio, all",
@@ -315,6 +323,7 @@ const METRICS: &[&Metric] = &[
     &GOODPUT,
     &LIMIT,
     &RATIO,
+    &GOODPUT_OF_RUN,
     &RATIO_WITH_STARTUP,
     &STARTUP,
     &STARTUP_RTTS,

@@ -184,7 +184,8 @@ impl Line {
     /// Packets that the line could carry in the whole run: what a run costs.
     pub fn packets(&self) -> u64 {
         let fastest = self.changes.iter().filter_map(|change| change.rate).fold(self.rate, Ord::max);
-        (fastest * self.duration).as_u64() / PACKET.as_u64()
+        let slowest = [self.policer.map(|policer| policer.rate), self.offered].into_iter().flatten();
+        (slowest.fold(fastest, Ord::min) * self.duration).as_u64() / PACKET.as_u64()
     }
 
     /// The most that can arrive between two instants, in IP packets: rate × (1 − loss), less what is policed or not
