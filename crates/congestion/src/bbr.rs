@@ -99,11 +99,16 @@ impl Rounds {
     }
 }
 
-/// Losses are being made good: for one round trip no more is sent than arrives.
+/// Losses are being made good. For the first round trip no more is sent than arrives.
+///
+/// A kernel leaves recovery when all is repaired that was lost before it: two round trips after it began, as the repairs
+/// of its last losses need one. Where more was lost by then it goes on, and isn't conserving again.
 #[derive(Debug, Clone, Copy)]
 struct Recovery {
     since: Instant,
     conserving: bool,
+    /// Something was lost that was sent since.
+    again: bool,
 }
 
 impl Bbr {
@@ -265,10 +270,11 @@ impl Bbr {
         }
     }
 
-    fn set_window(&mut self, ack: &Ack) {
+    fn set_window(&mut self, now: Instant, ack: &Ack) {
         if let Some(recovery) = self.recovery {
-            if ack.sent > recovery.since {
-                self.recovery = None;
+            if ack.sent > recovery.since + ack.smoothed {
+                self.recovery =
+                    recovery.again.then_some(Recovery { since: now, conserving: false, again: false });
                 self.window = self.window.max(self.prior_window);
             } else if recovery.conserving {
                 self.window = self.window.max(ack.in_flight + ack.bytes);
@@ -294,18 +300,19 @@ impl Controller for Bbr {
         }
         self.update_model(now, ack);
         self.set_pacing();
-        self.set_window(ack);
+        self.set_window(now, ack);
     }
 
     fn on_loss(&mut self, now: Instant, loss: &Loss) {
         self.newly_lost += loss.bytes;
         self.policer.lost(loss.bytes);
-        if self.recovery.is_some() {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.again |= loss.sent > recovery.since;
             self.window = self.window.saturating_sub(loss.bytes).max(self.segment);
             return;
         }
         self.save_window();
-        self.recovery = Some(Recovery { since: now, conserving: true });
+        self.recovery = Some(Recovery { since: now, conserving: true, again: false });
         self.window = loss.in_flight + self.segment;
     }
 

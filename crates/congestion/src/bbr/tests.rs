@@ -122,8 +122,24 @@ fn a_loss_conserves_packets_for_a_round_and_then_gives_the_window_back() {
     let half = window.scaled(1, 2);
     path.bbr.on_loss(path.now, &Loss { bytes: SEGMENT, in_flight: half, ..Loss::default() });
     assert_eq!(path.bbr.window(), half + SEGMENT);
-    path.run(RATE, 150);
+    path.run(RATE, 250);
     assert!(path.bbr.recovery.is_none());
+    assert!(path.bbr.window() >= window.scaled(95, 100), "{} of {window}", path.bbr.window());
+}
+
+#[test]
+fn losses_without_end_are_one_recovery_that_conserves_once() {
+    let mut path = Path::new();
+    path.run(RATE, 2_000);
+    let window = path.bbr.window();
+    for round in 0..10 {
+        path.bbr.on_loss(
+            path.now,
+            &Loss { bytes: SEGMENT, sent: path.now, in_flight: window, ..Loss::default() },
+        );
+        path.run(RATE, 100);
+        assert!(path.bbr.recovery.is_some_and(|recovery| !recovery.conserving), "{round}");
+    }
     assert!(path.bbr.window() >= window.scaled(95, 100), "{} of {window}", path.bbr.window());
 }
 
