@@ -3,13 +3,14 @@
 # make simulate    custody through 5,000 seeds of crashes, cuts and full disks, in virtual time
 # make kill-test   200 kills of real stations and centres
 # make bench   wall-clock figures of the hot paths on this machine
+# make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
 
 FUZZ_SECONDS = 60
 SEEDS = 5000
 KILLS = 200
 
-.PHONY: demo test simulate kill-test bench fuzz setup build
+.PHONY: demo test simulate kill-test bench bench-net fuzz setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -32,6 +33,9 @@ kill-test: setup
 
 bench: setup
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml
+
+bench-net: build
+	bench/peers/compare.py target/release/skyhaul
 
 fuzz: setup
 	@scripts/fuzz $(FUZZ_SECONDS)

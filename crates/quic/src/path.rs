@@ -251,7 +251,8 @@ impl QuicPath {
         }
     }
 
-    /// The next UDP datagram, or up to `limit` of one size, into `out`, which must be empty.
+    /// The next UDP datagram, or up to `limit` of one size, into `out`, which must be empty. Those that only acknowledge are
+    /// not paid for (RFC 9002 7.7): an end that only answers would wait to say what has arrived.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -270,8 +271,10 @@ impl QuicPath {
             out.clear();
             return None;
         }
-        let count = transmit.segment_size.map_or(1, |segment| out.len().div_ceil(segment));
-        self.sender.transmitted(now, out.len(), count);
+        if self.news.iter().any(|item| matches!(item, News::Sent { .. })) {
+            let count = transmit.segment_size.map_or(1, |segment| out.len().div_ceil(segment));
+            self.sender.transmitted(now, out.len(), count);
+        }
         let stats = self.conn.path_stats(PathId::ZERO).unwrap_or_default().frame_tx;
         if stats.datagram > self.counts.datagrams_sent {
             let carried = stats.datagram - self.counts.datagrams_sent;

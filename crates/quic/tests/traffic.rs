@@ -118,6 +118,22 @@ fn datagrams_fill_the_declared_line_at_any_loss_without_queue() {
     }
 }
 
+/// Seen with an end that only answered: what it acknowledged with counted as sent, until nothing was left for its reports.
+#[test]
+fn an_end_that_only_answers_has_room_to_say_what_arrived() {
+    let answering = Some(Rate::from_bps(50_000));
+    let mut world = World::connected(&Options { answering, ..Options::lossy(0, 40) });
+    world.keep_events = false;
+    world.apps[CLIENT] = App::Numbers { next: 0, count: u64::MAX, until: Instant::FAR_FUTURE };
+    world.run(Duration::from_secs(2));
+    for report in 0..10 {
+        let now = world.now;
+        assert!(world.path(SERVER).room(now) > 0, "at {now}, {report} reports on");
+        world.path(SERVER).send(now, Some(Token(report)), numbered(report, 50));
+        world.run(Duration::from_millis(500));
+    }
+}
+
 #[test]
 fn a_line_slower_than_declared_keeps_a_bounded_queue() {
     for percent in [70, 95] {

@@ -25,6 +25,8 @@ pub struct LinkOptions {
 pub struct Options {
     pub link: LinkOptions,
     pub declared: Rate,
+    /// What the server declares, where it is something else.
+    pub answering: Option<Rate>,
     pub seed: u64,
     pub version: [u16; 2],
     pub setup_copies: u8,
@@ -48,6 +50,7 @@ impl Default for Options {
                 queue: Duration::from_millis(160),
             },
             declared: rate,
+            answering: None,
             seed: 1,
             version: [1, 1],
             setup_copies: 3,
@@ -161,7 +164,8 @@ pub fn endpoint(options: &Options, node: usize) -> Endpoint {
 
 /// A node's configuration as the options say.
 pub fn config(options: &Options, node: usize) -> EndpointConfig {
-    let mut path = PathConfig::over(options.declared);
+    let answering = options.answering.filter(|_| node == SERVER);
+    let mut path = PathConfig::over(answering.unwrap_or(options.declared));
     path.setup_copies = options.setup_copies;
     path.max_segments = options.max_segments;
     path.receive_buffer = options.receive_buffer;
