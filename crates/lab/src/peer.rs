@@ -7,10 +7,10 @@ use crate::{Datagram, Ecn, Endpoint};
 use bytes::{Bytes, BytesMut};
 use core::net::SocketAddr;
 use skyhaul_quic::{
-    ConfigError, EndpointConfig, Engine, EngineEvent, Fingerprint, Identity, PathConfig, Received,
+    ConfigError, EndpointConfig, Engine, EngineEvent, Fingerprint, Identity, PathConfig, Received, SocketId,
 };
 use skyhaul_transport::SessionConfig;
-use skyhaul_units::Instant;
+use skyhaul_units::{Instant, Rate};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What uses the engine's sessions: it feeds them, and takes what they give.
@@ -25,14 +25,14 @@ pub trait Application {
 /// How to make a [`Peer`].
 #[derive(Debug, Clone)]
 pub struct PeerConfig {
-    /// Where it is reached.
-    pub address: SocketAddr,
+    /// Where it is reached, one address for each path; at least one.
+    pub addresses: Vec<SocketAddr>,
     /// Its key.
     pub identity: Identity,
     /// Keys of the nodes that may call; where there are none, calls are not taken.
     pub callers: BTreeSet<Fingerprint>,
-    /// For every path.
-    pub path: PathConfig,
+    /// For the paths at each address; the last one for all further ones.
+    pub paths: Vec<PathConfig>,
     /// For every session.
     pub session: SessionConfig,
     /// Decides the state machine's random choices. The same seeds give the same run.
@@ -41,7 +41,7 @@ pub struct PeerConfig {
 
 /// An engine and the application that uses it.
 pub struct Peer<A> {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     engine: Engine,
     application: A,
     /// When the application wants to be called.
@@ -59,15 +59,24 @@ impl<A: Application> Peer<A> {
     /// # Errors
     /// A datagram size that QUIC does not allow.
     pub fn new(config: PeerConfig, application: A) -> Result<Self, ConfigError> {
-        let mut endpoint = EndpointConfig::new(config.identity, config.path, epoch());
-        endpoint.listen = !config.callers.is_empty();
-        endpoint.trusted = config.callers;
-        let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&config.seed.to_be_bytes());
-        endpoint.rng_seed = Some(seed);
+        let endpoint = |index: u8, path: PathConfig| {
+            let mut endpoint = EndpointConfig::new(config.identity.clone(), path, epoch());
+            endpoint.listen = !config.callers.is_empty();
+            endpoint.trusted = config.callers.clone();
+            let mut seed = [index; 32];
+            seed[..8].copy_from_slice(&config.seed.to_be_bytes());
+            endpoint.rng_seed = Some(seed);
+            skyhaul_quic::Endpoint::new(endpoint)
+        };
+        let path = |index: usize| config.paths.get(index).or(config.paths.last()).copied();
+        let path = |index: usize| path(index).unwrap_or_else(|| PathConfig::over(Rate::from_mbps(100)));
+        let mut engine = Engine::new(endpoint(0, path(0))?, config.session.clone());
+        for index in 1..config.addresses.len() {
+            engine.add_endpoint(endpoint(index as u8, path(index))?);
+        }
         Ok(Self {
-            address: config.address,
-            engine: Engine::new(skyhaul_quic::Endpoint::new(endpoint)?, config.session),
+            addresses: config.addresses,
+            engine,
             application,
             due: None,
             touched: true,
@@ -112,7 +121,9 @@ impl<A: Application> Endpoint for Peer<A> {
             Ecn::Ce => Some(skyhaul_quic::Ecn::Ce),
         };
         let payload = BytesMut::from(datagram.payload);
-        self.engine.handle_datagram(now, Received { remote: datagram.from, local_ip: None, ecn, payload });
+        let socket = self.addresses.iter().position(|address| *address == datagram.to).unwrap_or(0);
+        let received = Received { remote: datagram.from, local_ip: None, ecn, payload };
+        self.engine.handle_datagram(now, SocketId(socket), received);
         self.serve(now);
     }
 
@@ -121,7 +132,8 @@ impl<A: Application> Endpoint for Peer<A> {
             self.serve(now);
         }
         if self.batch.is_empty() {
-            let transmit = self.engine.poll_transmit(now, &mut self.scratch)?;
+            let (socket, transmit) = self.engine.poll_transmit(now, &mut self.scratch)?;
+            let from = self.addresses.get(socket.0).copied()?;
             let contents = Bytes::copy_from_slice(&self.scratch[..transmit.size]);
             let size = transmit.segment_size.unwrap_or(transmit.size).max(1);
             let ecn = match transmit.ecn {
@@ -131,7 +143,7 @@ impl<A: Application> Endpoint for Peer<A> {
                 Some(skyhaul_quic::Ecn::Ce) => Ecn::Ce,
             };
             self.batch.extend((0..contents.len()).step_by(size).map(|start| Datagram {
-                from: self.address,
+                from,
                 to: transmit.to,
                 ecn,
                 payload: contents.slice(start..contents.len().min(start + size)),

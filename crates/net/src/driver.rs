@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::socket::{AT_ONCE, Outgoing, Socket};
 use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_quic::{Engine, EngineEvent, Received, Transmit};
+use skyhaul_quic::{Endpoint, Engine, EngineEvent, Received, SocketId, Transmit};
 use skyhaul_units::{Duration, Instant};
 use std::io;
 use std::os::fd::AsFd as _;
@@ -20,20 +20,16 @@ pub trait Service {
     fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
 }
 
-/// An engine, its socket and its clock.
+/// An engine, the sockets of its endpoints and its clock.
 pub struct Driver {
     engine: Engine,
-    port: Port,
+    /// In the order of the engine's endpoints.
+    sockets: Vec<Socket>,
     clock: Clock,
     waker: Waker,
-}
-
-/// A socket and what waits to leave by it.
-struct Port {
-    socket: Socket,
-    /// The batch that leaves next; kept where the socket's buffer is full.
+    /// The batch that leaves next; kept where a socket's buffer is full.
     batch: Vec<u8>,
-    unsent: Option<Transmit>,
+    unsent: Option<(SocketId, Transmit)>,
     /// Datagrams that the system refused to send.
     send_errors: u64,
 }
@@ -54,8 +50,15 @@ impl Driver {
     /// # Errors
     /// The system has no more file descriptors.
     pub fn new(engine: Engine, socket: Socket, clock: Clock) -> io::Result<Self> {
-        let port = Port { socket, batch: Vec::new(), unsent: None, send_errors: 0 };
-        Ok(Self { engine, port, clock, waker: Waker::new()? })
+        let waker = Waker::new()?;
+        let (batch, unsent, send_errors) = Default::default();
+        Ok(Self { engine, sockets: vec![socket], clock, waker, batch, unsent, send_errors })
+    }
+
+    /// Adds the socket of one more endpoint.
+    pub fn add_socket(&mut self, endpoint: Endpoint, socket: Socket) -> SocketId {
+        self.sockets.push(socket);
+        self.engine.add_endpoint(endpoint)
     }
 
     /// Wakes the driver when the service has something new.
@@ -63,14 +66,19 @@ impl Driver {
         self.waker.clone()
     }
 
-    /// The socket.
-    pub const fn socket(&self) -> &Socket {
-        &self.port.socket
+    /// The first socket.
+    pub fn socket(&self) -> &Socket {
+        &self.sockets[0]
+    }
+
+    /// All sockets, in the order of the engine's endpoints.
+    pub fn sockets(&self) -> &[Socket] {
+        &self.sockets
     }
 
     /// Datagrams that the system refused to send; they count as lost on the line.
     pub const fn send_errors(&self) -> u64 {
-        self.port.send_errors
+        self.send_errors
     }
 
     /// Runs until `stop` is set, then says farewell to the connected nodes.
@@ -113,16 +121,24 @@ impl Driver {
 
     /// Takes what has arrived; returns whether there may be more.
     fn receive(&mut self) -> io::Result<bool> {
+        let mut more = false;
+        for index in 0..self.sockets.len() {
+            more |= self.receive_from(SocketId(index))?;
+        }
+        Ok(more)
+    }
+
+    fn receive_from(&mut self, id: SocketId) -> io::Result<bool> {
         let (engine, clock) = (&mut self.engine, &self.clock);
         for _ in 0..RECEIVES {
             let mut arrived = None;
-            let count = self.port.socket.receive(|incoming| {
+            let count = self.sockets[id.0].receive(|incoming| {
                 // Read after the datagrams: a reading from before may be older than their arrival by as long as this thread
                 // was kept from running, and a round trip that looks too short makes every later one look like a queue.
                 let now = *arrived.get_or_insert_with(|| clock.now());
                 let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                 for payload in incoming {
-                    engine.handle_datagram(now, Received { remote, local_ip, ecn, payload });
+                    engine.handle_datagram(now, id, Received { remote, local_ip, ecn, payload });
                 }
             })?;
             if count < AT_ONCE {
@@ -134,26 +150,24 @@ impl Driver {
 
     /// Sends what is ready; returns whether there may be more.
     fn transmit(&mut self, now: Instant) -> bool {
-        let port = &mut self.port;
         for _ in 0..TRANSMITS {
-            let unsent = port.unsent.take();
-            let Some(transmit) = unsent.or_else(|| self.engine.poll_transmit(now, &mut port.batch)) else {
-                return false;
-            };
+            let unsent = self.unsent.take();
+            let next = unsent.or_else(|| self.engine.poll_transmit(now, &mut self.batch));
+            let Some((id, transmit)) = next else { return false };
             let outgoing = Outgoing {
                 to: transmit.to,
                 from: transmit.src_ip,
                 ecn: transmit.ecn,
-                contents: &port.batch[..transmit.size],
+                contents: &self.batch[..transmit.size],
                 segment_size: transmit.segment_size,
             };
-            match port.socket.send(&outgoing) {
+            match self.sockets[id.0].send(&outgoing) {
                 Ok(true) => {}
                 Ok(false) => {
-                    port.unsent = Some(transmit);
+                    self.unsent = Some((id, transmit));
                     return false;
                 }
-                Err(_) => port.send_errors += 1,
+                Err(_) => self.send_errors += 1,
             }
         }
         true
@@ -166,17 +180,17 @@ impl Driver {
             tv_sec: (nanos / 1_000_000_000).cast_signed(),
             tv_nsec: (nanos % 1_000_000_000).cast_signed(),
         };
-        let writable = if self.port.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
-        let (socket, waker) = (self.port.socket.as_fd(), self.waker.fd());
-        let mut fds = [
-            PollFd::from_borrowed_fd(socket, PollFlags::IN | writable),
-            PollFd::from_borrowed_fd(waker, PollFlags::IN),
-        ];
+        let blocked = self.unsent.map(|(id, _)| id.0);
+        let mut fds = vec![PollFd::from_borrowed_fd(self.waker.fd(), PollFlags::IN)];
+        fds.extend(self.sockets.iter().enumerate().map(|(index, socket)| {
+            let writable = if blocked == Some(index) { PollFlags::OUT } else { PollFlags::empty() };
+            PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN | writable)
+        }));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        if fds[1].revents().contains(PollFlags::IN) {
+        if fds[0].revents().contains(PollFlags::IN) {
             self.waker.reset();
         }
         Ok(())

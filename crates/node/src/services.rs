@@ -133,6 +133,7 @@ pub fn driver(
         receive_window: window.receive,
         send_buffer: window.send,
         utc_at_zero: clock.utc_at_start(),
+        ..SessionConfig::default()
     };
     Driver::new(Engine::new(endpoint, session), socket, clock).map_err(|error| {
         Fault::environment(

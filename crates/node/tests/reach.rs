@@ -34,6 +34,7 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
         receive_window: Bytes::mib(1),
         send_buffer: Bytes::mib(1),
         utc_at_zero: clock.utc_at_start(),
+        ..SessionConfig::default()
     };
     let mut driver =
         Driver::new(Engine::new(Endpoint::new(config).unwrap(), session), socket, clock).unwrap();

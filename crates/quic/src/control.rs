@@ -1,7 +1,8 @@
 //! The ordered control stream: one unidirectional stream each way, opened by its sender.
 //!
-//! Each begins with one byte, [`GREETING`]: "I have your ACK_FREQUENCY frame". The path is up at an end when the
-//! far end's greeting has come and the handshake is confirmed.
+//! Each begins with one byte, which says "I have your ACK_FREQUENCY frame", and what the connection is for: a session of
+//! its own ([`GREETING`]), or one more path of a session that stands ([`JOINING`]). The path is up at an end when the far
+//! end's byte has come and the handshake is confirmed.
 
 use bytes::Bytes;
 use noq_proto::{Connection, Dir, ReadError, StreamId};
@@ -13,6 +14,10 @@ pub(crate) struct Control {
     incoming: Option<StreamId>,
     readable: bool,
     greeted: bool,
+    /// This end calls to join a session.
+    pub(crate) joins: bool,
+    /// The far end does.
+    pub(crate) peer_joins: bool,
 }
 
 /// The far end does not keep to the control stream's rules.
@@ -27,7 +32,7 @@ impl Control {
             return;
         }
         let Some(id) = conn.streams().open(Dir::Uni) else { return };
-        if conn.send_stream(id).write(&[GREETING]) == Ok(1) {
+        if conn.send_stream(id).write(&[if self.joins { JOINING } else { GREETING }]) == Ok(1) {
             self.outgoing = Some(id);
         }
     }
@@ -56,8 +61,10 @@ impl Control {
         if !self.greeted
             && let Some(first) = self.take(conn, 1)?
         {
-            if first[..] != [GREETING] {
-                return Err(Broken("its first byte is not the greeting"));
+            match first[..] {
+                [GREETING] => {}
+                [JOINING] => self.peer_joins = true,
+                _ => return Err(Broken("its first byte is not the greeting")),
             }
             self.greeted = true;
             self.readable = true;
@@ -89,6 +96,8 @@ impl Control {
 
 /// First byte in each direction.
 pub(crate) const GREETING: u8 = 0x01;
+/// First byte from an end that calls to join a session.
+const JOINING: u8 = 0x02;
 
 /// Largest piece given out at once.
 const MAX_READ: usize = 64 * 1024;

@@ -104,6 +104,12 @@ pub enum ConnectError {
         /// In the words of the state machine.
         reason: String,
     },
+    /// No such endpoint.
+    #[error("the engine has no such socket")]
+    NoSocket,
+    /// The session to be joined has ended.
+    #[error("the session has ended")]
+    NoSession,
     /// Too many connections.
     #[error("{MAX_CONNECTIONS} connections are open already: close some")]
     TooMany,
@@ -146,6 +152,20 @@ impl Endpoint {
             endpoint.server = Some(server);
         }
         Ok(endpoint)
+    }
+
+    /// As [`Endpoint::connect`], for one more path of a session with that node.
+    pub fn join(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        expected: Fingerprint,
+    ) -> Result<ConnectionId, ConnectError> {
+        let id = self.connect(now, remote, expected)?;
+        if let Some(held) = self.connections.get_mut(&id) {
+            held.path.join();
+        }
+        Ok(id)
     }
 
     /// Changes whose calls are taken. Connections that are up stay.
@@ -463,7 +483,7 @@ impl Endpoint {
                 held.stage = Stage::Ready;
                 held.shown = true;
                 let peer = peer.expect("a path is up only after the peer's key was checked");
-                EndpointEvent::Ready { id, peer, incoming: held.incoming }
+                EndpointEvent::Ready { id, peer, incoming: held.incoming, joins: held.path.joins() }
             }
             Notice::Over(error) => match core::mem::replace(&mut held.stage, Stage::Over) {
                 Stage::Over => return,

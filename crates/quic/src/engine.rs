@@ -1,22 +1,72 @@
-//! Sessions over QUIC paths: the endpoint, and for each connection the session that it carries.
+//! Sessions over QUIC paths: the endpoints, and for each session the connections that are its paths.
 //!
-//! One engine serves one UDP socket, or one address in the lab. It is driven like everything sans-IO: hand it what
-//! arrived and the time, then take datagrams and events until there are none.
+//! One engine serves one node: one endpoint for each UDP socket, or address in the lab. It is driven like everything
+//! sans-IO: hand it what arrived and the time, then take datagrams and events until there are none.
+//!
+//! A session begins with one connection. Further ones join it: each end proves with keying material of the new connection
+//! (RFC 8446 7.5) over a secret of the first that it is the same two nodes' session which they mean.
+
+mod joining;
 
 use crate::{ConnectError, ConnectionId, Endpoint, EndpointEvent, Fingerprint, Received, Refusal, Transmit};
 use core::net::SocketAddr;
-use skyhaul_transport::{DownReason, Estimate, Event, Path as _, Session, SessionConfig, drive};
+use joining::{Joining, Secret};
+use skyhaul_transport::{
+    DownReason, Estimate, Event, Path as _, PathEvent, PathId, PathOptions, Session, SessionConfig, give_out,
+    take_in,
+};
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// An endpoint and the sessions over its connections.
+/// Endpoints and the sessions over their connections.
 pub struct Engine {
-    endpoint: Endpoint,
+    endpoints: Vec<Endpoint>,
     session_config: SessionConfig,
-    sessions: BTreeMap<ConnectionId, Session>,
+    sessions: BTreeMap<SessionId, Held>,
+    /// What each connection is for. Bounded by the endpoints' connections.
+    roles: BTreeMap<Key, Role>,
+    next_session: u64,
     events: VecDeque<EngineEvent>,
     /// When sessions were last served: what was due then and is still there waits for its path.
     flushed: Instant,
+    /// The endpoint polled for datagrams last: the next one has its turn first.
+    turn: usize,
+}
+
+/// A session of one engine; never used again for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(u64);
+
+impl core::fmt::Display for SessionId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An engine's endpoint, and the socket or address that it stands for, in the order in which they were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SocketId(pub usize);
+
+/// A connection of one of the endpoints.
+type Key = (SocketId, ConnectionId);
+
+struct Held {
+    session: Session,
+    paths: BTreeMap<PathId, Key>,
+    secret: Secret,
+    peer: Fingerprint,
+    /// Numbers of paths are not used again.
+    next_path: u16,
+}
+
+/// What a connection is for.
+enum Role {
+    /// Called for a session that begins when it is up.
+    Calling(SessionId),
+    /// A path of a session.
+    Member(SessionId, PathId),
+    /// Called, or was called, for one more path of a session.
+    Joining(Joining),
 }
 
 /// What the owner of an engine learns.
@@ -24,8 +74,8 @@ pub struct Engine {
 pub enum EngineEvent {
     /// A trusted node is connected; open its session with [`Session::open`].
     Connected {
-        /// The connection.
-        id: ConnectionId,
+        /// The session.
+        id: SessionId,
         /// Whose key it proved to have.
         fingerprint: Fingerprint,
         /// Whether it came to us.
@@ -33,8 +83,8 @@ pub enum EngineEvent {
     },
     /// Someone was turned away, or did not get in, before any session began.
     Refused {
-        /// The connection, where there was one.
-        id: Option<ConnectionId>,
+        /// The session that was to be, where we called.
+        id: Option<SessionId>,
         /// Its address.
         remote: SocketAddr,
         /// Its key, where it got as far as showing one.
@@ -42,17 +92,28 @@ pub enum EngineEvent {
         /// A sentence for the log.
         reason: Refusal,
     },
+    /// A path that was called for did not come up; the session goes on without it.
+    PathRefused {
+        /// The session.
+        id: SessionId,
+        /// The path that was to be.
+        path: PathId,
+        /// The address called.
+        remote: SocketAddr,
+        /// A sentence for the log.
+        reason: String,
+    },
     /// Something happened in a session.
     Session {
-        /// The connection it runs over.
-        id: ConnectionId,
+        /// The session.
+        id: SessionId,
         /// What.
         event: Event,
     },
-    /// The connection ended; its session is gone.
+    /// The last connection ended; the session is gone.
     Disconnected {
-        /// The connection.
-        id: ConnectionId,
+        /// The session.
+        id: SessionId,
         /// Why.
         reason: DownReason,
     },
@@ -64,11 +125,25 @@ const WAITING: Duration = Duration::from_millis(20);
 impl Engine {
     /// An engine over `endpoint` whose sessions are set up as `session_config` says.
     pub fn new(endpoint: Endpoint, session_config: SessionConfig) -> Self {
-        let (sessions, events) = Default::default();
-        Self { endpoint, session_config, sessions, events, flushed: Instant::ZERO }
+        Self {
+            endpoints: vec![endpoint],
+            session_config,
+            sessions: BTreeMap::new(),
+            roles: BTreeMap::new(),
+            next_session: 0,
+            events: VecDeque::new(),
+            flushed: Instant::ZERO,
+            turn: 0,
+        }
     }
 
-    /// Begins a connection to the node at `remote` that has the key `expected`.
+    /// Adds an endpoint for one more socket.
+    pub fn add_endpoint(&mut self, endpoint: Endpoint) -> SocketId {
+        self.endpoints.push(endpoint);
+        SocketId(self.endpoints.len() - 1)
+    }
+
+    /// Begins a connection over the first endpoint to the node at `remote` that has the key `expected`.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -77,46 +152,110 @@ impl Engine {
         now: Instant,
         remote: SocketAddr,
         expected: Fingerprint,
-    ) -> Result<ConnectionId, ConnectError> {
-        self.endpoint.connect(now, remote, expected)
+    ) -> Result<SessionId, ConnectError> {
+        self.connect_from(now, SocketId(0), remote, expected)
     }
 
-    /// The endpoint, for its counters and trusted keys.
-    pub const fn endpoint(&mut self) -> &mut Endpoint {
-        &mut self.endpoint
+    /// The same over the endpoint `socket`.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect_from(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        remote: SocketAddr,
+        expected: Fingerprint,
+    ) -> Result<SessionId, ConnectError> {
+        let endpoint = self.endpoints.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
+        let connection = endpoint.connect(now, remote, expected)?;
+        let id = self.new_id();
+        self.roles.insert((socket, connection), Role::Calling(id));
+        Ok(id)
     }
 
-    /// A connected session. What is done to it takes effect at the next [`Engine::flush`].
-    pub fn session(&mut self, id: ConnectionId) -> Option<&mut Session> {
-        self.sessions.get_mut(&id)
+    /// Calls the far end of a session for one more path.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn join(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        (socket, remote): (SocketId, SocketAddr),
+        options: PathOptions,
+    ) -> Result<PathId, ConnectError> {
+        let held = self.sessions.get_mut(&id).ok_or(ConnectError::NoSession)?;
+        let endpoint = self.endpoints.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
+        let path = u8::try_from(held.next_path).map(PathId).map_err(|_| ConnectError::TooMany)?;
+        let connection = endpoint.join(now, remote, held.peer)?;
+        held.next_path += 1;
+        self.roles.insert((socket, connection), Role::Joining(Joining::calling(id, path, options, remote)));
+        Ok(path)
     }
 
-    /// The connected sessions.
-    pub fn sessions(&self) -> impl Iterator<Item = (ConnectionId, &Session)> {
-        self.sessions.iter().map(|(id, session)| (*id, session))
-    }
-
-    /// The measurements of a session's path.
-    pub fn estimate(&mut self, id: ConnectionId) -> Option<Estimate> {
-        self.endpoint.path(id).map(|path| path.estimate())
-    }
-
-    /// Closes a connection, telling the far end why.
-    pub fn close(&mut self, now: Instant, id: ConnectionId, reason: &str) {
-        if let Some(path) = self.endpoint.path(id) {
-            path.close(now, reason);
+    /// Closes one path of a session, telling the far end why.
+    pub fn leave(&mut self, now: Instant, id: SessionId, path: PathId, reason: &str) {
+        let key = self.sessions.get(&id).and_then(|held| held.paths.get(&path)).copied();
+        if let Some(connection) = key.and_then(|key| self.endpoints.get_mut(key.0.0)?.path(key.1)) {
+            connection.close(now, reason);
         }
     }
 
-    /// A datagram arrived.
-    pub fn handle_datagram(&mut self, now: Instant, received: Received) {
-        self.endpoint.handle_datagram(now, received);
+    /// An endpoint, for its counters and trusted keys; the first where there is no such.
+    pub fn endpoint(&mut self, socket: SocketId) -> &mut Endpoint {
+        let index = if socket.0 < self.endpoints.len() { socket.0 } else { 0 };
+        &mut self.endpoints[index]
+    }
+
+    /// A connected session. What is done to it takes effect at the next [`Engine::flush`].
+    pub fn session(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(&id).map(|held| &mut held.session)
+    }
+
+    /// The connected sessions.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+        self.sessions.iter().map(|(id, held)| (*id, &held.session))
+    }
+
+    /// The measurements of a session's first path.
+    pub fn estimate(&mut self, id: SessionId) -> Option<Estimate> {
+        let key = *self.sessions.get(&id)?.paths.first_key_value()?.1;
+        self.endpoints.get_mut(key.0.0)?.path(key.1).map(|path| path.estimate())
+    }
+
+    /// The connections that are a session's paths: the endpoint of each, and the connection there.
+    pub fn paths(&self, id: SessionId) -> impl Iterator<Item = (PathId, SocketId, ConnectionId)> + '_ {
+        let paths = self.sessions.get(&id).into_iter().flat_map(|held| held.paths.iter());
+        paths.map(|(path, key)| (*path, key.0, key.1))
+    }
+
+    /// Closes a session's connections, telling the far end why.
+    pub fn close(&mut self, now: Instant, id: SessionId, reason: &str) {
+        let calling = |role: &Role| matches!(role, Role::Calling(other) if *other == id);
+        let called: Vec<Key> =
+            self.roles.iter().filter(|(_, role)| calling(role)).map(|(key, _)| *key).collect();
+        let paths = self.sessions.get(&id).map(|held| held.paths.values().copied().collect::<Vec<_>>());
+        for key in called.into_iter().chain(paths.unwrap_or_default()) {
+            if let Some(path) = self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) {
+                path.close(now, reason);
+            }
+        }
+    }
+
+    /// A datagram arrived at the socket of an endpoint.
+    pub fn handle_datagram(&mut self, now: Instant, socket: SocketId, received: Received) {
+        if let Some(endpoint) = self.endpoints.get_mut(socket.0) {
+            endpoint.handle_datagram(now, received);
+        }
     }
 
     /// Does what is due on the connections; sessions are served by [`Engine::flush`].
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.endpoint.next_timeout().is_some_and(|due| due <= now) {
-            self.endpoint.handle_timeout(now);
+        for endpoint in &mut self.endpoints {
+            if endpoint.next_timeout().is_some_and(|due| due <= now) {
+                endpoint.handle_timeout(now);
+            }
         }
     }
 
@@ -124,44 +263,60 @@ impl Engine {
     /// sessions, then take events and transmits.
     pub fn flush(&mut self, now: Instant) {
         self.flushed = now;
-        self.take_endpoint_events();
-        for (id, session) in &mut self.sessions {
-            let Some(path) = self.endpoint.path(*id) else { continue };
-            drive(session, path, now);
-            while let Some(event) = session.poll() {
+        self.take_endpoint_events(now);
+        self.advance_joins(now);
+        for (id, held) in &mut self.sessions {
+            serve(&mut self.endpoints, held, now);
+            while let Some(event) = held.session.poll() {
                 self.events.push_back(EngineEvent::Session { id: *id, event });
             }
         }
-        self.take_endpoint_events();
+        self.take_endpoint_events(now);
     }
 
     /// When [`Engine::handle_timeout`] and [`Engine::flush`] are due.
     pub fn next_timeout(&mut self) -> Option<Instant> {
-        let sessions = self.sessions.values().filter_map(Session::next_timeout).min();
+        let sessions = self.sessions.values().filter_map(|held| held.session.next_timeout()).min();
         let waiting = self.flushed + WAITING;
         let sessions = sessions.map(|due| if due <= self.flushed { waiting } else { due });
-        [self.endpoint.next_timeout(), sessions].into_iter().flatten().min()
+        let endpoints = self.endpoints.iter().filter_map(Endpoint::next_timeout).min();
+        [endpoints, sessions].into_iter().flatten().min()
     }
 
-    /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first.
-    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        let transmit = self.endpoint.poll_transmit(now, out);
-        if transmit.is_some() || !self.refill(now) {
-            return transmit;
+    /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first; and the endpoint
+    /// whose socket it goes from.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
+        if let Some(found) = self.poll_endpoints(now, out) {
+            return Some(found);
         }
-        self.endpoint.poll_transmit(now, out)
+        if !self.refill(now) {
+            return None;
+        }
+        self.poll_endpoints(now, out)
+    }
+
+    fn poll_endpoints(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
+        let count = self.endpoints.len();
+        for step in 0..count {
+            let index = (self.turn + step) % count;
+            if let Some(transmit) = self.endpoints[index].poll_transmit(now, out) {
+                self.turn = index;
+                return Some((SocketId(index), transmit));
+            }
+        }
+        None
     }
 
     /// Uses the room that short datagrams left: it shows when they are out, and nothing would come to tell of it.
     fn refill(&mut self, now: Instant) -> bool {
         let mut any = false;
-        for (id, session) in &mut self.sessions {
-            let path = self.endpoint.path(*id).filter(|_| session.has_symbol());
-            if let Some(path) = path
-                && path.room(now) > 0
-            {
-                drive(session, path, now);
-                any = true;
+        for held in self.sessions.values_mut().filter(|held| held.session.has_symbol()) {
+            for id in held.session.path_order() {
+                let Some(key) = held.paths.get(&id) else { continue };
+                if let Some(path) = self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1))
+                {
+                    any |= give_out(&mut held.session, id, path, now);
+                }
             }
         }
         any
@@ -172,30 +327,122 @@ impl Engine {
         self.events.pop_front()
     }
 
-    fn take_endpoint_events(&mut self) {
-        while let Some(event) = self.endpoint.poll_event() {
-            match event {
-                EndpointEvent::Ready { id, peer, incoming } => {
-                    self.sessions.insert(id, Session::new(self.session_config));
-                    self.events.push_back(EngineEvent::Connected { id, fingerprint: peer, incoming });
+    fn new_id(&mut self) -> SessionId {
+        self.next_session += 1;
+        SessionId(self.next_session - 1)
+    }
+
+    fn take_endpoint_events(&mut self, now: Instant) {
+        for index in 0..self.endpoints.len() {
+            while let Some(event) = self.endpoints[index].poll_event() {
+                let socket = SocketId(index);
+                match event {
+                    EndpointEvent::Ready { id, peer, incoming, joins } => {
+                        self.ready(now, (socket, id), (peer, incoming, joins));
+                    }
+                    EndpointEvent::Refused { id, remote, fingerprint, reason } => {
+                        self.refused(id.map(|id| (socket, id)), (remote, fingerprint, reason));
+                    }
+                    EndpointEvent::Closed { id, reason } => self.closed(now, (socket, id), reason),
                 }
-                EndpointEvent::Refused { id, remote, fingerprint, reason } => {
-                    self.events.push_back(EngineEvent::Refused { id, remote, fingerprint, reason });
-                }
-                EndpointEvent::Closed { id, reason } => self.disconnected(id, reason),
             }
         }
     }
 
-    /// The session gives what the path still brought, then goes.
-    fn disconnected(&mut self, id: ConnectionId, reason: DownReason) {
-        let Some(mut session) = self.sessions.remove(&id) else { return };
-        if let Some(path) = self.endpoint.path(id) {
-            drive(&mut session, path, self.flushed);
+    fn ready(&mut self, now: Instant, key: Key, (peer, incoming, joins): (Fingerprint, bool, bool)) {
+        if joins {
+            let joining = self.roles.remove(&key);
+            let joining = match joining {
+                Some(Role::Joining(joining)) => joining,
+                _ => Joining::called(peer),
+            };
+            return self.begin_join(now, key, joining);
         }
-        while let Some(event) = session.poll() {
-            self.events.push_back(EngineEvent::Session { id, event });
+        let id = match self.roles.get(&key) {
+            Some(Role::Calling(id)) => *id,
+            _ => self.new_id(),
+        };
+        let Some(path) = self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) else {
+            return;
+        };
+        let Some(secret) = Secret::of(path) else {
+            return path.close(now, "no keying material");
+        };
+        let mut session = Session::new(self.session_config.clone());
+        session.add_path(PathId(0), PathOptions::default());
+        let paths = BTreeMap::from([(PathId(0), key)]);
+        self.sessions.insert(id, Held { session, paths, secret, peer, next_path: 1 });
+        self.roles.insert(key, Role::Member(id, PathId(0)));
+        self.events.push_back(EngineEvent::Connected { id, fingerprint: peer, incoming });
+    }
+
+    fn refused(
+        &mut self,
+        key: Option<Key>,
+        (remote, fingerprint, reason): (SocketAddr, Option<Fingerprint>, Refusal),
+    ) {
+        match key.and_then(|key| self.roles.remove(&key)) {
+            Some(Role::Joining(joining)) => {
+                self.events.extend(joining.refused(reason.to_string()));
+            }
+            Some(Role::Calling(id)) => {
+                self.events.push_back(EngineEvent::Refused { id: Some(id), remote, fingerprint, reason });
+            }
+            Some(Role::Member(..)) | None => {
+                self.events.push_back(EngineEvent::Refused { id: None, remote, fingerprint, reason });
+            }
         }
-        self.events.push_back(EngineEvent::Disconnected { id, reason });
+    }
+
+    /// The session gives what the connection still brought; it goes with its last connection.
+    fn closed(&mut self, now: Instant, key: Key, reason: DownReason) {
+        match self.roles.remove(&key) {
+            Some(Role::Member(id, path)) => {
+                let Some(held) = self.sessions.get_mut(&id) else { return };
+                if let Some(connection) =
+                    self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1))
+                {
+                    take_in(&mut held.session, path, connection, now);
+                }
+                held.session.handle(now, path, PathEvent::Down(reason.clone()));
+                held.paths.remove(&path);
+                while let Some(event) = held.session.poll() {
+                    self.events.push_back(EngineEvent::Session { id, event });
+                }
+                if held.paths.is_empty() {
+                    self.sessions.remove(&id);
+                    self.events.push_back(EngineEvent::Disconnected { id, reason });
+                }
+            }
+            Some(Role::Joining(joining)) => {
+                self.events.extend(joining.refused(reason.to_string()));
+            }
+            Some(Role::Calling(_)) | None => {}
+        }
+    }
+}
+
+/// Everything that can move between a session and its paths.
+fn serve(endpoints: &mut [Endpoint], held: &mut Held, now: Instant) {
+    let Held { session, paths, .. } = held;
+    for (id, key) in paths.iter() {
+        if let Some(path) = endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) {
+            take_in(session, *id, path, now);
+        }
+    }
+    session.handle_timeout(now);
+    let order = if paths.len() == 1 { paths.keys().copied().collect() } else { session.path_order() };
+    for id in order {
+        let Some(key) = paths.get(&id) else { continue };
+        if let Some(path) = endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) {
+            give_out(session, id, path, now);
+        }
+    }
+    if let Some(reason) = session.wants_close() {
+        for key in paths.values() {
+            if let Some(path) = endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) {
+                path.close(now, &reason);
+            }
+        }
     }
 }

@@ -98,6 +98,8 @@ pub enum EndpointEvent {
         peer: Fingerprint,
         /// True where the peer called.
         incoming: bool,
+        /// The call is for one more path of a session that stands.
+        joins: bool,
     },
     /// A handshake came to nothing. No session knew of it.
     Refused {

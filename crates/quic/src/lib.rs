@@ -40,7 +40,7 @@ mod tls;
 
 pub use config::{EndpointConfig, PathConfig};
 pub use endpoint::{ConfigError, ConnectError, Counters, Endpoint};
-pub use engine::{Engine, EngineEvent};
+pub use engine::{Engine, EngineEvent, SessionId, SocketId};
 pub use event::{ConnectionId, Ecn, EndpointEvent, Received, Transmit};
 pub use path::{ExportError, PathCounters, QuicPath};
 pub use skyhaul_identity::{Fingerprint, FingerprintError, Identity, IdentityError, Refusal};

@@ -133,6 +133,16 @@ impl QuicPath {
         self.sender.status()
     }
 
+    /// This end calls to join a session.
+    pub(crate) const fn join(&mut self) {
+        self.control.joins = true;
+    }
+
+    /// Whether the connection is for one more path of a session that stands, as the calling end said.
+    pub(crate) const fn joins(&self) -> bool {
+        self.control.joins || self.control.peer_joins
+    }
+
     /// What should be remembered of the path when it is used again.
     pub fn memory(&self) -> Option<Memory> {
         self.sender.memory()

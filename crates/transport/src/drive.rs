@@ -1,28 +1,48 @@
-//! Moves everything that can move between a session and its path.
+//! Moves everything that can move between a session and its paths.
 
-use crate::path::Path;
+use crate::path::{Path, PathId};
 use crate::session::Session;
 use skyhaul_units::Instant;
 
-/// Hands the path's news to the session, does what is due, and fills the path's room. Afterwards take the session's
-/// events, and call again at the earlier of the two next time-outs or when either has something new.
-pub fn drive(session: &mut Session, path: &mut impl Path, now: Instant) {
+/// Hands a path's news to the session. Do it for every path, then [`Session::handle_timeout`].
+pub fn take_in(session: &mut Session, id: PathId, path: &mut (impl Path + ?Sized), now: Instant) {
     while let Some(event) = path.poll(now) {
-        session.handle(now, event);
+        session.handle(now, id, event);
     }
-    session.handle_timeout(now);
+    session.measured(id, path.estimate());
+}
+
+/// Fills a path's room from the session. Do it for every path in the session's [`Session::path_order`]. Whether
+/// anything was sent.
+pub fn give_out(session: &mut Session, id: PathId, path: &mut (impl Path + ?Sized), now: Instant) -> bool {
     loop {
-        let bytes = session.poll_control();
+        let bytes = session.poll_control(id);
         let taken = if bytes.is_empty() { 0 } else { path.send_control(now, bytes) };
         if taken == 0 {
             break;
         }
         session.control_taken(taken);
     }
-    while path.room(now) > 0 {
-        let Some((token, datagram)) = session.poll_datagram(now) else { break };
+    let mut any = false;
+    let mut room = path.room(now);
+    while room > 0 {
+        let Some((token, datagram)) = session.poll_datagram(now, id) else { break };
         path.send(now, Some(token), datagram);
+        any = true;
+        room -= 1;
+        if room == 0 {
+            room = path.room(now);
+        }
     }
+    any
+}
+
+/// All of it for a session with one path. Afterwards take the session's events, and call again at the earlier of the two
+/// next time-outs or when either has something new.
+pub fn drive(session: &mut Session, path: &mut (impl Path + ?Sized), now: Instant) {
+    take_in(session, PathId(0), path, now);
+    session.handle_timeout(now);
+    give_out(session, PathId(0), path, now);
     if let Some(reason) = session.wants_close() {
         path.close(now, &reason);
     }

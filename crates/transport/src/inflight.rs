@@ -1,14 +1,26 @@
-//! Transmissions whose fate is open, in the order they were sent, and the round-trip time they measure.
+//! Transmissions on one path whose fate is open, in the order they were sent, and the round-trip time they measure.
+//!
+//! A transmission counts as lost when one sent later by more than a reordering window has arrived (the time-based
+//! detection of RFC 8985), when the path says so, or when no news came for longer than a round trip allows. The window
+//! is small where the path keeps order, and grows when what was called lost arrives after all.
 
 use crate::path::Token;
+use crate::repair::Sid;
+use crate::wire::Recovered;
 use skyhaul_units::{Duration, FlowId, Instant, Seq};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
     Slice(Slice),
-    Report { flows: Vec<FlowId> },
+    Report {
+        flows: Vec<FlowId>,
+        recovered: Vec<Recovered>,
+    },
+    /// Sent again by its own time-out.
+    Notice,
+    Repair,
 }
 
 /// Part of a block.
@@ -23,8 +35,19 @@ pub struct Slice {
 #[derive(Debug)]
 struct Entry {
     sent: Sent,
+    sid: Option<Sid>,
     at: Instant,
-    overdue: bool,
+    /// It was called lost, and has been acted on.
+    judged: bool,
+}
+
+/// Why something counts as lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// What was sent after it has arrived.
+    Overtaken,
+    /// No news came in time.
+    Overdue,
 }
 
 /// Open transmissions. Tokens count up, so a token finds its entry by subtraction.
@@ -32,60 +55,154 @@ struct Entry {
 pub struct Inflight {
     first: u64,
     entries: VecDeque<Option<Entry>>,
-    /// Tokens below this have been looked at by [`Self::next_overdue`].
-    overdue_below: u64,
+    /// Tokens below this have been judged.
+    judged_below: u64,
+    /// When the newest transmission known to have arrived was sent.
+    newest_arrived: Option<Instant>,
+    /// When something was last heard to have arrived.
+    last_news: Option<Instant>,
+    /// Eighths of a round trip by which order may be off.
+    window_eighths: u64,
+    sids: BTreeMap<u32, Token>,
     rtt: RoundTrip,
+    fates: Fates,
+}
+
+/// Fates in the order of sending, for whoever measures loss.
+#[derive(Debug, Default)]
+struct Fates {
+    first: u64,
+    /// `None` while open.
+    known: VecDeque<Option<bool>>,
+}
+
+/// What settling an arrival tells.
+#[derive(Debug)]
+pub struct Arrival {
+    pub sent: Sent,
+    pub sid: Option<Sid>,
+    /// It had been called lost.
+    pub was_judged: bool,
 }
 
 /// Transmissions remembered at most: 375 MB of full-size symbols. Beyond, the oldest counts as lost.
 const ENTRIES_MAX: usize = 1 << 18;
+/// Half a round trip: what is later than that was not merely overtaken.
+const WINDOW_MAX_EIGHTHS: u64 = 4;
+/// Ticks of the sender and batches of acknowledgements shift packets by so much.
+const WINDOW_MIN: Duration = Duration::from_millis(4);
 
 impl Inflight {
-    pub fn add(&mut self, now: Instant, sent: Sent) -> (Token, Option<Sent>) {
+    pub fn add(&mut self, now: Instant, sent: Sent, sid: Option<Sid>) -> (Token, Option<Sent>) {
         let token = Token(self.first + self.entries.len() as u64);
-        self.entries.push_back(Some(Entry { sent, at: now, overdue: false }));
+        self.entries.push_back(Some(Entry { sent, sid, at: now, judged: false }));
+        self.fates.known.push_back(None);
+        if let Some(sid) = sid {
+            self.sids.insert(sid.to_wire(), token);
+        }
         let forgotten = if self.entries.len() > ENTRIES_MAX {
+            self.know(Token(self.first), true);
             self.first += 1;
-            self.entries.pop_front().flatten().map(|entry| entry.sent)
+            let oldest = self.entries.pop_front().flatten();
+            if let Some(sid) = oldest.as_ref().and_then(|entry| entry.sid) {
+                self.sids.remove(&sid.to_wire());
+            }
+            oldest.filter(|entry| !entry.judged).map(|entry| entry.sent)
         } else {
             None
         };
         (token, forgotten)
     }
 
-    /// Takes out what was lost under `token`, unless it was overdue and so has been acted on.
-    pub fn settle_lost(&mut self, token: Token) -> Option<Sent> {
-        self.take(token).filter(|entry| !entry.overdue).map(|entry| entry.sent)
+    /// Takes out what was lost under `token`; with whether it had been acted on.
+    pub fn settle_lost(&mut self, token: Token) -> Option<Arrival> {
+        self.know(token, true);
+        let entry = self.take(token)?;
+        Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged })
     }
 
     /// Takes out what arrived under `token`, and measures the round trip.
-    pub fn settle_arrived(&mut self, token: Token, now: Instant) -> Option<Sent> {
+    pub fn settle_arrived(&mut self, token: Token, now: Instant) -> Option<Arrival> {
+        self.know(token, false);
         let entry = self.take(token)?;
-        self.rtt.sample(now.since(entry.at));
-        Some(entry.sent)
+        self.last_news = Some(now);
+        if self.newest_arrived.is_none_or(|newest| newest < entry.at) {
+            self.newest_arrived = Some(entry.at);
+            self.rtt.sample(now.since(entry.at));
+        }
+        if entry.judged {
+            self.window_eighths = (self.window_eighths + 1).min(WINDOW_MAX_EIGHTHS);
+        }
+        Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged })
     }
 
-    /// The next transmission without news for longer than a round trip allows. It stays open: news may yet come.
-    pub fn next_overdue(&mut self, now: Instant) -> Option<Sent> {
-        let patience = self.rtt.patience();
+    /// What was sent under a coding number, taken out: repair stood for it.
+    pub fn settle_recovered(&mut self, sid: Sid) -> Option<Sent> {
+        let token = *self.sids.get(&sid.to_wire())?;
+        self.know(token, true);
+        self.take(token).map(|entry| entry.sent)
+    }
+
+    /// The next transmission that counts as lost. It stays open: news may yet come.
+    pub fn next_lost(&mut self, now: Instant) -> Option<(Sent, Option<Sid>, Verdict)> {
+        let (patience, window) = (self.rtt.patience(), self.window());
         loop {
-            let at = self.overdue_index();
+            let at = self.judged_index();
             let entry = self.entries.get_mut(at)?;
-            if entry.as_ref().is_some_and(|entry| entry.at + patience > now) {
-                return None;
-            }
-            self.overdue_below = self.first + at as u64 + 1;
-            if let Some(entry) = entry {
-                entry.overdue = true;
-                return Some(entry.sent.clone());
+            let verdict = match entry {
+                None => None,
+                Some(entry) if self.newest_arrived.is_some_and(|newest| entry.at + window < newest) => {
+                    Some(Verdict::Overtaken)
+                }
+                Some(entry) if entry.at + patience <= now => Some(Verdict::Overdue),
+                Some(_) => return None,
+            };
+            self.judged_below = self.first + at as u64 + 1;
+            if let (Some(entry), Some(verdict)) = (entry, verdict) {
+                entry.judged = true;
+                let found = (entry.sent.clone(), entry.sid, verdict);
+                self.know(Token(self.judged_below - 1), true);
+                return Some(found);
             }
         }
     }
 
-    /// When [`Self::next_overdue`] may next have something.
+    /// Calls everything open lost: the path does not answer. Gives what had not been judged yet.
+    pub fn judge_all(&mut self) -> Vec<Sent> {
+        let from = self.judged_index().min(self.entries.len());
+        self.judged_below = self.first + self.entries.len() as u64;
+        let open = self.entries.range_mut(from..).flatten();
+        open.map(|entry| {
+            entry.judged = true;
+            entry.sent.clone()
+        })
+        .collect()
+    }
+
+    /// The next fate in the order of sending: whether it was lost.
+    pub fn next_fate(&mut self) -> Option<bool> {
+        let fate = (*self.fates.known.front()?)?;
+        self.fates.known.pop_front();
+        self.fates.first += 1;
+        Some(fate)
+    }
+
+    fn know(&mut self, token: Token, lost: bool) {
+        let at = token.0.checked_sub(self.fates.first).and_then(|at| usize::try_from(at).ok());
+        if let Some(fate) = at.and_then(|at| self.fates.known.get_mut(at)) {
+            fate.get_or_insert(lost);
+        }
+    }
+
+    /// When [`Self::next_lost`] may next have something.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let open = self.entries.range(self.overdue_index().min(self.entries.len())..);
-        open.flatten().next().map(|entry| entry.at + self.rtt.patience())
+        self.oldest_unjudged().map(|at| at + self.rtt.patience())
+    }
+
+    /// Since when the path owes an answer; `None` when nothing unjudged is open.
+    pub fn unanswered_since(&self) -> Option<Instant> {
+        let oldest = self.oldest_unjudged()?;
+        Some(self.last_news.map_or(oldest, |news| news.max(oldest)))
     }
 
     /// The smoothed round-trip time; zero before the first measurement.
@@ -93,8 +210,17 @@ impl Inflight {
         self.rtt.smoothed
     }
 
-    fn overdue_index(&self) -> usize {
-        self.overdue_below.saturating_sub(self.first) as usize
+    fn oldest_unjudged(&self) -> Option<Instant> {
+        let open = self.entries.range(self.judged_index().min(self.entries.len())..);
+        open.flatten().next().map(|entry| entry.at)
+    }
+
+    fn window(&self) -> Duration {
+        (self.rtt.smoothed / 16 + self.rtt.smoothed * self.window_eighths / 8).max(WINDOW_MIN)
+    }
+
+    fn judged_index(&self) -> usize {
+        self.judged_below.saturating_sub(self.first) as usize
     }
 
     fn take(&mut self, token: Token) -> Option<Entry> {
@@ -103,6 +229,9 @@ impl Inflight {
         while let Some(None) = self.entries.front() {
             self.entries.pop_front();
             self.first += 1;
+        }
+        if let Some(sid) = entry.as_ref().and_then(|entry| entry.sid) {
+            self.sids.remove(&sid.to_wire());
         }
         entry
     }
@@ -132,8 +261,7 @@ impl RoundTrip {
         self.smoothed = self.smoothed.scaled(7, 8) + rtt / 8;
     }
 
-    /// How long no news is normal. The path itself finds losses after 1.25 round trips; this comes after it, for what
-    /// the path cannot see: the last symbols before a pause.
+    /// How long no news is normal: for what nothing sent later can tell of, the last symbols before a pause.
     fn patience(&self) -> Duration {
         if self.smoothed == Duration::ZERO {
             return PATIENCE_FIRST;

@@ -1,20 +1,18 @@
-//! Blocks over paths: symbols, reports, repair, flow control. Sans-IO: time and bytes are arguments.
+//! Blocks over paths: symbols, reports, repair, scheduling, flow control. Sans-IO: time and bytes are arguments.
 //!
-//! A [`Session`] takes [`Block`]s, cuts them into symbols as paths have room, sends again what a path lost, and
-//! gives the far end's blocks out whole, in the order of their flow, once. It keeps no file and knows no QUIC:
-//! a [`Path`] carries its datagrams and one ordered control stream.
+//! A [`Session`] takes [`Block`]s with their priorities and deadlines, cuts them into symbols as paths have room, sends
+//! again what a path lost or computes repair for it ahead, and gives the far end's blocks out whole, once. It keeps no
+//! file and knows no QUIC: a [`Path`] carries its datagrams and one ordered control stream.
 //!
 //! ```
 //! use skyhaul_transport::{Session, SessionConfig};
-//! use skyhaul_units::Instant;
 //! let session = Session::new(SessionConfig::default());
 //! assert!(session.next_timeout().is_none());
 //! assert!(!session.is_open());
-//! # let _ = Instant::ZERO;
 //! ```
 //!
 //! What it leaves out: durable storage and custody (the caller says what it has stored with
-//! [`Session::receipt`]), choice among several paths, and deadlines.
+//! [`Session::receipt`]), and how fast a path may send (its congestion controller says).
 
 mod block;
 mod classes;
@@ -30,13 +28,17 @@ mod session;
 mod stats;
 pub mod wire;
 
-pub use block::{Block, BlockTiming, MAX_BLOCK, Received, cost};
+pub use block::{Block, BlockId, BlockTiming, MAX_BLOCK, Mode, Outcome, PRIORITY_NORMAL, Received, cost};
 pub use classes::{
     ClassConfig, ClassCounters, ClassError, ClassId, ClassTree, ClassesConfig, MAX_CLASSES, MAX_LEAVES,
 };
-pub use drive::drive;
-pub use path::{DownReason, Estimate, Path, PathEvent, PathId, Token};
-pub use session::{CloseReason, Event, SendError, Session, SessionConfig};
+pub use drive::{drive, give_out, take_in};
+pub use path::{DownReason, Estimate, Path, PathEvent, PathId, PathOptions, PathState, Token};
+pub use schedule::{
+    Candidate, Earliest, Fifo, Forecast, Key, Line, Outlook, Policy, PolicyConfig, Strict, Urgency,
+    UrgencyConfig, Verdict, can_arrive, forecast,
+};
+pub use session::{CloseReason, Event, Opening, PathStats, PathStatus, SendError, Session, SessionConfig};
 pub use skyhaul_units::{FlowId, Seq};
 pub use stats::Stats;
 pub use wire::{PROTOCOL_VERSION, Resume};

@@ -74,6 +74,41 @@ impl core::fmt::Display for DownReason {
     }
 }
 
+/// How a session may use a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PathOptions {
+    /// Sending on it costs: it carries only what would be late on the free ones.
+    pub metered: bool,
+    /// It is used only while no other path works.
+    pub standby: bool,
+}
+
+/// What a session does with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathState {
+    /// It is being set up.
+    Probing,
+    /// It carries what it has room for.
+    Active,
+    /// It waits for the others to fail.
+    Standby,
+    /// It has not answered for longer than a round trip allows: nothing goes there but a report now and then, to see
+    /// whether it is back.
+    Stalled,
+}
+
+impl PathState {
+    /// For status output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Probing => "probing",
+            Self::Active => "active",
+            Self::Standby => "standby",
+            Self::Stalled => "stalled",
+        }
+    }
+}
+
 /// One way between two nodes, driven without IO: time is passed in.
 pub trait Path {
     /// How many full-size datagrams the congestion controller and the pacer let go at `now`.

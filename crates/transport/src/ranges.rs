@@ -57,6 +57,16 @@ impl RangeSet {
         starts.zip(ends).map(move |(a, b)| (a, b.min(len))).filter(|(a, b)| a < b)
     }
 
+    /// The first range.
+    pub fn first(&self) -> Option<(u32, u32)> {
+        self.0.first().copied()
+    }
+
+    /// How much is in.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(|range| u64::from(range.1 - range.0)).sum()
+    }
+
     /// The end of the last range.
     pub fn end(&self) -> u32 {
         self.0.last().map_or(0, |range| range.1)

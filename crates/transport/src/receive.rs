@@ -1,9 +1,9 @@
-//! Blocks on their way in: symbols put together, blocks given out in the order of their flow.
+//! Blocks on their way in: symbols put together, blocks given out, those given up forgotten.
 
-use crate::block::{Block, BlockTiming, MAX_BLOCK, Received, cost};
+use crate::block::{BlockId, BlockTiming, MAX_BLOCK, Received, cost};
 use crate::ranges::RangeSet;
 use crate::stats::Stats;
-use crate::wire::{FlowReport, Report, Resume, Symbol};
+use crate::wire::{DONE_MAX, FlowReport, Notice, Report, Resume, Symbol};
 use bytes::Bytes;
 use skyhaul_units::{FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,18 +16,22 @@ pub struct Inbox {
     window: u64,
     /// Cost of the blocks begun and not given back by the application.
     held: u64,
-    /// Cost of the blocks that the application has given back.
+    /// Cost of the blocks that the application has given back, or the far end has given up.
     released: u64,
-    /// Flows whose state is news to the far end.
-    news: BTreeSet<FlowId>,
+    /// Flows whose state is news to the far end, and how many reports more are to say so.
+    news: BTreeMap<FlowId, u8>,
+    /// Expendable blocks begun, by when they are worth nothing more.
+    deadlines: BTreeSet<(Instant, BlockId)>,
     ready: VecDeque<Received>,
 }
 
 #[derive(Debug)]
 struct Flow {
-    /// The first place not yet whole.
+    /// The first place neither whole nor given up.
     next: u64,
     blocks: BTreeMap<u64, Partial>,
+    /// Places beyond `next` that are whole or given up: disjoint, ascending, half-open.
+    done: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug)]
@@ -39,6 +43,18 @@ struct Partial {
     last_original: Instant,
     repaired: bool,
     complete: Option<Instant>,
+    expires: Option<Instant>,
+    /// It expired here; what comes of it is dropped until the far end says that it has given it up.
+    dead: bool,
+}
+
+/// How a symbol came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Came {
+    /// As it was sent.
+    Sent,
+    /// Computed from repair.
+    Recovered,
 }
 
 /// Flows with a state at one time: a session carries one per contact, file or stream.
@@ -47,14 +63,24 @@ const FLOWS_MAX: usize = 1 << 16;
 const AHEAD_MAX: u64 = 1 << 22;
 /// What one symbol's block may grow by beyond the window, so that an honest sender is never refused over a rounding.
 const SLACK: u64 = 1 << 16;
+/// Reports that tell each piece of news: a lost one then costs nothing.
+const TELL: u8 = 2;
 
 impl Inbox {
     pub fn new(window: u64, resume: Resume) -> Self {
-        let (flows, news, ready) = (BTreeMap::new(), BTreeSet::new(), VecDeque::new());
-        Self { flows, resume, window, held: 0, released: 0, news, ready }
+        Self {
+            flows: BTreeMap::new(),
+            resume,
+            window,
+            held: 0,
+            released: 0,
+            news: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            ready: VecDeque::new(),
+        }
     }
 
-    /// The next block in order.
+    /// The next block.
     pub fn pop(&mut self) -> Option<Received> {
         self.ready.pop_front()
     }
@@ -75,44 +101,93 @@ impl Inbox {
         self.flows.values().any(|flow| !flow.blocks.is_empty())
     }
 
-    pub fn symbol(&mut self, now: Instant, symbol: Symbol, stats: &mut Stats) {
-        stats.symbols_received += 1;
+    /// A symbol arrived.
+    pub fn symbol(&mut self, now: Instant, symbol: Symbol, came: Came, stats: &mut Stats) {
+        stats.symbols_received += u64::from(came == Came::Sent);
         let id = symbol.header.flow;
         let Some(flow) = self.flow(id) else {
             // A flow wholly in custody: the far end missed our saying so.
             stats.symbols_duplicate += 1;
-            self.news.insert(id);
+            self.news.insert(id, TELL);
             return;
         };
         let seq = expand(symbol.header.seq_low, flow.next);
-        if seq < flow.next {
+        if seq < flow.next || flow.is_done(seq) {
             stats.symbols_duplicate += 1;
-            self.news.insert(id);
+            self.news.entry(id).or_insert(1);
             return;
         }
         if seq - flow.next > AHEAD_MAX {
             stats.over_limit += 1;
             return;
         }
-        self.place(now, (id, seq), symbol, stats);
+        self.place(now, (id, seq), (symbol, came), stats);
         self.advance(now, id, stats);
     }
 
-    /// The report, with as many flows as `budget` bytes hold; their news is then told.
+    /// The far end has given blocks up.
+    pub fn notice(&mut self, now: Instant, notice: &Notice, stats: &mut Stats) {
+        for &(id, seq, cost) in &notice.given_up {
+            let Some(flow) = self.flow(id) else { continue };
+            if seq < flow.next || flow.is_done(seq) || seq - flow.next > AHEAD_MAX {
+                self.news.insert(id, TELL);
+                continue;
+            }
+            if let Some(block) = flow.blocks.remove(&seq) {
+                let held = block.held();
+                if !block.dead {
+                    stats.blocks_expired += 1;
+                }
+                self.held = self.held.saturating_sub(held);
+            }
+            self.released += cost.min(self.window);
+            if let Some(flow) = self.flows.get_mut(&id) {
+                flow.mark_done(seq);
+            }
+            self.news.insert(id, TELL);
+            self.advance(now, id, stats);
+        }
+    }
+
+    /// Drops what is worth nothing more.
+    pub fn expire(&mut self, now: Instant, stats: &mut Stats) {
+        while let Some((at, name)) = self.deadlines.first().copied()
+            && at <= now
+        {
+            self.deadlines.pop_first();
+            let block = self.flows.get_mut(&name.flow).and_then(|flow| flow.blocks.get_mut(&name.seq.0));
+            let Some(block) = block.filter(|block| !block.dead && block.expires == Some(at)) else {
+                continue;
+            };
+            self.held = self.held.saturating_sub(block.held());
+            block.die();
+            stats.blocks_expired += 1;
+        }
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub fn expiry_due(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// The flows of the next report, as many as `budget` bytes hold; their news is then told once more.
     pub fn report(&mut self, number: u32, budget: usize) -> (Report, Vec<FlowId>) {
-        let mut report = Report { number, limit: self.limit(), flows: Vec::new() };
+        let mut report = Report { number, limit: self.limit(), ..Report::default() };
         let mut room = budget.saturating_sub(24);
         let mut told = Vec::new();
         let waiting = self.flows.iter().filter(|(_, flow)| !flow.blocks.is_empty()).map(|(id, _)| *id);
-        let candidates: BTreeSet<FlowId> = self.news.iter().copied().chain(waiting).collect();
+        let candidates: BTreeSet<FlowId> = self.news.keys().copied().chain(waiting).collect();
         for id in candidates {
             let entry = self.flow_report(id);
-            let size = 17 + 8 * entry.missing.len();
+            let size = entry.size();
             if size > room || told.len() == 256 {
                 break;
             }
             room -= size;
-            self.news.remove(&id);
+            match self.news.get_mut(&id) {
+                Some(left) if *left > 1 => *left -= 1,
+                _ => drop(self.news.remove(&id)),
+            }
             told.push(id);
             report.flows.push(entry);
         }
@@ -121,32 +196,30 @@ impl Inbox {
 
     /// A report was lost: its flows are news again.
     pub fn tell_again(&mut self, flows: &[FlowId]) {
-        self.news.extend(flows);
+        for flow in flows {
+            self.news.entry(*flow).or_insert(1);
+        }
     }
 
     fn flow_report(&self, id: FlowId) -> FlowReport {
         let Some(flow) = self.flows.get(&id) else {
             let next = self.resume.next(id).unwrap_or(Seq::FINISHED).0;
-            return FlowReport { flow: id, next, missing: Vec::new() };
+            return FlowReport { flow: id, next, ..FlowReport::default() };
         };
         let missing = flow.blocks.get(&flow.next).map_or_else(|| vec![(0, None)], Partial::missing);
-        FlowReport { flow: id, next: flow.next, missing }
+        FlowReport { flow: id, next: flow.next, done: flow.settled(), missing }
     }
 
     fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
         if !self.flows.contains_key(&id) {
             let next = self.resume.next(id)?.0;
             if self.flows.len() >= FLOWS_MAX {
-                let idle = self
-                    .flows
-                    .iter()
-                    .find(|(_, flow)| flow.blocks.is_empty())
-                    .map(|(id, flow)| (*id, flow.next));
-                let (old, next) = idle?;
+                let idle = |(_, flow): &(&FlowId, &Flow)| flow.blocks.is_empty() && flow.done.is_empty();
+                let (old, next) = self.flows.iter().find(idle).map(|(id, flow)| (*id, flow.next))?;
                 self.flows.remove(&old);
                 self.remember(old, Seq(next));
             }
-            self.flows.insert(id, Flow { next, blocks: BTreeMap::new() });
+            self.flows.insert(id, Flow { next, blocks: BTreeMap::new(), done: BTreeMap::new() });
         }
         self.flows.get_mut(&id)
     }
@@ -158,11 +231,21 @@ impl Inbox {
         }
     }
 
-    fn place(&mut self, now: Instant, (id, seq): (FlowId, u64), symbol: Symbol, stats: &mut Stats) {
+    fn place(
+        &mut self,
+        now: Instant,
+        (id, seq): (FlowId, u64),
+        (symbol, came): (Symbol, Came),
+        stats: &mut Stats,
+    ) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let header = symbol.header;
         let end = header.offset + symbol.bytes.len() as u32;
         let known = flow.blocks.get(&seq);
+        if known.is_some_and(|block| block.dead) {
+            stats.symbols_late += 1;
+            return;
+        }
         let grown =
             known.map_or_else(|| cost(end as usize), |block| u64::from(end.saturating_sub(block.end())));
         if self.held + grown > self.window + SLACK {
@@ -183,51 +266,128 @@ impl Inbox {
             return;
         }
         block.put(header.offset as usize, &symbol.bytes);
-        block.sent = header.sent.unwrap_or(block.sent);
+        if let Some(head) = header.head {
+            block.sent = head.sent;
+            if let Some(life) = head.life {
+                let expires = now + life;
+                block.expires = Some(expires);
+                self.deadlines.insert((expires, BlockId { flow: id, seq: Seq(seq) }));
+            }
+        }
         if header.fin {
             block.len = Some(end);
         }
-        if header.repeated {
+        if header.repeated || came == Came::Recovered {
             block.repaired = true;
         } else {
             block.last_original = now;
         }
         if block.len.is_some_and(|len| block.got.contains(0, len)) {
             block.complete = Some(now);
+            // Whole blocks out of order are news too: the far end frees them, and needs no time-out for them.
+            self.news.insert(id, TELL);
+            if block.expires.is_some() {
+                self.give_out(now, (id, seq), stats);
+            }
         }
     }
 
-    fn advance(&mut self, now: Instant, id: FlowId, stats: &mut Stats) {
+    /// Gives a whole block to the application.
+    fn give_out(&mut self, now: Instant, (id, seq): (FlowId, u64), stats: &mut Stats) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
-        while let Some(entry) = flow.blocks.first_entry()
-            && *entry.key() == flow.next
-            && let Some(complete) = entry.get().complete
-        {
-            let block = entry.remove();
-            let timing = BlockTiming {
-                sent: block.sent,
-                last_original: block.last_original,
-                complete,
-                delivered: now,
-                repaired: block.repaired,
-            };
-            stats.bytes_delivered += block.bytes.len() as u64;
-            *(if block.repaired { &mut stats.blocks_repaired } else { &mut stats.blocks_delivered }) += 1;
-            let block = Block { flow: id, seq: Seq(flow.next), bytes: Bytes::from(block.bytes) };
-            self.ready.push_back(Received { block, timing });
-            flow.next += 1;
-            self.news.insert(id);
+        let Some(block) = flow.blocks.remove(&seq) else { return };
+        flow.mark_done(seq);
+        let timing = BlockTiming {
+            sent: block.sent,
+            last_original: block.last_original,
+            complete: block.complete.unwrap_or(now),
+            delivered: now,
+            repaired: block.repaired,
+        };
+        stats.bytes_delivered += block.bytes.len() as u64;
+        *(if block.repaired { &mut stats.blocks_repaired } else { &mut stats.blocks_delivered }) += 1;
+        let name = BlockId { flow: id, seq: Seq(seq) };
+        if let Some(at) = block.expires {
+            self.deadlines.remove(&(at, name));
+        }
+        self.ready.push_back(Received { id: name, bytes: Bytes::from(block.bytes), timing });
+        self.news.insert(id, TELL);
+    }
+
+    /// Gives out what is in order now, and goes beyond what is done.
+    fn advance(&mut self, now: Instant, id: FlowId, stats: &mut Stats) {
+        loop {
+            let Some(flow) = self.flows.get_mut(&id) else { return };
+            flow.pass_done();
+            let next = flow.next;
+            if flow.blocks.get(&next).is_none_or(|block| block.complete.is_none() || block.dead) {
+                return;
+            }
+            self.give_out(now, (id, next), stats);
         }
     }
 
-    /// Blocks begun and not given out.
+    /// Blocks begun and not given out, those that expired here not counted.
     pub fn in_flight(&self) -> u64 {
-        self.flows.values().map(|flow| flow.blocks.len() as u64).sum()
+        let open = |flow: &Flow| flow.blocks.values().filter(|block| !block.dead).count() as u64;
+        self.flows.values().map(open).sum()
     }
 
     /// Whether there is something the far end does not know.
     pub fn has_news(&self) -> bool {
         !self.news.is_empty()
+    }
+}
+
+impl Flow {
+    fn is_done(&self, seq: u64) -> bool {
+        self.done.range(..=seq).next_back().is_some_and(|(_, end)| seq < *end)
+    }
+
+    fn mark_done(&mut self, seq: u64) {
+        let mut run = (seq, seq + 1);
+        if let Some((start, end)) = self.done.range(..=seq).next_back().map(|(start, end)| (*start, *end))
+            && end == seq
+        {
+            run.0 = start;
+        }
+        if let Some(end) = self.done.remove(&run.1) {
+            run.1 = end;
+        }
+        self.done.insert(run.0, run.1);
+        self.pass_done();
+    }
+
+    fn pass_done(&mut self) {
+        while let Some((start, end)) = self.done.first_key_value().map(|(start, end)| (*start, *end))
+            && start <= self.next
+        {
+            self.next = self.next.max(end);
+            self.done.remove(&start);
+        }
+    }
+
+    /// Runs of places beyond `next` that are whole or given up, as many as a report takes.
+    fn settled(&self) -> Vec<(u64, u64)> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        let whole =
+            self.blocks.iter().filter(|(_, block)| block.complete.is_some()).map(|(seq, _)| (*seq, *seq + 1));
+        let mut done = self.done.iter().map(|(start, end)| (*start, *end)).peekable();
+        let mut whole = whole.peekable();
+        while runs.len() <= DONE_MAX {
+            let next = match (done.peek(), whole.peek()) {
+                (Some(a), Some(b)) if a.0 < b.0 => done.next(),
+                (Some(_), None) => done.next(),
+                _ => whole.next(),
+            };
+            let Some((start, end)) = next else { break };
+            match runs.last_mut() {
+                Some(last) if last.1 == start => last.1 = end,
+                _ => runs.push((start, end)),
+            }
+        }
+        runs.truncate(DONE_MAX);
+        runs
     }
 }
 
@@ -241,11 +401,25 @@ impl Partial {
             last_original: now,
             repaired: false,
             complete: None,
+            expires: None,
+            dead: false,
         }
     }
 
     fn end(&self) -> u32 {
         self.bytes.len() as u32
+    }
+
+    /// What it counts with against the window.
+    fn held(&self) -> u64 {
+        if self.dead { 0 } else { cost(self.bytes.len()) }
+    }
+
+    /// It expired: only its place is kept.
+    fn die(&mut self) {
+        self.dead = true;
+        self.bytes = Vec::new();
+        self.got = RangeSet::default();
     }
 
     /// Whether a symbol that ends at `end` cannot be of the same block as what is here.
@@ -266,6 +440,9 @@ impl Partial {
     }
 
     fn missing(&self) -> Vec<(u32, Option<u32>)> {
+        if self.dead {
+            return Vec::new();
+        }
         let known = self.len.unwrap_or_else(|| self.got.end());
         let inner = self.got.missing(known).map(|(start, end)| (start, Some(end)));
         let tail = self.len.is_none().then(|| (self.got.end(), None));
@@ -296,6 +473,23 @@ mod tests {
         fn places_expand_to_the_nearest(next in 0u64..1 << 40, ahead in -(1i64 << 20)..1 << 22) {
             let seq = next.saturating_add_signed(ahead);
             prop_assert_eq!(expand((seq & 0xff_ffff) as u32, next), seq);
+        }
+
+        #[test]
+        fn places_done_in_any_order_are_passed_once_they_follow_each_other(
+            order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(), keep in 0u64..60
+        ) {
+            let mut flow = Flow { next: 0, blocks: BTreeMap::new(), done: BTreeMap::new() };
+            let mut model = BTreeSet::new();
+            for seq in order.into_iter().filter(|seq| *seq != keep) {
+                flow.mark_done(seq);
+                model.insert(seq);
+                let next = (0..).find(|seq| !model.contains(seq)).unwrap();
+                prop_assert_eq!(flow.next, next);
+                prop_assert!((next..60).all(|seq| flow.is_done(seq) == model.contains(&seq)));
+            }
+            let beyond: Vec<(u64, u64)> = if keep < 59 { vec![(keep + 1, 60)] } else { vec![] };
+            prop_assert_eq!(flow.settled(), beyond);
         }
     }
 }

@@ -19,18 +19,28 @@ pub struct Stats {
     pub symbols_overdue: u64,
     /// Symbols that the path called arrived, but the far end's report lacked.
     pub symbols_denied: u64,
+    /// Blocks given up at this end because their deadline passed.
+    pub blocks_given_up: u64,
+    /// Blocks that the application took back.
+    pub blocks_cancelled: u64,
     /// Blocks of which at least one symbol arrived.
     pub blocks_seen: u64,
     /// Blocks given to the application that needed no repetition.
     pub blocks_delivered: u64,
     /// Blocks given to the application after a repetition.
     pub blocks_repaired: u64,
+    /// Blocks begun here that expired, or that the far end gave up.
+    pub blocks_expired: u64,
     /// Bytes of blocks given to the application.
     pub bytes_delivered: u64,
     /// Blocks begun and not yet given out (gauge).
     pub blocks_in_flight: u64,
     /// Symbols that arrived.
     pub symbols_received: u64,
+    /// Symbols that repair brought back.
+    pub symbols_recovered: u64,
+    /// Symbols of blocks that had expired.
+    pub symbols_late: u64,
     /// Symbols that brought nothing new.
     pub symbols_duplicate: u64,
     /// Datagrams that were no message of this version, or contradicted what came before.
@@ -42,9 +52,9 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// `received = delivered + repaired + expired + set aside + in flight`; blocks here are all reliable, so none
-    /// expires and none is set aside.
+    /// `received = delivered + repaired + expired + set aside + in flight`; a session sets nothing aside.
     pub const fn balances(&self) -> bool {
-        self.blocks_seen == self.blocks_delivered + self.blocks_repaired + self.blocks_in_flight
+        self.blocks_seen
+            == self.blocks_delivered + self.blocks_repaired + self.blocks_expired + self.blocks_in_flight
     }
 }

@@ -6,14 +6,15 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_lab::PlainLine;
 use skyhaul_transport::{
-    Block, CloseReason, Event, FlowId, PathEvent, Received, Resume, SendError, Seq, Session, SessionConfig,
+    Block, BlockId, CloseReason, Event, FlowId, Mode, Opening, PathEvent, PathId, PathOptions, Received,
+    Resume, SendError, Seq, Session, SessionConfig,
 };
 use skyhaul_units::{Bytes as Amount, Duration, Instant};
 use support::{World, thousandths};
 
 fn block(flow: u32, seq: u64, len: usize) -> Block {
     let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + seq * 7 + u64::from(flow)) as u8).collect();
-    Block { flow: FlowId(flow), seq: Seq(seq), bytes: Bytes::from(bytes) }
+    Block::reliable(FlowId(flow), Bytes::from(bytes))
 }
 
 fn secs(secs: u64) -> Duration {
@@ -29,7 +30,7 @@ fn a_lossy_line_carries_nearly_all_it_can() {
         let mut next = 0;
         world.run_until(begun + secs(23), |world| {
             while world.sessions[0].room() >= Amount::kib(300) {
-                world.sessions[0].send(block(1, next, 200_000)).unwrap();
+                world.send(0, block(1, next, 200_000)).unwrap();
                 next += 1;
             }
             false
@@ -41,14 +42,15 @@ fn a_lossy_line_carries_nearly_all_it_can() {
             let share = |received: &Received| {
                 to.since(received.timing.delivered.max(from)).as_secs_f64() / secs(10).as_secs_f64()
             };
-            until.map(|received| received.block.bytes.len() as f64 * share(received)).sum::<f64>()
+            until.map(|received| received.bytes.len() as f64 * share(received)).sum::<f64>()
         };
         let payload = line.payload as f64 / (line.payload + 62) as f64;
         let limit = line.rate.as_bps() as f64 / 8.0 * (1.0 - loss as f64 / 1000.0) * payload * 10.0;
         let ratio = (mean(secs(13)) - mean(secs(3))) / limit;
         assert!((0.985..1.01).contains(&ratio), "loss {loss}: {ratio}");
         for (place, received) in world.received[1].iter().enumerate() {
-            assert_eq!(received.block, block(1, place as u64, 200_000));
+            assert_eq!(received.id, BlockId { flow: FlowId(1), seq: Seq(place as u64) });
+            assert!(received.bytes == block(1, place as u64, 200_000).bytes, "block {place}");
         }
     }
 }
@@ -59,7 +61,7 @@ fn an_application_that_keeps_its_blocks_holds_the_sender_at_the_window() {
     let mut world = World::opened(PlainLine::default(), config, 1);
     world.releases[1] = false;
     for seq in 0..40 {
-        world.sessions[0].send(block(0, seq, 100_000)).unwrap();
+        world.send(0, block(0, seq, 100_000)).unwrap();
     }
     let later = world.now + secs(5);
     world.run_until(later, |_| false);
@@ -67,7 +69,7 @@ fn an_application_that_keeps_its_blocks_holds_the_sender_at_the_window() {
     assert!(world.sessions[0].is_held_back());
     world.releases[1] = true;
     for received in world.received[1].clone() {
-        world.sessions[1].release(received.block.bytes.len());
+        world.sessions[1].release(received.bytes.len());
     }
     assert!(world.run_until(later + secs(20), |world| world.received[1].len() == 40));
 }
@@ -77,13 +79,13 @@ fn the_send_buffer_is_bounded_and_says_so() {
     let config = SessionConfig { send_buffer: Amount::new(500_000), ..SessionConfig::default() };
     let mut world = World::opened(PlainLine::default(), config, 1);
     for seq in 0..4 {
-        world.sessions[0].send(block(0, seq, 100_000)).unwrap();
+        world.send(0, block(0, seq, 100_000)).unwrap();
     }
-    let refused = world.sessions[0].send(block(0, 4, 100_000)).unwrap_err();
+    let refused = world.send(0, block(0, 4, 100_000)).unwrap_err();
     assert!(matches!(refused, SendError::Full { .. }), "{refused}");
-    let out_of_order = world.sessions[0].send(block(0, 9, 100)).unwrap_err();
-    assert_eq!(out_of_order.to_string(), "block Seq(9) of FlowId(0) is out of order; the next is Seq(4)");
-    let empty = world.sessions[0].send(block(1, 0, 0)).unwrap_err();
+    let endless = Block { mode: Mode::Expendable, ..block(0, 4, 100) };
+    assert_eq!(world.send(0, endless).unwrap_err(), SendError::NoDeadline { flow: FlowId(0) });
+    let empty = world.send(0, block(1, 0, 0)).unwrap_err();
     assert!(matches!(empty, SendError::Length { len: 0, .. }));
 }
 
@@ -95,7 +97,7 @@ fn receipts_reach_the_sender_and_a_new_session_goes_on_from_them() {
         3,
     );
     for seq in 0..5 {
-        world.sessions[0].send(block(4, seq, 3000)).unwrap();
+        world.send(0, block(4, seq, 3000)).unwrap();
     }
     let deadline = world.now + secs(10);
     assert!(world.run_until(deadline, |world| world.received[1].len() == 5));
@@ -106,24 +108,25 @@ fn receipts_reach_the_sender_and_a_new_session_goes_on_from_them() {
 
     let mut world = World::new(PlainLine::default(), SessionConfig::default(), 4);
     let resume = Resume { finished_below: FlowId(4), open: vec![(FlowId(4), Seq(3))] };
-    world.sessions[0].open("station", Resume::default());
-    world.sessions[1].open("centre", resume.clone());
+    world.open(0, "station", Resume::default());
+    world.open(1, "centre", resume.clone());
     world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
     assert_eq!(world.events[0], [Event::Greeted { name: "centre".to_owned(), resume }]);
+    world.sessions[0].start_flow(FlowId(4), Seq(3));
     for seq in 3..6 {
-        world.sessions[0].send(block(4, seq, 3000)).unwrap();
+        world.send(0, block(4, seq, 3000)).unwrap();
     }
     assert!(world.run_until(Instant::ZERO + secs(4), |world| world.received[1].len() == 3));
-    assert_eq!(world.received[1][0].block.seq, Seq(3));
+    assert_eq!(world.received[1][0].id.seq, Seq(3));
 }
 
 #[test]
 fn a_finished_flow_sent_again_is_reported_and_not_delivered() {
     let mut world = World::new(PlainLine::default(), SessionConfig::default(), 4);
-    world.sessions[0].open("station", Resume::default());
-    world.sessions[1].open("centre", Resume { finished_below: FlowId(4), open: Vec::new() });
+    world.open(0, "station", Resume::default());
+    world.open(1, "centre", Resume { finished_below: FlowId(4), open: Vec::new() });
     world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
-    world.sessions[0].send(block(2, 0, 3000)).unwrap();
+    world.send(0, block(2, 0, 3000)).unwrap();
     assert!(
         world.run_until(Instant::ZERO + secs(4), |world| { world.sessions[0].stats().blocks_reported == 1 })
     );
@@ -135,14 +138,14 @@ fn finished_flows_sent_again_do_not_use_up_the_window() {
     let config = SessionConfig { receive_window: Amount::kib(256), ..SessionConfig::default() };
     for loss in [0, 100] {
         let line = PlainLine { loss: thousandths(loss), ..PlainLine::default() };
-        let mut world = World::new(line, config, 5);
-        world.sessions[0].open("station", Resume::default());
-        world.sessions[1].open("centre", Resume { finished_below: FlowId(4), open: Vec::new() });
+        let mut world = World::new(line, config.clone(), 5);
+        world.open(0, "station", Resume::default());
+        world.open(1, "centre", Resume { finished_below: FlowId(4), open: Vec::new() });
         world.run_until(Instant::ZERO + secs(5), |world| world.sessions.iter().all(Session::is_open));
         for seq in 0..20 {
-            world.sessions[0].send(block(2, seq, 60_000)).unwrap();
+            world.send(0, block(2, seq, 60_000)).unwrap();
         }
-        world.sessions[0].send(block(9, 0, 3_000)).unwrap();
+        world.send(0, block(9, 0, 3_000)).unwrap();
         assert!(
             world.run_until(Instant::ZERO + secs(60), |world| world.received[1].len() == 1),
             "loss {loss}"
@@ -155,10 +158,10 @@ fn a_path_that_lies_about_one_datagram_in_five_slows_the_session_down_and_never_
     let config = SessionConfig { receive_window: Amount::kib(16), ..SessionConfig::default() };
     let line = PlainLine { loss: thousandths(100), lies: thousandths(200), ..PlainLine::default() };
     for seed in 0..60 {
-        let mut world = World::opened(line, config, seed);
+        let mut world = World::opened(line, config.clone(), seed);
         // Each block needs the room that the one before it gives back.
         for seq in 0..40 {
-            world.sessions[0].send(block(seq as u32 % 2, seq / 2, 12_000)).unwrap();
+            world.send(0, block(seq as u32 % 2, seq / 2, 12_000)).unwrap();
         }
         let deadline = world.now + secs(600);
         let arrived = world.run_until(deadline, |world| {
@@ -181,10 +184,12 @@ fn a_refusal_reaches_the_far_end_as_a_sentence() {
 #[test]
 fn another_protocol_version_is_named() {
     let mut session = Session::new(SessionConfig::default());
-    session.open("centre", Resume::default());
-    session.handle(Instant::ZERO, PathEvent::Up { payload: 1438 });
+    session.open(Opening { name: "centre".to_owned(), ..Opening::default() });
+    session.add_path(PathId(0), PathOptions::default());
+    session.handle(Instant::ZERO, PathId(0), PathEvent::Up { payload: 1438 });
     let hello_of_version_2 = Bytes::from_static(&[0, 0, 0, 4, 1, 0, 2, 0]);
-    session.handle(Instant::ZERO, PathEvent::Control(hello_of_version_2));
+    session.handle(Instant::ZERO, PathId(0), PathEvent::Control(hello_of_version_2));
+    assert_eq!(session.poll(), Some(Event::PathUp(PathId(0))));
     let Some(Event::Closed(CloseReason::Peer(reason))) = session.poll() else { panic!("not closed") };
     assert!(reason.contains("version 2") && reason.contains("upgrade"), "{reason}");
 }
@@ -198,7 +203,7 @@ fn timing_tells_line_from_repair() {
     );
     let begun = world.now;
     for seq in 0..50 {
-        world.sessions[0].send(block(0, seq, 20_000)).unwrap();
+        world.send(0, block(0, seq, 20_000)).unwrap();
     }
     assert!(world.run_until(begun + secs(5), |world| world.received[1].len() == 50));
     let repaired = world.received[1].iter().filter(|received| received.timing.repaired).count();
@@ -227,12 +232,12 @@ proptest! {
         let line = PlainLine { loss, lies, silence, payload, ..PlainLine::default() };
         let config = SessionConfig { receive_window: Amount::kib(256), ..SessionConfig::default() };
         let mut world = World::opened(line, config, seed);
-        let mut sent: [std::collections::BTreeMap<u32, Vec<Block>>; 2] = Default::default();
+        let mut sent: [std::collections::BTreeMap<u32, Vec<Bytes>>; 2] = Default::default();
         for (side, flow, len) in &blocks {
             let flow_blocks = sent[*side].entry(*flow).or_default();
             let block = block(*flow, flow_blocks.len() as u64, *len);
-            flow_blocks.push(block.clone());
-            world.sessions[*side].send(block).unwrap();
+            flow_blocks.push(block.bytes.clone());
+            world.send(*side, block).unwrap();
         }
         let deadline = world.now + secs(120);
         let arrived = world.run_until(deadline, |world| {
@@ -241,9 +246,9 @@ proptest! {
         });
         prop_assert!(arrived, "{:?}", world.sessions.each_ref().map(Session::stats));
         for (side, sent) in sent.iter().enumerate() {
-            let mut got = std::collections::BTreeMap::<u32, Vec<Block>>::new();
+            let mut got = std::collections::BTreeMap::<u32, Vec<Bytes>>::new();
             for received in &world.received[1 - side] {
-                got.entry(received.block.flow.0).or_default().push(received.block.clone());
+                got.entry(received.id.flow.0).or_default().push(received.bytes.clone());
             }
             prop_assert_eq!(&got, sent);
         }

@@ -2,9 +2,13 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use skyhaul_transport::wire::{Control, ControlReader, Datagram, FlowReport, Report, Symbol, SymbolHeader};
+use skyhaul_transport::repair::{RepairSymbol, Sid};
+use skyhaul_transport::wire::{
+    Control, ControlReader, Datagram, FlowReport, Head, Notice, Recovered, Report, Symbol, SymbolHeader,
+    encode_protected, encode_repair,
+};
 use skyhaul_transport::{FlowId, Resume, Seq};
-use skyhaul_units::Utc;
+use skyhaul_units::{Duration, Utc};
 
 fn vectors() -> serde_json::Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/wire-vectors.json");
@@ -21,12 +25,30 @@ fn hex(text: &serde_json::Value) -> Vec<u8> {
 fn datagram_text(datagram: &Datagram) -> String {
     match datagram {
         Datagram::Symbol(Symbol { header, bytes }) => {
-            let sent = header.sent.map_or("-".to_owned(), |sent| sent.as_micros().to_string());
-            let slice: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let head = header.head.map_or("-".to_owned(), |head| {
+                let life = head.life.map_or(String::new(), |life| format!("+{}", life.as_millis()));
+                format!("{}{life}", head.sent.as_micros())
+            });
+            let slice = digits(bytes);
             format!(
-                "symbol flow={} seq_low={} offset={} fin={} repeated={} sent={sent} bytes={slice}",
+                "symbol flow={} seq_low={} offset={} fin={} repeated={} head={head} bytes={slice}",
                 header.flow, header.seq_low, header.offset, header.fin, header.repeated
             )
+        }
+        Datagram::Protected { sid, content } => {
+            format!("protected sid={} content={}", sid.to_wire(), digits(content))
+        }
+        Datagram::Repair { path, symbol } => format!(
+            "repair path={path} first={} count={} stride={} index={} bytes={}",
+            symbol.first.to_wire(),
+            symbol.count,
+            symbol.stride,
+            symbol.index,
+            digits(&symbol.bytes)
+        ),
+        Datagram::Notice(notice) => {
+            let one = |(flow, seq, cost): &(FlowId, u64, u64)| format!(" {flow}:{seq} cost={cost}");
+            format!("notice{}", notice.given_up.iter().map(one).collect::<String>())
         }
         Datagram::Report(report) => {
             let range = |(start, end): &(u32, Option<u32>)| {
@@ -34,23 +56,30 @@ fn datagram_text(datagram: &Datagram) -> String {
             };
             let flow = |flow: &FlowReport| {
                 let missing: Vec<String> = flow.missing.iter().map(range).collect();
-                format!(" flow={} next={} missing=[{}]", flow.flow, flow.next, missing.join(" "))
+                let done: Vec<String> = flow.done.iter().map(|(a, b)| format!("{a}..{b}")).collect();
+                let (done, missing) = (done.join(" "), missing.join(" "));
+                format!(" flow={} next={} done=[{done}] missing=[{missing}]", flow.flow, flow.next)
             };
             let flows: String = report.flows.iter().map(flow).collect();
-            format!("report number={} limit={}{flows}", report.number, report.limit)
+            let run =
+                |run: &Recovered| format!(" recovered={}:{}+{}", run.path, run.first.to_wire(), run.count);
+            let runs: String = report.recovered.iter().map(run).collect();
+            format!("report number={} limit={}{flows}{runs}", report.number, report.limit)
         }
     }
 }
 
 fn control_text(control: &Control) -> String {
     match control {
-        Control::Hello { name, window, resume } => {
+        Control::Hello { name, window, flow_base, resume } => {
             let open: Vec<String> = resume.open.iter().map(|(flow, next)| format!("{flow}:{next}")).collect();
             let below = resume.finished_below;
-            format!("hello name={name} window={window} finished_below={below} open=[{}]", open.join(" "))
+            let open = open.join(" ");
+            format!("hello name={name} window={window} base={flow_base} finished_below={below} open=[{open}]")
         }
         Control::Receipt { flow, next } => format!("receipt flow={flow} next={next}"),
         Control::Refuse { reason } => format!("refuse reason={reason}"),
+        Control::Join { path, proof } => format!("join path={path} proof={}", digits(proof)),
     }
 }
 
@@ -58,7 +87,14 @@ fn encode(datagram: &Datagram) -> Bytes {
     match datagram {
         Datagram::Symbol(symbol) => symbol.header.encode(&symbol.bytes),
         Datagram::Report(report) => report.encode(),
+        Datagram::Notice(notice) => notice.encode(),
+        Datagram::Protected { sid, content } => encode_protected(content, *sid),
+        Datagram::Repair { path, symbol } => encode_repair(*path, symbol),
     }
+}
+
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]
@@ -106,12 +142,15 @@ proptest! {
     #[test]
     fn symbols_survive(
         flow in any::<u32>(), seq_low in 0u32..1 << 24, offset in 1u32..1 << 23,
-        flags in any::<(bool, bool)>(), head in any::<Option<i64>>(),
+        flags in any::<(bool, bool)>(), head in any::<Option<(i64, Option<u32>)>>(),
         slice in proptest::collection::vec(any::<u8>(), 1..100),
     ) {
-        let sent = head.map(|micros| Utc::from_micros(micros >> 11));
-        let offset = if sent.is_some() { 0 } else { offset };
-        let header = SymbolHeader { flow: FlowId(flow), seq_low, offset, fin: flags.0, repeated: flags.1, sent };
+        let head = head.map(|(micros, life)| Head {
+            sent: Utc::from_micros(micros >> 11),
+            life: life.map(|millis| Duration::from_millis(millis.into())),
+        });
+        let offset = if head.is_some() { 0 } else { offset };
+        let header = SymbolHeader { flow: FlowId(flow), seq_low, offset, fin: flags.0, repeated: flags.1, head };
         let bytes = header.encode(&slice);
         prop_assert_eq!(bytes.len(), header.len() + slice.len());
         let symbol = Symbol { header, bytes: Bytes::from(slice) };
@@ -122,16 +161,40 @@ proptest! {
     fn reports_survive(
         number in any::<u32>(), limit in 0u64..1 << 62,
         flows in proptest::collection::vec(
-            (any::<u32>(), 0u64..1 << 62, proptest::collection::vec((0u32..1 << 24, 1u32..1 << 24), 0..8)), 0..20
+            (any::<u32>(), 0u64..1 << 60, proptest::collection::vec((0u32..1 << 24, 1u32..1 << 24), 0..8)), 0..20
         ),
     ) {
         let flow = |(flow, next, missing): (u32, u64, Vec<(u32, u32)>)| FlowReport {
             flow: FlowId(flow),
             next,
+            done: (1..=missing.len() as u64).map(|run| (next + run * 3, next + run * 3 + 2)).collect(),
             missing: missing.into_iter().map(|(start, len)| (start, Some(start + len))).collect(),
         };
-        let report = Report { number, limit, flows: flows.into_iter().map(flow).collect() };
+        let run = |path| Recovered { path, first: Sid::from_wire(number >> path), count: path + 1 };
+        let recovered = (0..(number % 40) as u8).map(run).collect();
+        let report = Report { number, limit, flows: flows.into_iter().map(flow).collect(), recovered };
         prop_assert_eq!(Datagram::decode(&report.encode()), Ok(Datagram::Report(report)));
+    }
+
+    #[test]
+    fn notices_protected_and_repair_datagrams_survive(
+        given_up in proptest::collection::vec((any::<u32>(), 0u64..1 << 62, 0u64..1 << 62), 0..64),
+        group in any::<(u8, u32, u8, u8)>(), count in 1u8..=255,
+        slice in proptest::collection::vec(any::<u8>(), 1..100),
+    ) {
+        let given_up = given_up.into_iter().map(|(flow, seq, cost)| (FlowId(flow), seq, cost)).collect();
+        let notice = Datagram::Notice(Notice { given_up });
+        prop_assert_eq!(Datagram::decode(&encode(&notice)), Ok(notice));
+        let (path, first, stride, index) = group;
+        let symbol =
+            RepairSymbol { first: Sid::from_wire(first), count, stride, index, bytes: Bytes::from(slice.clone()) };
+        let repair = Datagram::Repair { path, symbol };
+        prop_assert_eq!(Datagram::decode(&encode(&repair)), Ok(repair));
+        let header = SymbolHeader {
+            flow: FlowId(first), seq_low: 7, offset: 3, fin: false, repeated: false, head: None
+        };
+        let protected = Datagram::Protected { sid: Sid::from_wire(first), content: header.encode(&slice) };
+        prop_assert_eq!(Datagram::decode(&encode(&protected)), Ok(protected));
     }
 
     #[test]
@@ -140,7 +203,8 @@ proptest! {
         open in proptest::collection::btree_map(any::<u32>(), 0u64..1 << 62, 0..50),
     ) {
         let open = open.into_iter().map(|(flow, next)| (FlowId(flow), Seq(next))).collect();
-        let hello = Control::Hello { name, window, resume: Resume { finished_below: FlowId(below), open } };
+        let resume = Resume { finished_below: FlowId(below), open };
+        let hello = Control::Hello { name, window, flow_base: FlowId(below / 2), resume };
         let mut reader = ControlReader::default();
         reader.push(&hello.encode());
         prop_assert_eq!(reader.next_message(), Ok(Some(hello)));

@@ -58,8 +58,12 @@ fn bind(address: SocketAddr) -> Result<Socket, Failure> {
 
 /// An engine on `socket`.
 fn driver(config: EndpointConfig, socket: Socket, clock: Clock) -> Result<Driver, Failure> {
-    let session =
-        SessionConfig { receive_window: WINDOW, send_buffer: WINDOW, utc_at_zero: clock.utc_at_start() };
+    let session = SessionConfig {
+        receive_window: WINDOW,
+        send_buffer: WINDOW,
+        utc_at_zero: clock.utc_at_start(),
+        ..SessionConfig::default()
+    };
     let endpoint =
         Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
     Ok(Driver::new(Engine::new(endpoint, session), socket, clock)?)

@@ -4,8 +4,8 @@ use bytes::Bytes as Buffer;
 use core::net::SocketAddr;
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig, Stop};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_quic::{ConnectionId, Engine, EngineEvent, Fingerprint, Identity, PathConfig};
-use skyhaul_transport::{Block, Event, FlowId, Resume, Seq, SessionConfig, cost};
+use skyhaul_quic::{Engine, EngineEvent, Fingerprint, Identity, PathConfig, SessionId};
+use skyhaul_transport::{Block, Event, FlowId, Opening, Seq, SessionConfig, cost};
 use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
 
 /// Block bytes in a full symbol: 1,472 of UDP payload less QUIC's 34, less a symbol header of 8.
@@ -70,11 +70,11 @@ impl Transfer {
         let sink = Sink { delivered: Bytes::ZERO, next: Seq(0), content: content() };
         let mut network = Network::new();
         let node = |identity: &Identity, address, seed| PeerConfig {
-            address,
+            addresses: vec![address],
             identity: identity.clone(),
             callers: [].into(),
-            path: PathConfig::over(line.rate),
-            session,
+            paths: vec![PathConfig::over(line.rate)],
+            session: session.clone(),
             seed,
         };
         let calling = node(&source_key, source_at, seed);
@@ -134,7 +134,7 @@ enum Role {
 
 struct Source {
     to: (SocketAddr, Fingerprint),
-    connection: Option<ConnectionId>,
+    connection: Option<SessionId>,
     open: bool,
     next: Seq,
     blocks: u64,
@@ -151,23 +151,20 @@ impl Application for Role {
     fn event(&mut self, _now: Instant, engine: &mut Engine, event: EngineEvent) {
         match (self, event) {
             (_, EngineEvent::Connected { id, .. }) => {
-                engine.session(id).unwrap().open("node", Resume::default());
+                engine.session(id).unwrap().open(Opening::default());
             }
             (Self::Source(source), EngineEvent::Session { event: Event::Greeted { .. }, .. }) => {
                 source.open = true;
             }
+            (_, EngineEvent::Session { event: Event::Settled { .. } | Event::PathUp(_), .. }) => {}
             (Self::Sink(_), EngineEvent::Session { event: Event::Greeted { .. }, .. }) => {}
             (Self::Sink(sink), EngineEvent::Session { id, event: Event::Block(received) }) => {
-                let block = received.block;
-                assert_eq!(block.seq, sink.next);
-                assert!(
-                    block.bytes == bytes_of(&sink.content, block.seq),
-                    "{:?} is not what was sent",
-                    block.seq
-                );
+                let seq = received.id.seq;
+                assert_eq!(seq, sink.next);
+                assert!(received.bytes == bytes_of(&sink.content, seq), "{seq:?} is not what was sent");
                 sink.next = sink.next.next();
-                sink.delivered += Bytes::of(block.bytes.len());
-                engine.session(id).unwrap().release(block.bytes.len());
+                sink.delivered += Bytes::of(received.bytes.len());
+                engine.session(id).unwrap().release(received.bytes.len());
             }
             (_, other) => panic!("{other:?}"),
         }
@@ -183,7 +180,7 @@ impl Application for Role {
         let needed = cost(BLOCK.as_usize());
         while source.next.0 < source.blocks && session.room().as_u64() >= needed {
             let bytes = bytes_of(&source.content, source.next);
-            session.send(Block { flow: FlowId(0), seq: source.next, bytes }).unwrap();
+            session.send(now, Block::reliable(FlowId(0), bytes)).unwrap();
             source.next = source.next.next();
         }
         assert!(session.stats().send_buffer <= SessionConfig::default().send_buffer.as_u64());

@@ -4,9 +4,9 @@ use super::keeper::{Kept, ToKeep};
 use super::shared::Shared;
 use crate::status::StationPeer;
 use skyhaul_net::Service;
-use skyhaul_quic::{ConnectionId, Engine, EngineEvent, Fingerprint};
+use skyhaul_quic::{Engine, EngineEvent, Fingerprint, SessionId};
 use skyhaul_store::StationName;
-use skyhaul_transport::{Event, Resume};
+use skyhaul_transport::{Event, Opening, Resume};
 use skyhaul_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Downlink {
     /// The stations that may come, by key.
     peers: BTreeMap<Fingerprint, StationName>,
     shared: Arc<Shared>,
-    connections: BTreeMap<ConnectionId, StationName>,
+    connections: BTreeMap<SessionId, StationName>,
     blocks: Sender<ToKeep>,
     kept: Receiver<Kept>,
     update_at: Instant,
@@ -40,7 +40,7 @@ impl Downlink {
         Self { name, peers, shared, connections: BTreeMap::new(), blocks, kept, update_at: Instant::ZERO }
     }
 
-    fn connected(&mut self, now: Instant, engine: &mut Engine, id: ConnectionId, fingerprint: Fingerprint) {
+    fn connected(&mut self, now: Instant, engine: &mut Engine, id: SessionId, fingerprint: Fingerprint) {
         let Some(station) = self.peers.get(&fingerprint).cloned() else {
             return engine.close(now, id, "this key is not in the centre's configuration");
         };
@@ -53,13 +53,13 @@ impl Downlink {
         let resume = self.shared.store().resume(&station);
         let resume = Resume { finished_below: resume.finished_below, open: resume.flows };
         if let Some(session) = engine.session(id) {
-            session.open(&self.name, resume);
+            session.open(Opening { name: self.name.clone(), resume, ..Opening::default() });
         }
         tracing::info!(station = station.as_str(), "connected");
         self.connections.insert(id, station);
     }
 
-    fn session_event(&mut self, engine: &mut Engine, id: ConnectionId, event: Event) {
+    fn session_event(&mut self, engine: &mut Engine, id: SessionId, event: Event) {
         let Some(station) = self.connections.get(&id) else { return };
         match event {
             Event::Greeted { name, .. } if name != station.as_str() => {
@@ -72,7 +72,8 @@ impl Downlink {
                     session.refuse(&reason);
                 }
             }
-            Event::Greeted { .. } | Event::Custody { .. } => {}
+            Event::Greeted { .. } | Event::Custody { .. } | Event::Settled { .. } => {}
+            Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
             Event::Block(received) => {
                 let block = ToKeep { connection: id, station: station.clone(), received };
                 // A keeper that is gone has failed, and the centre is stopping.
@@ -133,6 +134,7 @@ impl Service for Downlink {
                     tracing::info!(station = station.as_str(), "disconnected: {reason}");
                 }
             }
+            EngineEvent::PathRefused { .. } => {}
             EngineEvent::Refused { remote, fingerprint, reason, .. } => {
                 self.shared.count_refused();
                 let key = fingerprint.map_or("no key shown".to_owned(), |key| key.to_string());

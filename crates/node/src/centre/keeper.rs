@@ -5,7 +5,7 @@ use crate::custody::{Stamps, keep};
 use crate::fault::Fault;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
-use skyhaul_quic::ConnectionId;
+use skyhaul_quic::SessionId;
 use skyhaul_store::{Receipt, StationName, StoreError};
 use skyhaul_transport::Received;
 use skyhaul_units::{Duration, Instant};
@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 #[derive(Debug)]
 pub struct ToKeep {
     /// Over which connection.
-    pub connection: ConnectionId,
+    pub connection: SessionId,
     /// From whom.
     pub station: StationName,
     /// What.
@@ -28,11 +28,11 @@ pub struct ToKeep {
 #[derive(Debug)]
 pub enum Kept {
     /// A block of this length is written: its memory goes back to flow control.
-    Written(ConnectionId, usize),
+    Written(SessionId, usize),
     /// Blocks are durable.
     Durable(Receipt),
     /// The connection cannot go on, and why.
-    Broken(ConnectionId, String),
+    Broken(SessionId, String),
 }
 
 /// The keeper's thread.
@@ -99,7 +99,7 @@ impl Keeper {
         let ToKeep { connection, station, received } = block;
         let stamps = Stamps::of(&received.timing, self.clock.utc_at_start());
         loop {
-            let kept = keep(&mut self.shared.store(), &station, &received.block, &stamps);
+            let kept = keep(&mut self.shared.store(), &station, &received, &stamps);
             match kept {
                 Ok(None) => {
                     self.unsynced_since.get_or_insert(self.clock.now());
@@ -129,7 +129,7 @@ impl Keeper {
         }
         self.shared.store_state(StoreState::Ok);
         self.shared.life.clear_alarm(FULL);
-        self.tell(Kept::Written(connection, received.block.bytes.len()));
+        self.tell(Kept::Written(connection, received.bytes.len()));
     }
 
     /// Waits for the disk without keeping the store from its readers.

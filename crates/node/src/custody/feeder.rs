@@ -4,7 +4,7 @@ use crate::payload::{LOST, with_taken};
 use bytes::Bytes;
 use skyhaul_store::{Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, Resume, SendError, Session};
-use skyhaul_units::{FlowId, Utc};
+use skyhaul_units::{FlowId, Instant, Utc};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Feeds one session from the spool.
@@ -13,7 +13,7 @@ pub struct Feeder {
     /// Where the spool is read on; none while the centre has not said what it has.
     reader: Option<SpoolReader>,
     /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most those of a segment).
-    held: VecDeque<Block>,
+    held: VecDeque<Piece>,
     /// The place behind the last block that the session took, of each flow that is not finished: as many as the spool
     /// has live flows.
     sent: BTreeMap<FlowId, Seq>,
@@ -28,6 +28,16 @@ pub enum FeedError {
     /// The session does not take what the spool holds.
     #[error(transparent)]
     Session(#[from] SendError),
+    /// The spool does not give a flow's blocks in their order.
+    #[error("block {given:?} of {flow:?} is out of order; the next is {next:?}")]
+    Order {
+        /// The flow.
+        flow: FlowId,
+        /// What was read.
+        given: Seq,
+        /// What was due.
+        next: Seq,
+    },
 }
 
 impl Feeder {
@@ -72,14 +82,21 @@ impl Feeder {
         &mut self,
         mut read: impl FnMut(&mut SpoolReader) -> Result<Option<SpoolItem>, SpoolError>,
         session: &mut Session,
-        taken: Utc,
+        (now, taken): (Instant, Utc),
     ) -> Result<(), FeedError> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         loop {
             while let Some(block) = self.held.front() {
-                match session.send(block.clone()) {
-                    Ok(()) => {
-                        self.sent.insert(block.flow, block.seq.next());
+                if !self.sent.contains_key(&block.flow) {
+                    session.start_flow(block.flow, block.seq);
+                }
+                let next = session.next_place(block.flow);
+                if next != block.seq {
+                    return Err(FeedError::Order { flow: block.flow, given: block.seq, next });
+                }
+                match session.send(now, Block::reliable(block.flow, block.bytes.clone())) {
+                    Ok(id) => {
+                        self.sent.insert(id.flow, id.seq.next());
                         self.held.pop_front()
                     }
                     Err(SendError::Full { .. } | SendError::NotOpen) => return Ok(()),
@@ -94,11 +111,19 @@ impl Feeder {
     }
 }
 
+/// A block read from the spool.
+#[derive(Debug)]
+struct Piece {
+    flow: FlowId,
+    seq: Seq,
+    bytes: Bytes,
+}
+
 /// A record as a block for the wire, or the places of a hole.
-fn blocks(item: SpoolItem, taken: Utc) -> Vec<Block> {
+fn blocks(item: SpoolItem, taken: Utc) -> Vec<Piece> {
     let block = |flow: FlowId, seq: Seq, payload: &[u8]| {
         let bytes = Bytes::from(with_taken(taken, payload));
-        Block { flow, seq, bytes }
+        Piece { flow, seq, bytes }
     };
     match item {
         SpoolItem::Block(record) => vec![block(record.flow, record.seq, &record.payload)],

@@ -5,7 +5,7 @@
 //! repetition, block whole, block given out in order.
 
 use skyhaul_store::{Appended, Arrival, ContactStore, FlowStatus, Receipt, Seq, StationName, StoreError};
-use skyhaul_transport::{Block, BlockTiming};
+use skyhaul_transport::{BlockId, BlockTiming, Received};
 use skyhaul_units::{Instant, Utc};
 
 /// Writes a block that `station` sent to the store. It is durable after the store's next sync, which gives the receipt.
@@ -16,21 +16,21 @@ use skyhaul_units::{Instant, Utc};
 pub fn keep(
     store: &mut ContactStore,
     station: &StationName,
-    block: &Block,
+    received: &Received,
     stamps: &Stamps,
 ) -> Result<Option<Receipt>, StoreError> {
-    let payload = stamps.before(&block.bytes);
-    let arrival =
-        Arrival { station, flow: block.flow, seq: block.seq, received: stamps.delivered, payload: &payload };
+    let payload = stamps.before(&received.bytes);
+    let BlockId { flow, seq } = received.id;
+    let arrival = Arrival { station, flow, seq, received: stamps.delivered, payload: &payload };
     if store.append(arrival)? == Appended::New {
         return Ok(None);
     }
-    let next = match store.status(station, block.flow) {
+    let next = match store.status(station, flow) {
         FlowStatus::Open { durable, .. } => durable,
         FlowStatus::Finished => Seq::FINISHED,
         FlowStatus::Unknown => return Ok(None),
     };
-    Ok(Some(Receipt { station: station.clone(), flow: block.flow, next }))
+    Ok(Some(Receipt { station: station.clone(), flow, next }))
 }
 
 /// When a block was where on the line.

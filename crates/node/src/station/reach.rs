@@ -8,8 +8,8 @@ use super::{centre_of, driver};
 use crate::config::StationConfig;
 use crate::fault::Fault;
 use skyhaul_net::{Clock, Service};
-use skyhaul_quic::{ConnectionId, Engine, EngineEvent, Refusal};
-use skyhaul_transport::{CloseReason, Event, Resume};
+use skyhaul_quic::{Engine, EngineEvent, Refusal, SessionId};
+use skyhaul_transport::{CloseReason, Event, Opening};
 use skyhaul_units::{Duration, Instant};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ struct Attempt<'a> {
     centre: Centre,
     address: SocketAddr,
     stop: &'a AtomicBool,
-    connection: Option<ConnectionId>,
+    connection: Option<SessionId>,
     /// When the centre's greeting came, and the round trip until then.
     greeted: Option<(Instant, Duration)>,
     outcome: Option<Result<Duration, Fault>>,
@@ -69,7 +69,7 @@ impl Attempt<'_> {
         self.end(Err(Fault::peer(what, self.address, help)));
     }
 
-    fn session(&mut self, now: Instant, engine: &mut Engine, id: ConnectionId, event: &Event) {
+    fn session(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: &Event) {
         match event {
             Event::Greeted { name, .. } if *name != self.centre.name => self.refused(&format!(
                 "the centre calls itself `{name}`, not `{}`: correct one configuration",
@@ -81,7 +81,8 @@ impl Attempt<'_> {
             }
             Event::Closed(CloseReason::Path(reason)) => self.refused(&reason.to_string()),
             Event::Closed(reason) => self.refused(&reason.to_string()),
-            Event::Block(_) | Event::Custody { .. } => {}
+            Event::Block(_) | Event::Custody { .. } | Event::Settled { .. } | Event::PathUp(_) => {}
+            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
         }
     }
 }
@@ -91,7 +92,7 @@ impl Service for Attempt<'_> {
         match event {
             EngineEvent::Connected { id, .. } => {
                 if let Some(session) = engine.session(id) {
-                    session.open(&self.name, Resume::default());
+                    session.open(Opening { name: self.name.clone(), ..Opening::default() });
                 }
             }
             EngineEvent::Session { id, event } => self.session(now, engine, id, &event),
@@ -101,6 +102,7 @@ impl Service for Attempt<'_> {
             }
             EngineEvent::Refused { reason, .. } => self.refused(&reason.to_string()),
             EngineEvent::Disconnected { reason, .. } => self.refused(&reason.to_string()),
+            EngineEvent::PathRefused { .. } => {}
         }
     }
 

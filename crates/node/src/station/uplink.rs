@@ -4,8 +4,8 @@ use super::shared::Shared;
 use crate::custody::{FeedError, Feeder};
 use crate::status::{LineState, LineStatus};
 use skyhaul_net::{Clock, Service};
-use skyhaul_quic::{ConnectionId, Engine, EngineEvent, Fingerprint, Refusal};
-use skyhaul_transport::{Event, Resume};
+use skyhaul_quic::{Engine, EngineEvent, Fingerprint, Refusal, SessionId};
+use skyhaul_transport::{Event, Opening, Resume};
 use skyhaul_units::{Duration, Instant};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Uplink {
     centre: Centre,
     shared: Arc<Shared>,
     clock: Clock,
-    connection: Option<ConnectionId>,
+    connection: Option<SessionId>,
     called_at: Instant,
     feeder: Feeder,
     retry_at: Instant,
@@ -97,11 +97,13 @@ impl Uplink {
             }
             Event::Block(received) => {
                 let refusal = "a station takes no data";
-                tracing::warn!(flow = received.block.flow.0, "{refusal}");
+                tracing::warn!(flow = received.id.flow.0, "{refusal}");
                 if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
                     session.refuse(refusal);
                 }
             }
+            Event::Settled { .. } | Event::PathUp(_) => {}
+            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
             Event::Closed(reason) => self.down(LineState::Refused, reason.to_string()),
         }
     }
@@ -126,15 +128,15 @@ impl Uplink {
     }
 
     /// Moves blocks from the spool to the session while it has room.
-    fn feed(&mut self, engine: &mut Engine) {
+    fn feed(&mut self, now: Instant, engine: &mut Engine) {
         let Some(session) = self.connection.and_then(|id| engine.session(id)) else { return };
         let (shared, taken) = (&self.shared, self.clock.utc());
-        match self.feeder.feed(|reader| shared.spool().read(reader), session, taken) {
+        match self.feeder.feed(|reader| shared.spool().read(reader), session, (now, taken)) {
             Ok(()) => {}
             Err(FeedError::Spool(error)) => {
                 self.shared.life.alarm("the spool cannot be read", &error.to_string());
             }
-            Err(FeedError::Session(error)) => {
+            Err(error @ (FeedError::Session(_) | FeedError::Order { .. })) => {
                 self.shared.life.alarm("the spool cannot be sent", &error.to_string());
                 session.refuse("the station's spool is out of order");
             }
@@ -168,7 +170,9 @@ impl Service for Uplink {
         match event {
             EngineEvent::Connected { id, .. } if Some(id) == self.connection => {
                 if let Some(session) = engine.session(id) {
-                    session.open(&self.name, Resume::default());
+                    let flow_base = self.shared.spool().lowest_flow();
+                    let name = self.name.clone();
+                    session.open(Opening { name, flow_base, ..Opening::default() });
                 }
             }
             EngineEvent::Session { id, event } if Some(id) == self.connection => {
@@ -195,7 +199,7 @@ impl Service for Uplink {
         if self.connection.is_none() && now >= self.retry_at {
             self.connect(now, engine);
         }
-        self.feed(engine);
+        self.feed(now, engine);
         if now >= self.update_at {
             self.update(now, engine);
         }

@@ -170,7 +170,7 @@ impl Node {
         }
         while let Some((connection, received)) = self.queue.front() {
             let stamps = Stamps::of(&received.timing, Moment::zero());
-            match keep(&mut self.store, &self.station, &received.block, &stamps) {
+            match keep(&mut self.store, &self.station, received, &stamps) {
                 Ok(None) => self.unsynced = true,
                 Ok(Some(receipt)) => tell(truth, line, receipt.flow, receipt.next),
                 Err(StoreError::Full { .. }) => {
@@ -183,7 +183,7 @@ impl Node {
             if let Some((number, session)) = line
                 && *number == *connection
             {
-                session.release(received.block.bytes.len());
+                session.release(received.bytes.len());
             }
             self.queue.pop_front();
         }

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use skyhaul_lab::{PlainLine, PlainPath};
 use skyhaul_store::sim::SimDisk;
-use skyhaul_transport::{CloseReason, DownReason, Event, Resume, Session, SessionConfig, drive};
+use skyhaul_transport::{CloseReason, DownReason, Event, Opening, Session, SessionConfig, drive};
 use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate, Utc};
 use station::Station;
 use std::collections::BTreeMap;
@@ -119,6 +119,7 @@ impl World {
                 receive_window: window,
                 send_buffer: window,
                 utc_at_zero: Moment::zero(),
+                ..SessionConfig::default()
             },
             connection: None,
             connections: 0,
@@ -201,9 +202,10 @@ impl World {
         }
         self.connect_at = self.now + millis(300);
         let Some(centre) = self.centre.node.as_ref().filter(|_| self.now >= self.cut_until) else { return };
-        let mut sessions = [Session::new(self.session), Session::new(self.session)];
-        sessions[STATION].open(NAME, Resume::default());
-        sessions[CENTRE].open("centre", centre.resume(&mut self.truth));
+        let mut sessions = [Session::new(self.session.clone()), Session::new(self.session.clone())];
+        sessions[STATION].open(Opening { name: NAME.to_owned(), ..Opening::default() });
+        let resume = centre.resume(&mut self.truth);
+        sessions[CENTRE].open(Opening { name: "centre".to_owned(), resume, ..Opening::default() });
         self.connections += 1;
         let path = PlainPath::new(self.line, self.rng.random());
         self.connection = Some(Connection { path, sessions: sessions.map(Some) });
@@ -240,7 +242,7 @@ impl World {
             match event {
                 Event::Closed(CloseReason::Path(_)) => closed = true,
                 Event::Block(received) => node.arrived(self.connections, received),
-                Event::Greeted { .. } => {}
+                Event::Greeted { .. } | Event::PathUp(_) | Event::Settled { .. } => {}
                 other => panic!("{other:?}"),
             }
         }

@@ -207,6 +207,7 @@ impl Node {
         match event {
             Event::Greeted { resume, .. } => self.feeder.greeted(&mut self.spool, &resume),
             Event::Custody { flow, next } => self.feeder.custody(&mut self.spool, flow, next),
+            Event::PathUp(_) | Event::Settled { .. } => {}
             other => panic!("{other:?}"),
         }
     }
@@ -217,7 +218,7 @@ impl Node {
 
     pub fn feed(&mut self, at: Moment, session: &mut Session) {
         let spool = &mut self.spool;
-        self.feeder.feed(|reader| spool.read(reader), session, at.utc()).unwrap();
+        self.feeder.feed(|reader| spool.read(reader), session, (at.now, at.utc())).unwrap();
     }
 }
 

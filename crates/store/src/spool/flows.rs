@@ -97,6 +97,11 @@ impl Flows {
         Some(flow)
     }
 
+    /// The flow that `open` will give.
+    pub fn coming(&self) -> FlowId {
+        FlowId(self.next_flow)
+    }
+
     /// Undoes `open`; the number stays used.
     pub fn take_back(&mut self, flow: FlowId) {
         self.live.remove(&flow);

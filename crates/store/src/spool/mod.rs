@@ -301,6 +301,11 @@ impl Spool {
         self.flows.open_flows().collect()
     }
 
+    /// The lowest flow that has something waiting, or else the next that will be opened.
+    pub fn lowest_flow(&self) -> FlowId {
+        self.flows.live().min().unwrap_or_else(|| self.flows.coming())
+    }
+
     /// All flows that are open or wait for custody, ascending.
     pub fn live_flows(&self) -> Vec<FlowId> {
         self.flows.live().collect()

@@ -86,6 +86,13 @@ struct Precedence {
     priority: u8,
 }
 
+impl Default for ClassTree {
+    /// One class without limits.
+    fn default() -> Self {
+        Self::new(&ClassesConfig::default()).expect("one class without limits contradicts nothing")
+    }
+}
+
 impl ClassTree {
     /// The tree that `config` describes, every bucket without debt.
     ///

@@ -143,6 +143,11 @@ impl Coder {
         !self.timed.is_empty()
     }
 
+    /// Whether [`Self::poll_tail`] may have something.
+    pub fn has_tail(&self) -> bool {
+        !self.untimed.is_empty() || self.open.as_ref().is_some_and(Group::is_untimed)
+    }
+
     /// When the open group must be closed though it isn't full: call [`Self::poll`] then.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.open.as_ref().and_then(Group::close_at)

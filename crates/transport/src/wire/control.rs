@@ -12,8 +12,17 @@ pub enum Control {
         name: String,
         /// Total cost of blocks that the far end may begin before the first report.
         window: u64,
+        /// Symbols of the sender count its flows from here, so that their numbers stay short.
+        flow_base: FlowId,
         /// What the sender already has in custody.
         resume: Resume,
+    },
+    /// In place of a greeting: this connection is one more path of a session that stands.
+    Join {
+        /// The path's number in the session.
+        path: u8,
+        /// That the sender of this is an end of that session and of this connection.
+        proof: [u8; 32],
     },
     /// Blocks below `next` of `flow` are on disk at the sender of this message.
     Receipt {
@@ -61,6 +70,7 @@ pub const MESSAGE_MAX: usize = 1 << 20;
 const HELLO: u8 = 0x01;
 const RECEIPT: u8 = 0x02;
 const REFUSE: u8 = 0x03;
+const JOIN: u8 = 0x04;
 const REASON_MAX: usize = 1024;
 
 impl Control {
@@ -68,17 +78,24 @@ impl Control {
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         match self {
-            Self::Hello { name, window, resume } => {
+            Self::Hello { name, window, flow_base, resume } => {
                 body.push(HELLO);
                 body.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
                 put_text(&mut body, name, 255);
                 put_varint(&mut body, *window);
+                put_varint(&mut body, u64::from(flow_base.0));
                 put_varint(&mut body, u64::from(resume.finished_below.0));
                 put_varint(&mut body, resume.open.len() as u64);
                 for (flow, next) in &resume.open {
                     put_varint(&mut body, u64::from(flow.0));
                     put_varint(&mut body, next.0);
                 }
+            }
+            Self::Join { path, proof } => {
+                body.push(JOIN);
+                body.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+                body.push(*path);
+                body.extend_from_slice(proof);
             }
             Self::Receipt { flow, next } => {
                 body.push(RECEIPT);
@@ -99,6 +116,7 @@ impl Control {
         let mut reader = Reader(bytes);
         let message = match reader.uint(1, "type")? as u8 {
             HELLO => hello(&mut reader)?,
+            JOIN => join(&mut reader)?,
             RECEIPT => {
                 Self::Receipt { flow: FlowId(reader.varint32("flow")?), next: Seq(reader.varint("next")?) }
             }
@@ -132,13 +150,26 @@ impl ControlReader {
     }
 }
 
-fn hello(reader: &mut Reader<'_>) -> Result<Control, WireError> {
-    let version = reader.uint(2, "version")? as u16;
-    if version != PROTOCOL_VERSION {
-        return Err(WireError::OtherVersion(version));
+fn version(reader: &mut Reader<'_>) -> Result<(), WireError> {
+    match reader.uint(2, "version")? as u16 {
+        PROTOCOL_VERSION => Ok(()),
+        other => Err(WireError::OtherVersion(other)),
     }
+}
+
+fn join(reader: &mut Reader<'_>) -> Result<Control, WireError> {
+    version(reader)?;
+    let path = reader.uint(1, "path")? as u8;
+    let mut proof = [0; 32];
+    proof.copy_from_slice(reader.take(32, "proof")?);
+    Ok(Control::Join { path, proof })
+}
+
+fn hello(reader: &mut Reader<'_>) -> Result<Control, WireError> {
+    version(reader)?;
     let name = text(reader, 255, "name")?;
     let window = reader.varint("window")?;
+    let flow_base = FlowId(reader.varint32("flow base")?);
     let finished_below = FlowId(reader.varint32("finished below")?);
     let count = reader.varint("open count")?;
     if count > (MESSAGE_MAX / 2) as u64 {
@@ -152,7 +183,7 @@ fn hello(reader: &mut Reader<'_>) -> Result<Control, WireError> {
         }
         open.push((flow, Seq(reader.varint("open next")?)));
     }
-    Ok(Control::Hello { name, window, resume: Resume { finished_below, open } })
+    Ok(Control::Hello { name, window, flow_base, resume: Resume { finished_below, open } })
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str, max: usize) {

@@ -1,16 +1,35 @@
-//! What travels in datagrams: symbols, which describe themselves, and reports, of which the newest counts.
+//! What travels in datagrams: symbols, which describe themselves; repair computed from several; reports, of which the
+//! newest counts; notices of what was given up.
 
+use super::report::{Notice, Report};
 use super::{Reader, WireError, put_varint};
+use crate::repair::{RepairSymbol, Sid};
 use bytes::Bytes;
-use skyhaul_units::{FlowId, Utc};
+use skyhaul_units::{Duration, FlowId, Utc};
 
 /// A datagram's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Datagram {
     /// A slice of a block.
     Symbol(Symbol),
+    /// A whole symbol datagram with the number under which repair may stand for it.
+    Protected {
+        /// The number.
+        sid: Sid,
+        /// The symbol datagram.
+        content: Bytes,
+    },
+    /// Computed from several protected datagrams of one path.
+    Repair {
+        /// The path on which they went.
+        path: u8,
+        /// Which, and the computed bytes.
+        symbol: RepairSymbol,
+    },
     /// What the far end has.
     Report(Report),
+    /// What the far end has given up.
+    Notice(Notice),
 }
 
 /// A slice of a block.
@@ -25,7 +44,7 @@ pub struct Symbol {
 /// Which block a symbol belongs to and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymbolHeader {
-    /// The flow.
+    /// The flow, counted from the base that the sender's greeting names.
     pub flow: FlowId,
     /// The low 24 bits of the block's place in its flow.
     pub seq_low: u32,
@@ -35,49 +54,35 @@ pub struct SymbolHeader {
     pub fin: bool,
     /// Whether the slice had been sent before.
     pub repeated: bool,
-    /// With the slice at offset 0: when it was first sent, by the sender's clock.
-    pub sent: Option<Utc>,
+    /// With the slice at offset 0.
+    pub head: Option<Head>,
 }
 
-/// What one end has received, and how much more it takes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Counts up; a report older than the newest seen is ignored.
-    pub number: u32,
-    /// Total cost of blocks (see [`crate::cost`]) that the far end may have begun in this session.
-    pub limit: u64,
-    /// Flows with news.
-    pub flows: Vec<FlowReport>,
+/// What the first slice of a block says about the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// When it was first sent, by the sender's clock.
+    pub sent: Utc,
+    /// For expendable blocks: how much longer it was worth anything when this slice was sent.
+    pub life: Option<Duration>,
 }
 
-/// A flow's state at the receiving end.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FlowReport {
-    /// The flow.
-    pub flow: FlowId,
-    /// Every block below this place is whole.
-    pub next: u64,
-    /// What lacks in block `next`, from the start, at most [`MISSING_MAX`]; the last may be open-ended (`None`).
-    pub missing: Vec<(u32, Option<u32>)>,
-}
-
-/// Bytes that the send time adds to a block's first symbol.
+/// Bytes that the head of a reliable block adds to its first symbol.
 pub const HEAD_INFO: usize = 9;
-
-/// Missing ranges that a report lists for one block: enough to restart it, and a report stays small.
-pub const MISSING_MAX: usize = 8;
-
-/// Flows in one report: what fits into one datagram of 1,400 bytes at the widest encoding.
-const REPORT_FLOWS_MAX: u64 = 256;
+/// Bytes more where the block is expendable.
+const HEAD_LIFE: usize = 4;
 
 const SYMBOL: u8 = 0x10;
 const REPORT: u8 = 0x20;
+const NOTICE: u8 = 0x30;
+const PROTECTED: u8 = 0x40;
+const REPAIR: u8 = 0x41;
 const FIN: u8 = 0x01;
 const REPEATED: u8 = 0x02;
 const HEAD: u8 = 0x04;
 
 impl SymbolHeader {
-    /// Bytes the header takes: 8 for the first 64 flows, 9 to flow 16,383; 9 more where `sent` is present,
+    /// Bytes the header takes: 8 for the first 64 flows, 9 to flow 16,383; 9 or 13 more where the head is present,
     /// less the offset, which is then 0 and left out.
     pub fn len(&self) -> usize {
         let flow = match self.flow.0 {
@@ -86,7 +91,12 @@ impl SymbolHeader {
             0x4000..=0x3fff_ffff => 4,
             _ => 8,
         };
-        1 + flow + 3 + if self.sent.is_some() { HEAD_INFO } else { 3 }
+        let place = match self.head {
+            None => 3,
+            Some(Head { life: None, .. }) => HEAD_INFO,
+            Some(Head { life: Some(_), .. }) => HEAD_INFO + HEAD_LIFE,
+        };
+        1 + flow + 3 + place
     }
 
     /// A header always has bytes.
@@ -97,43 +107,39 @@ impl SymbolHeader {
     /// The whole datagram.
     pub fn encode(&self, slice: &[u8]) -> Bytes {
         let mut out = Vec::with_capacity(self.len() + slice.len());
+        self.put(&mut out, slice);
+        Bytes::from(out)
+    }
+
+    fn put(&self, out: &mut Vec<u8>, slice: &[u8]) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         out.push(
-            SYMBOL | flag(self.fin, FIN) | flag(self.repeated, REPEATED) | flag(self.sent.is_some(), HEAD),
+            SYMBOL | flag(self.fin, FIN) | flag(self.repeated, REPEATED) | flag(self.head.is_some(), HEAD),
         );
-        put_varint(&mut out, u64::from(self.flow.0));
+        put_varint(out, u64::from(self.flow.0));
         out.extend_from_slice(&self.seq_low.to_be_bytes()[1..]);
-        match self.sent {
-            Some(sent) => {
-                out.push(8);
-                out.extend_from_slice(&sent.as_micros().to_be_bytes());
+        match self.head {
+            Some(head) => {
+                out.push((HEAD_INFO - 1 + if head.life.is_some() { HEAD_LIFE } else { 0 }) as u8);
+                out.extend_from_slice(&head.sent.as_micros().to_be_bytes());
+                if let Some(life) = head.life {
+                    let millis = u32::try_from(life.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
+                    out.extend_from_slice(&millis.to_be_bytes());
+                }
             }
             None => out.extend_from_slice(&self.offset.to_be_bytes()[1..]),
         }
         out.extend_from_slice(slice);
-        Bytes::from(out)
     }
 }
 
-impl Report {
-    /// The whole datagram.
-    pub fn encode(&self) -> Bytes {
-        let mut out = vec![REPORT];
-        out.extend_from_slice(&self.number.to_be_bytes());
-        put_varint(&mut out, self.limit);
-        put_varint(&mut out, self.flows.len() as u64);
-        for flow in &self.flows {
-            put_varint(&mut out, u64::from(flow.flow.0));
-            put_varint(&mut out, flow.next);
-            put_varint(&mut out, flow.missing.len() as u64);
-            for (start, end) in &flow.missing {
-                put_varint(&mut out, u64::from(*start));
-                put_varint(&mut out, end.map_or(0, |end| u64::from(end.saturating_sub(*start))));
-            }
-        }
-        Bytes::from(out)
-    }
-}
+/// Type and number in front of a protected datagram.
+const PROTECTED_HEADER: usize = 4;
+/// Type, path, group and index in front of the computed bytes of a repair datagram.
+const REPAIR_HEADER: usize = 8;
+/// What must be left of a datagram's room, so that what is protected, and the repair for it (a length of two bytes
+/// and the content), both fit.
+pub const PROTECTION: usize = REPAIR_HEADER + 2;
 
 impl Datagram {
     /// Reads a datagram.
@@ -153,54 +159,89 @@ impl Datagram {
                 }
                 Ok(Self::Symbol(Symbol { header, bytes: slice }))
             }
-            REPORT => report(&mut reader).map(Self::Report),
+            PROTECTED => {
+                let sid = Sid::from_wire(reader.uint(3, "coding number")? as u32);
+                let content = bytes.slice_ref(reader.0);
+                if content.first().is_none_or(|first| first & 0xf8 != SYMBOL) {
+                    return Err(WireError::Invalid("protected datagram"));
+                }
+                Ok(Self::Protected { sid, content })
+            }
+            REPAIR => repair(bytes, &mut reader),
+            REPORT => Report::decode(&mut reader).map(Self::Report),
+            NOTICE => Notice::decode(&mut reader).map(Self::Notice),
             other => Err(WireError::UnknownType(other)),
         }
     }
 }
 
+/// A symbol datagram as it is protected under `sid`.
+pub fn encode_protected(content: &[u8], sid: Sid) -> Bytes {
+    let mut out = Vec::with_capacity(PROTECTED_HEADER + content.len());
+    out.push(PROTECTED);
+    out.extend_from_slice(&sid.to_wire().to_be_bytes()[1..]);
+    out.extend_from_slice(content);
+    Bytes::from(out)
+}
+
+/// A repair datagram for protected datagrams of `path`.
+pub fn encode_repair(path: u8, symbol: &RepairSymbol) -> Bytes {
+    let mut out = Vec::with_capacity(REPAIR_HEADER + symbol.bytes.len());
+    out.extend_from_slice(&[REPAIR, path]);
+    out.extend_from_slice(&symbol.first.to_wire().to_be_bytes()[1..]);
+    out.extend_from_slice(&[symbol.count, symbol.stride, symbol.index]);
+    out.extend_from_slice(&symbol.bytes);
+    Bytes::from(out)
+}
+
+impl Report {
+    /// The whole datagram.
+    pub fn encode(&self) -> Bytes {
+        let mut out = vec![REPORT];
+        self.put(&mut out);
+        Bytes::from(out)
+    }
+}
+
+impl Notice {
+    /// The whole datagram.
+    pub fn encode(&self) -> Bytes {
+        let mut out = vec![NOTICE];
+        self.put(&mut out);
+        Bytes::from(out)
+    }
+}
+
+fn repair(bytes: &Bytes, reader: &mut Reader<'_>) -> Result<Datagram, WireError> {
+    let path = reader.uint(1, "path")? as u8;
+    let first = Sid::from_wire(reader.uint(3, "first coding number")? as u32);
+    let count = reader.uint(1, "group size")? as u8;
+    let stride = reader.uint(1, "stride")? as u8;
+    let index = reader.uint(1, "repair index")? as u8;
+    if count == 0 {
+        return Err(WireError::Invalid("group size"));
+    }
+    let bytes = bytes.slice_ref(reader.0);
+    Ok(Datagram::Repair { path, symbol: RepairSymbol { first, count, stride, index, bytes } })
+}
+
 fn symbol_header(kind: u8, reader: &mut Reader<'_>) -> Result<SymbolHeader, WireError> {
     let flow = FlowId(reader.varint32("flow")?);
     let seq_low = reader.uint(3, "seq")? as u32;
-    let (offset, sent) = if kind & HEAD == 0 {
+    let (offset, head) = if kind & HEAD == 0 {
         (reader.uint(3, "offset")? as u32, None)
     } else {
         // Later versions of the head may be longer; what is not known is skipped.
         let len = reader.uint(1, "head length")? as usize;
         let mut head = Reader(reader.take(len, "head")?);
-        (0, Some(Utc::from_micros(head.uint(8, "sent")?.cast_signed())))
+        let sent = Utc::from_micros(head.uint(8, "sent")?.cast_signed());
+        let life = if head.0.len() >= HEAD_LIFE {
+            Some(Duration::from_millis(head.uint(HEAD_LIFE, "life")?))
+        } else {
+            None
+        };
+        (0, Some(Head { sent, life }))
     };
     let (fin, repeated) = (kind & FIN != 0, kind & REPEATED != 0);
-    Ok(SymbolHeader { flow, seq_low, offset, fin, repeated, sent })
-}
-
-fn report(reader: &mut Reader<'_>) -> Result<Report, WireError> {
-    let number = reader.uint(4, "report number")? as u32;
-    let limit = reader.varint("limit")?;
-    let count = reader.varint("flow count")?;
-    if count > REPORT_FLOWS_MAX {
-        return Err(WireError::Invalid("flow count"));
-    }
-    let flows = (0..count).map(|_| flow_report(reader)).collect::<Result<_, _>>()?;
-    if !reader.0.is_empty() {
-        return Err(WireError::Invalid("report length"));
-    }
-    Ok(Report { number, limit, flows })
-}
-
-fn flow_report(reader: &mut Reader<'_>) -> Result<FlowReport, WireError> {
-    let flow = FlowId(reader.varint32("flow")?);
-    let next = reader.varint("next")?;
-    let count = reader.varint("missing count")?;
-    if count > MISSING_MAX as u64 {
-        return Err(WireError::Invalid("missing count"));
-    }
-    let mut missing = Vec::with_capacity(count as usize);
-    for _ in 0..count {
-        let start = reader.varint32("missing start")?;
-        let len = reader.varint32("missing length")?;
-        let end = start.checked_add(len).ok_or(WireError::Invalid("missing length"))?;
-        missing.push((start, (len > 0).then_some(end)));
-    }
-    Ok(FlowReport { flow, next, missing })
+    Ok(SymbolHeader { flow, seq_low, offset, fin, repeated, head })
 }

@@ -5,10 +5,14 @@
 
 mod control;
 mod datagram;
+mod report;
 mod varint;
 
 pub use control::{Control, ControlReader, Resume};
-pub use datagram::{Datagram, FlowReport, HEAD_INFO, MISSING_MAX, Report, Symbol, SymbolHeader};
+pub use datagram::{
+    Datagram, HEAD_INFO, Head, PROTECTION, Symbol, SymbolHeader, encode_protected, encode_repair,
+};
+pub use report::{DONE_MAX, FlowReport, MISSING_MAX, NOTICE_MAX, Notice, RECOVERED_MAX, Recovered, Report};
 pub(crate) use varint::{Reader, put_varint};
 
 /// The version of these messages. A far end with another is refused by name in the QUIC handshake (ALPN

@@ -1,7 +1,9 @@
 //! Two sessions under one virtual clock, over a path whose losses, lies and delays a seed decides.
 
 use skyhaul_lab::{PlainEnd, PlainLine, PlainPath};
-use skyhaul_transport::{Event, Received, Resume, Session, SessionConfig, drive};
+use skyhaul_transport::{
+    Block, BlockId, Event, Opening, Received, Resume, SendError, Session, SessionConfig, drive,
+};
 use skyhaul_units::{Duration, Instant, Probability};
 
 /// So many thousandths.
@@ -24,7 +26,7 @@ impl World {
     pub fn new(line: PlainLine, config: SessionConfig, seed: u64) -> Self {
         Self {
             now: Instant::ZERO,
-            sessions: [Session::new(config), Session::new(config)],
+            sessions: [Session::new(config.clone()), Session::new(config)],
             path: PlainPath::new(line, seed),
             received: Default::default(),
             events: Default::default(),
@@ -32,11 +34,21 @@ impl World {
         }
     }
 
+    /// An end introduces itself.
+    pub fn open(&mut self, side: usize, name: &str, resume: Resume) {
+        self.sessions[side].open(Opening { name: name.to_owned(), resume, ..Opening::default() });
+    }
+
+    /// Hands a block over at `side`.
+    pub fn send(&mut self, side: usize, block: Block) -> Result<BlockId, SendError> {
+        self.sessions[side].send(self.now, block)
+    }
+
     /// Both ends introduced to each other.
     pub fn opened(line: PlainLine, config: SessionConfig, seed: u64) -> Self {
         let mut world = Self::new(line, config, seed);
-        world.sessions[0].open("station", Resume::default());
-        world.sessions[1].open("centre", Resume::default());
+        world.open(0, "station", Resume::default());
+        world.open(1, "centre", Resume::default());
         let open = world.run_until(Instant::from_nanos(20_000_000_000), |world| {
             world.sessions.iter().all(Session::is_open)
         });
@@ -76,10 +88,11 @@ impl World {
             match event {
                 Event::Block(received) => {
                     if self.releases[side] {
-                        session.release(received.block.bytes.len());
+                        session.release(received.bytes.len());
                     }
                     self.received[side].push(received);
                 }
+                Event::PathUp(_) => {}
                 other => self.events[side].push(other),
             }
         }

@@ -1,7 +1,7 @@
 //! What the two ends say to each other, as JSON in blocks of their first flow.
 
 use serde::{Deserialize, Serialize};
-use skyhaul_transport::{Block, FlowId, Seq};
+use skyhaul_transport::{Block, FlowId};
 
 /// The flow of the messages, in both directions.
 pub const TALK: FlowId = FlowId(0);
@@ -66,25 +66,15 @@ pub struct Latency {
     pub max: f64,
 }
 
-/// Numbers the messages of one direction, and puts them into blocks.
-#[derive(Debug, Default)]
-pub struct Speaker {
-    next: u64,
+/// The block that carries `message`.
+pub fn say(message: &Message) -> Block {
+    let bytes = serde_json::to_vec(message).expect("messages are plain data");
+    Block::reliable(TALK, bytes.into())
 }
 
-impl Speaker {
-    /// The block that carries `message`.
-    pub fn say(&mut self, message: &Message) -> Block {
-        let bytes = serde_json::to_vec(message).expect("messages are plain data");
-        let seq = Seq(self.next);
-        self.next += 1;
-        Block { flow: TALK, seq, bytes: bytes.into() }
-    }
-}
-
-/// The message in a block; `None` where there is none.
-pub fn heard(block: &Block) -> Option<Message> {
-    serde_json::from_slice(&block.bytes).ok()
+/// The message in a block's bytes; `None` where there is none.
+pub fn heard(bytes: &[u8]) -> Option<Message> {
+    serde_json::from_slice(bytes).ok()
 }
 
 #[cfg(test)]
@@ -92,8 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_cross_and_are_numbered() {
-        let mut speaker = Speaker::default();
+    fn messages_cross() {
         let messages = [
             Message::Ask { number: 3 },
             Message::Time { number: 3, utc_ns: -1 },
@@ -101,12 +90,9 @@ mod tests {
             Message::End,
             Message::Found(Found { cpu_s: 0.25, ..Found::default() }),
         ];
-        for (place, message) in messages.iter().enumerate() {
-            let block = speaker.say(message);
-            assert_eq!(block.seq, Seq(place as u64));
-            assert_eq!(heard(&block).as_ref(), Some(message));
+        for message in &messages {
+            assert_eq!(heard(&say(message).bytes).as_ref(), Some(message));
         }
-        let noise = Block { flow: TALK, seq: Seq(0), bytes: vec![0xff; 40].into() };
-        assert_eq!(heard(&noise), None);
+        assert_eq!(heard(&[0xff; 40]), None);
     }
 }

@@ -3,15 +3,15 @@
 use super::NAME;
 use super::keys::Keys;
 use super::line::LineFlags;
-use super::message::{DATA, Found, Latency, Message, Speaker, TALK, heard};
+use super::message::{DATA, Found, Latency, Message, TALK, heard, say};
 use super::report::rate_text;
 use super::source::stamp;
 use crate::commands::signals;
 use crate::failure::Failure;
 use hdrhistogram::Histogram;
 use skyhaul_net::{Clock, Service};
-use skyhaul_quic::{ConnectionId, EndpointConfig, Engine, EngineEvent};
-use skyhaul_transport::{Event, Received, Resume};
+use skyhaul_quic::{EndpointConfig, Engine, EngineEvent, SessionId};
+use skyhaul_transport::{Event, Opening, Received};
 use skyhaul_units::{Bytes, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -72,7 +72,7 @@ struct Server<'a> {
     /// Of the socket, for the kernel's counts.
     inode: Option<u64>,
     once: bool,
-    tests: BTreeMap<ConnectionId, Test>,
+    tests: BTreeMap<SessionId, Test>,
     out: &'a mut dyn Write,
     stop: &'a AtomicBool,
     failure: Option<Failure>,
@@ -80,7 +80,6 @@ struct Server<'a> {
 
 /// One caller's run.
 struct Test {
-    speaker: Speaker,
     clock_ahead_ns: i64,
     latency: Histogram<u64>,
     delivered: u64,
@@ -94,7 +93,6 @@ struct Test {
 impl Test {
     fn new(now: Instant) -> Self {
         Self {
-            speaker: Speaker::default(),
             clock_ahead_ns: 0,
             latency: Histogram::new_with_max(LONGEST_MICROS, 3).expect("the bound and digits are constants"),
             delivered: 0,
@@ -107,9 +105,9 @@ impl Test {
     }
 
     fn count(&mut self, clock: Clock, received: &Received) {
-        self.bytes += received.block.bytes.len() as u64;
+        self.bytes += received.bytes.len() as u64;
         *(if received.timing.repaired { &mut self.repaired } else { &mut self.delivered }) += 1;
-        if let Some(handed_over) = stamp(&received.block.bytes) {
+        if let Some(handed_over) = stamp(&received.bytes) {
             let now = clock.utc_of(received.timing.delivered).as_nanos();
             let nanos = now.saturating_sub(handed_over.as_nanos()).saturating_sub(self.clock_ahead_ns);
             self.latency.saturating_record(u64::try_from(nanos / 1_000).unwrap_or(0));
@@ -133,20 +131,19 @@ impl Test {
 }
 
 impl Server<'_> {
-    fn block(&mut self, now: Instant, engine: &mut Engine, id: ConnectionId, received: &Received) {
+    fn block(&mut self, now: Instant, engine: &mut Engine, id: SessionId, received: &Received) {
         let Some(session) = engine.session(id) else { return };
-        session.release(received.block.bytes.len());
+        session.release(received.bytes.len());
         let Some(test) = self.tests.get_mut(&id) else { return };
-        if received.block.flow == DATA {
+        if received.id.flow == DATA {
             return test.count(self.clock, received);
         }
-        let answer = match heard(&received.block).filter(|_| received.block.flow == TALK) {
+        let answer = match heard(&received.bytes).filter(|_| received.id.flow == TALK) {
             Some(Message::Ask { number }) => {
                 Message::Time { number, utc_ns: self.clock.utc_of(now).as_nanos() }
             }
             Some(Message::Begin { clock_ahead_ns }) => {
-                let speaker = core::mem::take(&mut test.speaker);
-                *test = Test { speaker, clock_ahead_ns, ..Test::new(now) };
+                *test = Test { clock_ahead_ns, ..Test::new(now) };
                 test.cpu_at_begin = super::cpu_seconds();
                 test.drops_at_begin = super::socket_drops(self.inode);
                 return;
@@ -159,7 +156,7 @@ impl Server<'_> {
         };
         // The buffer has room for these few: a caller that floods them is cut off by its own full session.
         let is_end = matches!(answer, Message::Found(_));
-        let _ = session.send(test.speaker.say(&answer));
+        let _ = session.send(now, say(&answer));
         if is_end {
             let (amount, span) = (test.bytes as f64 / 1e6, now.since(test.began));
             let rate = rate_text(Rate::over(Bytes::new(test.bytes), span).as_bps());
@@ -170,7 +167,7 @@ impl Server<'_> {
         }
     }
 
-    fn over(&mut self, id: ConnectionId) {
+    fn over(&mut self, id: SessionId) {
         if self.tests.remove(&id).is_some() && self.once {
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -187,7 +184,7 @@ impl Service for Server<'_> {
         match event {
             EngineEvent::Connected { id, .. } => {
                 if let Some(session) = engine.session(id) {
-                    session.open(NAME, Resume::default());
+                    session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
                 }
                 self.tests.insert(id, Test::new(now));
             }
@@ -195,6 +192,7 @@ impl Service for Server<'_> {
                 self.block(now, engine, id, &received);
             }
             EngineEvent::Session { .. } => {}
+            EngineEvent::PathRefused { .. } => {}
             EngineEvent::Disconnected { id, .. } => self.over(id),
             EngineEvent::Refused { remote, reason, .. } => {
                 // Standard error may be closed; the caller was told too.

@@ -7,14 +7,14 @@
 //! ```
 
 use crate::commands::perf::clock::Comparison;
-use crate::commands::perf::message::{DATA, Found, Message, Speaker, heard};
+use crate::commands::perf::message::{DATA, Found, Message, heard, say};
 use crate::commands::perf::report::{Blocks, Cpu, Losses, Path, Report, rate_text};
 use crate::commands::perf::source::{STAMP, Source};
 use crate::commands::perf::{NAME, cpu_seconds};
 use crate::failure::{Exit, Failure};
 use skyhaul_net::{Clock, Service};
-use skyhaul_quic::{ConnectionId, Engine, EngineEvent, Fingerprint, Refusal};
-use skyhaul_transport::{Block, Event, Resume, Seq, Session, Stats, cost};
+use skyhaul_quic::{Engine, EngineEvent, Fingerprint, Refusal, SessionId};
+use skyhaul_transport::{Block, Event, Opening, Session, Stats, cost};
 use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -42,12 +42,10 @@ pub struct Sender<'a> {
     plan: Plan,
     clock: Clock,
     stop: &'a AtomicBool,
-    connection: Option<ConnectionId>,
+    connection: Option<SessionId>,
     state: State,
-    speaker: Speaker,
     comparison: Comparison,
     source: Source,
-    next_block: u64,
     handed: u64,
     talk_bytes: u64,
     tally: Tally,
@@ -99,9 +97,7 @@ impl<'a> Sender<'a> {
             stop,
             connection: None,
             state: State::Calling { until: Instant::FAR_FUTURE },
-            speaker: Speaker::default(),
             comparison: Comparison::default(),
-            next_block: 0,
             handed: 0,
             talk_bytes: 0,
             tally: Tally::default(),
@@ -139,16 +135,17 @@ impl<'a> Sender<'a> {
         match event {
             Event::Greeted { .. } => {
                 self.state = State::Asking { number: 0, asked: now };
-                self.say(session, &Message::Ask { number: 0 });
+                self.say(now, session, &Message::Ask { number: 0 });
             }
             Event::Block(received) => {
-                session.release(received.block.bytes.len());
-                match heard(&received.block) {
+                session.release(received.bytes.len());
+                match heard(&received.bytes) {
                     Some(message) => self.heard(now, session, message),
                     None => self.fail("the far end says what no serving end says", "compare the releases"),
                 }
             }
-            Event::Custody { .. } => {}
+            Event::Custody { .. } | Event::Settled { .. } | Event::PathUp(_) => {}
+            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
             Event::Closed(reason) => self.fail(&reason.to_string(), "see what the serving end says"),
         }
     }
@@ -160,7 +157,7 @@ impl<'a> Sender<'a> {
                 self.comparison.answer(asked, (now, self.clock.utc_of(now)), theirs);
                 if self.comparison.answers() < QUESTIONS {
                     self.state = State::Asking { number: number + 1, asked: now };
-                    self.say(session, &Message::Ask { number: number + 1 });
+                    self.say(now, session, &Message::Ask { number: number + 1 });
                 } else {
                     self.begin(now, session);
                 }
@@ -170,16 +167,16 @@ impl<'a> Sender<'a> {
         }
     }
 
-    fn say(&mut self, session: &mut Session, message: &Message) {
-        let block = self.speaker.say(message);
+    fn say(&mut self, now: Instant, session: &mut Session, message: &Message) {
+        let block = say(message);
         self.talk_bytes += block.bytes.len() as u64;
-        if let Err(error) = session.send(block) {
+        if let Err(error) = session.send(now, block) {
             self.fail(&error.to_string(), "start both ends again");
         }
     }
 
     fn begin(&mut self, now: Instant, session: &mut Session) {
-        self.say(session, &Message::Begin { clock_ahead_ns: self.comparison.ahead_nanos() });
+        self.say(now, session, &Message::Begin { clock_ahead_ns: self.comparison.ahead_nanos() });
         self.state = State::Sending;
         self.tally = Tally {
             began: now,
@@ -211,23 +208,18 @@ impl<'a> Sender<'a> {
             if session.room() < Bytes::new(cost(size)) {
                 return false;
             }
-            let block = Block {
-                flow: DATA,
-                seq: Seq(self.next_block),
-                bytes: self.source.block(self.clock.utc(), size),
-            };
-            if let Err(error) = session.send(block) {
+            let block = Block::reliable(DATA, self.source.block(self.clock.utc(), size));
+            if let Err(error) = session.send(now, block) {
                 self.fail(&error.to_string(), "give a smaller --block");
                 return false;
             }
             self.handed += size as u64;
-            self.next_block += 1;
         }
         true
     }
 
     /// Looks at the figures; says a line a second.
-    fn count(&mut self, now: Instant, id: ConnectionId, engine: &mut Engine) {
+    fn count(&mut self, now: Instant, id: SessionId, engine: &mut Engine) {
         let Some(stats) = engine.session(id).map(|session| session.stats()) else { return };
         let bytes = stats.bytes_reported.saturating_sub(self.talk_bytes);
         if bytes > self.tally.bytes {
@@ -255,7 +247,7 @@ impl<'a> Sender<'a> {
         self.tally.line_due = now + SECOND;
     }
 
-    fn see_path(&mut self, id: ConnectionId, engine: &mut Engine) {
+    fn see_path(&mut self, id: SessionId, engine: &mut Engine) {
         let Some(estimate) = engine.estimate(id) else { return };
         let stats = &self.tally.stats;
         self.tally.path = Some(Path {
@@ -293,7 +285,7 @@ impl<'a> Sender<'a> {
     }
 
     /// What the state asks for next. Returns when to come again.
-    fn advance(&mut self, now: Instant, id: ConnectionId, engine: &mut Engine) -> Option<Instant> {
+    fn advance(&mut self, now: Instant, id: SessionId, engine: &mut Engine) -> Option<Instant> {
         let rate = engine.estimate(id).map_or(Rate::ZERO, |estimate| estimate.rate);
         let session = engine.session(id)?;
         match self.state {
@@ -308,7 +300,7 @@ impl<'a> Sender<'a> {
                 Some(if fed { now } else { self.tally.line_due })
             }
             State::Draining if self.tally.stats.blocks_reported == self.tally.stats.blocks_taken => {
-                self.say(session, &Message::End);
+                self.say(now, session, &Message::End);
                 self.state = State::Ending { until: now + PATIENCE };
                 self.see_path(id, engine);
                 Some(now)
@@ -323,7 +315,7 @@ impl Service for Sender<'_> {
         match event {
             EngineEvent::Connected { id, .. } => {
                 if let Some(session) = engine.session(id) {
-                    session.open(NAME, Resume::default());
+                    session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
                 }
             }
             EngineEvent::Session { id, event } => {
@@ -331,6 +323,7 @@ impl Service for Sender<'_> {
                     self.session_event(now, session, event);
                 }
             }
+            EngineEvent::PathRefused { .. } => {}
             EngineEvent::Disconnected { reason, .. } => {
                 self.fail(&format!("the line is down ({reason})"), "see what the serving end says");
             }

@@ -1,0 +1,184 @@
+//! How a connection becomes one more path of a session.
+//!
+//! ```text
+//!   calling end                                   called end
+//!   up ── Join { path, proof } ──────────────────► finds the session that gives the same proof
+//!   the path is added ◄────── Join { path, proof } ── the path is added
+//! ```
+//!
+//! A proof is keying material of the new connection, with a secret of the session's first connection, the direction and
+//! the path's number as context: only the two ends of both connections can make it.
+
+use super::{Engine, EngineEvent, Key, Role, SessionId};
+use crate::{Fingerprint, QuicPath};
+use core::net::SocketAddr;
+use skyhaul_transport::wire::{Control, ControlReader};
+use skyhaul_transport::{Path as _, PathEvent, PathId, PathOptions};
+use skyhaul_units::{Duration, Instant};
+
+/// Keying material of a session's first connection.
+#[derive(Clone)]
+pub(super) struct Secret([u8; 32]);
+
+/// A connection on its way into a session.
+pub(super) struct Joining {
+    side: Side,
+    reader: ControlReader,
+    /// Control bytes still to be sent.
+    unsent: Vec<u8>,
+    payload: usize,
+    began: Option<Instant>,
+}
+
+enum Side {
+    Calling { session: SessionId, path: PathId, options: PathOptions, remote: SocketAddr },
+    Called { peer: Fingerprint },
+}
+
+/// A far end that has not said what it wants to join for this long is closed.
+const JOIN_WITHIN: Duration = Duration::from_secs(15);
+
+impl Secret {
+    pub(super) fn of(path: &QuicPath) -> Option<Self> {
+        let mut secret = [0; 32];
+        path.export_keying_material(&mut secret, b"EXPORTER-skyhaul-session", b"").ok()?;
+        Some(Self(secret))
+    }
+
+    /// The proof that the calling end gives (`from_caller`), or the called one, on `connection` for `path`.
+    fn proof(&self, connection: &QuicPath, path: PathId, from_caller: bool) -> Option<[u8; 32]> {
+        let mut context = self.0.to_vec();
+        context.extend_from_slice(&[u8::from(from_caller), path.0]);
+        let mut proof = [0; 32];
+        connection.export_keying_material(&mut proof, b"EXPORTER-skyhaul-join", &context).ok()?;
+        Some(proof)
+    }
+}
+
+impl Joining {
+    pub(super) fn calling(
+        session: SessionId,
+        path: PathId,
+        options: PathOptions,
+        remote: SocketAddr,
+    ) -> Self {
+        Self::new(Side::Calling { session, path, options, remote })
+    }
+
+    pub(super) fn called(peer: Fingerprint) -> Self {
+        Self::new(Side::Called { peer })
+    }
+
+    fn new(side: Side) -> Self {
+        Self { side, reader: ControlReader::default(), unsent: Vec::new(), payload: 0, began: None }
+    }
+
+    /// What its owner learns of its end, where it called.
+    pub(super) fn refused(self, reason: String) -> Option<EngineEvent> {
+        match self.side {
+            Side::Calling { session, path, remote, .. } => {
+                Some(EngineEvent::PathRefused { id: session, path, remote, reason })
+            }
+            Side::Called { .. } => None,
+        }
+    }
+}
+
+impl Engine {
+    /// A connection for one more path is up.
+    pub(super) fn begin_join(&mut self, now: Instant, key: Key, mut joining: Joining) {
+        joining.began = Some(now);
+        if let Side::Calling { session, path, .. } = joining.side {
+            let secret = self.sessions.get(&session).map(|held| held.secret.clone());
+            let Some(connection) = self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1))
+            else {
+                return;
+            };
+            match secret.and_then(|secret| secret.proof(connection, path, true)) {
+                Some(proof) => joining.unsent = Control::Join { path: path.0, proof }.encode(),
+                None => return connection.close(now, "the session has ended"),
+            }
+        }
+        self.roles.insert(key, Role::Joining(joining));
+    }
+
+    /// Brings connections that join forward.
+    pub(super) fn advance_joins(&mut self, now: Instant) {
+        let joining = |role: &Role| matches!(role, Role::Joining(joining) if joining.began.is_some());
+        let keys: Vec<Key> =
+            self.roles.iter().filter(|(_, role)| joining(role)).map(|(key, _)| *key).collect();
+        for key in keys {
+            if let Some(Role::Joining(joining)) = self.roles.remove(&key)
+                && let Some(joining) = self.advance_join(now, key, joining)
+            {
+                self.roles.insert(key, Role::Joining(joining));
+            }
+        }
+    }
+
+    /// Gives the joining back while it is not over.
+    fn advance_join(&mut self, now: Instant, key: Key, mut joining: Joining) -> Option<Joining> {
+        let connection = self.endpoints.get_mut(key.0.0)?.path(key.1)?;
+        while let Some(event) = connection.poll(now) {
+            match event {
+                PathEvent::Up { payload } => joining.payload = payload,
+                PathEvent::Control(bytes) => joining.reader.push(&bytes),
+                PathEvent::Down(reason) => {
+                    self.events.extend(joining.refused(reason.to_string()));
+                    return None;
+                }
+                // Symbols before the path is part of the session are sent again.
+                PathEvent::Datagram(_) | PathEvent::Acked(_) | PathEvent::Lost(_) => {}
+            }
+        }
+        let taken = connection.send_control(now, &joining.unsent);
+        joining.unsent.drain(..taken);
+        match joining.reader.next_message() {
+            Ok(Some(Control::Join { path, proof })) => self.joined(now, key, joining, (PathId(path), proof)),
+            Ok(None) if joining.began.is_none_or(|began| now.since(began) < JOIN_WITHIN) => Some(joining),
+            Ok(_) | Err(_) => {
+                connection.close(now, "a connection that joins a session says which first");
+                self.events.extend(joining.refused("the far end did not let it join".to_owned()));
+                None
+            }
+        }
+    }
+
+    fn joined(
+        &mut self,
+        now: Instant,
+        key: Key,
+        joining: Joining,
+        (path, proof): (PathId, [u8; 32]),
+    ) -> Option<Joining> {
+        let connection = self.endpoints.get_mut(key.0.0)?.path(key.1)?;
+        let (from_caller, options) = match joining.side {
+            Side::Calling { options, .. } => (false, options),
+            Side::Called { .. } => (true, PathOptions::default()),
+        };
+        let may = |id: SessionId, held: &super::Held| match joining.side {
+            Side::Calling { session, path: ours, .. } => id == session && path == ours,
+            Side::Called { peer } => held.peer == peer && !held.paths.contains_key(&path) && path.0 > 0,
+        };
+        let found = self.sessions.iter().find(|(id, held)| {
+            may(**id, held) && held.secret.proof(connection, path, from_caller) == Some(proof)
+        });
+        let Some((id, secret)) = found.map(|(id, held)| (*id, held.secret.clone())) else {
+            connection.close(now, "no session here has this path");
+            self.events.extend(joining.refused("no session has this path".to_owned()));
+            return None;
+        };
+        if from_caller {
+            let proof = secret.proof(connection, path, false)?;
+            // A stream on which nothing was sent takes so few bytes whole.
+            connection.send_control(now, &Control::Join { path: path.0, proof }.encode());
+        }
+        let held = self.sessions.get_mut(&id)?;
+        held.session.add_path(path, options);
+        held.session.handle(now, path, PathEvent::Up { payload: joining.payload });
+        held.paths.insert(path, key);
+        held.next_path = held.next_path.max(u16::from(path.0) + 1);
+        self.roles.insert(key, Role::Member(id, path));
+        None
+    }
+}

@@ -1,0 +1,638 @@
+//! Blocks on their way out: what is still to be sent, what must be sent again, what the far end has, what is given up.
+
+mod outgoing;
+mod queues;
+
+pub use outgoing::{Now, Outsymbol};
+
+use crate::block::{Block, BlockId, Outcome, cost};
+use crate::classes::{ClassId, ClassTree};
+use crate::inflight::Slice;
+use crate::path::PathId;
+use crate::schedule::{Line, Policy, Verdict, can_arrive};
+use crate::stats::Stats;
+use crate::wire::{FlowReport, NOTICE_MAX, Notice};
+use outgoing::{Outgoing, id};
+use queues::{QueueKey, Queues};
+use skyhaul_units::{Duration, FlowId, Instant, Seq};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Blocks taken from the application whose fate is open, and those given up of which the far end has to know.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    flows: BTreeMap<FlowId, Flow>,
+    queues: Queues,
+    /// When to look whether a block is late.
+    deadlines: BTreeSet<(Instant, BlockId)>,
+    dependents: BTreeMap<BlockId, Vec<BlockId>>,
+    /// Blocks given up lately, for what depends on them and comes later.
+    failed: VecDeque<(BlockId, Outcome)>,
+    given_up: BTreeMap<BlockId, GivenUp>,
+    /// Slices to send only to be answered with a report, at most one a flow.
+    probes: VecDeque<Slice>,
+    /// Slices to be sent once more at a time of their own: their blocks' deadlines leave no time to learn of a loss.
+    extra: VecDeque<(Instant, Slice)>,
+    /// Slices of redundant blocks that went on another path.
+    copies: BTreeMap<PathId, VecDeque<Slice>>,
+    /// Flows that go on one path only.
+    pins: BTreeMap<FlowId, PathId>,
+    settled: VecDeque<(BlockId, Outcome)>,
+    /// Cost of the blocks begun in this session.
+    begun: u64,
+    /// What `begun` may become.
+    limit: u64,
+    order: u64,
+    /// Cost of all blocks held.
+    pub held: u64,
+}
+
+#[derive(Debug, Default)]
+struct Flow {
+    /// The place of the first block held.
+    first: u64,
+    blocks: VecDeque<Outgoing>,
+    /// Cost of all blocks ever taken.
+    taken: u64,
+    /// No block before this place waits to be begun.
+    unbegun: u64,
+}
+
+/// A block the far end need not wait for.
+#[derive(Debug)]
+struct GivenUp {
+    cost: u64,
+    told: Option<Instant>,
+}
+
+/// Who asks for a symbol.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer {
+    pub at: Now,
+    pub path: PathId,
+    /// Largest datagram, header included.
+    pub payload: usize,
+    /// Bytes that faster paths would deliver before anything sent here now arrives: these are left to them.
+    pub lead: u64,
+    /// This path costs: only what would be late without it goes here, given what the others do meanwhile.
+    pub only_late_for: Option<Line>,
+    /// This path: its delay and rate.
+    pub line: Line,
+    /// Nothing else is to be sent: what will hardly be in time may go.
+    pub also_late: bool,
+}
+
+/// Bytes of a block that a probe carries: any symbol does.
+const PROBE: u32 = 64;
+/// Blocks looked at in one queue, beyond its first, for one that may be sent.
+const LOOK_AHEAD: usize = 16;
+/// Blocks given up that later ones may depend on.
+const FAILED_MAX: usize = 4_096;
+/// Copies waiting for a path, and slices waiting to be sent once more.
+const COPIES_MAX: usize = 8_192;
+/// Flows with a state at one time.
+const FLOWS_MAX: usize = 1 << 16;
+
+impl Outbox {
+    /// The place that the next block of `flow` will have.
+    pub fn next_place(&self, flow: FlowId) -> Seq {
+        self.flows.get(&flow).map_or(Seq(0), |flow| Seq(flow.first + flow.blocks.len() as u64))
+    }
+
+    /// Begins `flow` at `place`; nothing where it has begun.
+    pub fn start_flow(&mut self, flow: FlowId, place: Seq) {
+        self.flows.entry(flow).or_insert_with(|| Flow {
+            first: place.0,
+            unbegun: place.0,
+            ..Flow::default()
+        });
+    }
+
+    /// Whether one more flow can be told apart.
+    pub fn knows_or_fits(&self, flow: FlowId) -> bool {
+        self.flows.len() < FLOWS_MAX || self.flows.contains_key(&flow)
+    }
+
+    /// Lets a flow go on one path only, or on all again.
+    pub fn pin(&mut self, flow: FlowId, path: Option<PathId>) {
+        match path {
+            Some(path) => self.pins.insert(flow, path),
+            None => self.pins.remove(&flow),
+        };
+    }
+
+    pub fn push(&mut self, now: Instant, block: Block) -> BlockId {
+        self.start_flow(block.flow, Seq(0));
+        self.order += 1;
+        let (order, depends_on, alone) = (self.order, block.depends_on, block.useful_alone);
+        let name = BlockId { flow: block.flow, seq: self.next_place(block.flow) };
+        let key = QueueKey { class: block.class, priority: block.priority, flow: block.flow };
+        self.held += cost(block.bytes.len());
+        if let Some(flow) = self.flows.get_mut(&block.flow) {
+            let outgoing = Outgoing::new(now, block, flow.taken, order);
+            flow.taken += outgoing.cost();
+            self.queues.add(key, name.seq.0, outgoing.pending());
+            if let Some(deadline) = outgoing.deadline.filter(|_| outgoing.is_expendable()) {
+                self.deadlines.insert((deadline, name));
+            }
+            flow.blocks.push_back(outgoing);
+        }
+        if let Some(needed) = depends_on.filter(|_| !alone) {
+            let failed = self.failed.iter().find(|(failed, _)| *failed == needed);
+            match failed.map(|(_, outcome)| *outcome) {
+                Some(outcome) => drop(self.give_up(name, outcome)),
+                None if self.block(needed).is_some_and(Outgoing::is_open) => {
+                    self.dependents.entry(needed).or_default().push(name);
+                }
+                None => {}
+            }
+        }
+        name
+    }
+
+    /// The far end takes blocks up to this total cost. It never takes back what it gave.
+    pub fn raise_limit(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// What became of a block.
+    pub fn poll_settled(&mut self) -> Option<(BlockId, Outcome)> {
+        self.settled.pop_front()
+    }
+
+    /// The next symbol for the path that asks.
+    pub fn next_symbol(
+        &mut self,
+        offer: &Offer,
+        tree: &mut ClassTree,
+        policy: &dyn Policy,
+    ) -> Option<Outsymbol> {
+        if let Some(symbol) = self.next_copy(offer) {
+            return Some(symbol);
+        }
+        let (key, name) = self.pick(offer, tree, policy).or_else(|| {
+            let late = Offer { also_late: true, ..*offer };
+            (offer.lead == 0).then(|| self.pick(&late, tree, policy)).flatten()
+        })?;
+        let flow = self.flows.get_mut(&name.flow)?;
+        let block = flow.blocks.get_mut(usize::try_from(name.seq.0 - flow.first).ok()?)?;
+        if !block.begun {
+            block.begun = true;
+            self.begun += block.cost();
+        }
+        let before = block.pending();
+        let symbol = block.next(name, offer.payload, offer.at)?;
+        let after = block.pending();
+        self.queues.take(key, name.seq.0, before - after, after);
+        tree.charge(
+            offer.at.now,
+            key.class,
+            skyhaul_units::Bytes::of(symbol.header.len() + symbol.bytes.len()),
+        );
+        Some(symbol)
+    }
+
+    fn pick(
+        &mut self,
+        offer: &Offer,
+        tree: &mut ClassTree,
+        policy: &dyn Policy,
+    ) -> Option<(QueueKey, BlockId)> {
+        if self.queues.is_empty() {
+            return None;
+        }
+        let mut found: Vec<(ClassId, (QueueKey, BlockId))> = Vec::new();
+        let leaf = tree.pick(offer.at.now, |class| {
+            let choice = self.choose(class, offer, policy);
+            found.extend(choice.map(|choice| (class, choice)));
+            choice.is_some()
+        })?;
+        found.into_iter().find(|(class, _)| *class == leaf).map(|(_, choice)| choice)
+    }
+
+    /// Probes, copies, and what is sent once more before news of it can come.
+    fn next_copy(&mut self, offer: &Offer) -> Option<Outsymbol> {
+        while let Some(slice) = self.probes.pop_front() {
+            if let Some(block) =
+                block_mut(&mut self.flows, slice.flow, slice.seq).filter(|block| block.is_open())
+            {
+                let repeated = slice.start < block.sent;
+                return Some(block.cut(slice, offer.payload, repeated, offer.at));
+            }
+        }
+        while self.extra.front().is_some_and(|(due, _)| *due <= offer.at.now) {
+            let (_, slice) = self.extra.pop_front()?;
+            if let Some(symbol) = self.cut_open(slice, offer, true) {
+                return Some(symbol);
+            }
+        }
+        while let Some(slice) = self.copies.get_mut(&offer.path).and_then(VecDeque::pop_front) {
+            if let Some(symbol) = self.cut_open(slice, offer, false) {
+                return Some(symbol);
+            }
+        }
+        None
+    }
+
+    fn cut_open(&mut self, slice: Slice, offer: &Offer, repeated: bool) -> Option<Outsymbol> {
+        let block = block_mut(&mut self.flows, slice.flow, slice.seq)?;
+        let wanted = block.is_open() && !block.arrived.contains(slice.start, slice.end);
+        wanted.then(|| {
+            let mut symbol = block.cut(slice, offer.payload, repeated, offer.at);
+            symbol.redundant = false;
+            symbol
+        })
+    }
+
+    /// Sends `slice` once more at `due`, should nothing be heard of it before.
+    pub fn send_once_more(&mut self, due: Instant, slice: Slice) {
+        if self.extra.len() < COPIES_MAX {
+            let at = self.extra.partition_point(|(earlier, _)| *earlier <= due);
+            self.extra.insert(at, (due, slice));
+        }
+    }
+
+    /// When a slice is to be sent once more.
+    pub fn extra_due(&self) -> Option<Instant> {
+        self.extra.front().map(|(due, _)| *due)
+    }
+
+    /// A copy of `slice` goes on `path` too.
+    pub fn copy(&mut self, path: PathId, slice: Slice) {
+        let copies = self.copies.entry(path).or_default();
+        if copies.len() < COPIES_MAX {
+            copies.push_back(slice);
+        }
+    }
+
+    /// A path is no longer used.
+    pub fn drop_path(&mut self, path: PathId) {
+        self.copies.remove(&path);
+    }
+
+    /// The block of `class` that this path should carry next.
+    fn choose(&mut self, class: ClassId, offer: &Offer, policy: &dyn Policy) -> Option<(QueueKey, BlockId)> {
+        let (now, line) = (offer.at.now, offer.line);
+        let flows = &self.flows;
+        let order = self.queues.order(now, class, |key, seq| {
+            let candidate = block(flows, key.flow, Seq(seq)).map(Outgoing::candidate);
+            candidate.map(|candidate| policy.key(now, &candidate, &line))
+        });
+        let mut lead = offer.lead;
+        order.into_iter().find_map(|key| self.choose_in(key, &mut lead, offer).map(|name| (key, name)))
+    }
+
+    fn choose_in(&mut self, key: QueueKey, lead: &mut u64, offer: &Offer) -> Option<BlockId> {
+        if self.pins.get(&key.flow).is_some_and(|pin| *pin != offer.path) {
+            return None;
+        }
+        let queue = self.queues.get(key)?;
+        if *lead >= queue.bytes {
+            *lead -= queue.bytes;
+            return None;
+        }
+        let flow = self.flows.get_mut(&key.flow)?;
+        while flow.block(flow.unbegun).is_some_and(|block| block.begun || !block.is_open()) {
+            flow.unbegun += 1;
+        }
+        let first = *queue.places.first()?;
+        let from = if *lead == 0 {
+            first
+        } else {
+            let beyond = flow.block(first)?.start + *lead;
+            flow.first + flow.blocks.partition_point(|block| block.start < beyond) as u64
+        };
+        *lead = 0;
+        let flow = self.flows.get(&key.flow)?;
+        let fits = |seq: &u64| {
+            let block = flow.block(*seq);
+            block.is_some_and(|block| {
+                self.may_begin(flow, *seq, block) && self.may_follow(block) && suits(block, offer)
+            })
+        };
+        let seq = queue.places.range(from..).take(LOOK_AHEAD).copied().find(fits)?;
+        Some(id(key.flow, seq))
+    }
+
+    /// Whether the far end takes `block`. Those before it in its flow must find room as well: they are delivered first.
+    fn may_begin(&self, flow: &Flow, seq: u64, block: &Outgoing) -> bool {
+        if block.begun {
+            return true;
+        }
+        let ahead = if seq > flow.unbegun {
+            flow.block(flow.unbegun).map_or(0, |unbegun| block.start - unbegun.start)
+        } else {
+            0
+        };
+        self.begun + ahead + block.cost() <= self.limit
+    }
+
+    /// Whether what the block depends on has been sent whole: before that it would take room from it.
+    fn may_follow(&self, block: &Outgoing) -> bool {
+        let needed = block.block.depends_on.and_then(|needed| self.block(needed));
+        needed.is_none_or(|needed| !needed.is_open() || needed.sent == needed.len)
+    }
+
+    /// Whether there may be something to send.
+    pub fn has_symbol(&self) -> bool {
+        !self.probes.is_empty() || (!self.queues.is_empty() && !self.is_held_back())
+    }
+
+    /// Whether a class has blocks with something to send.
+    pub fn has_class(&self, class: ClassId) -> bool {
+        self.queues.of_class(class).next().is_some()
+    }
+
+    /// Bytes to send in all.
+    pub fn backlog(&self) -> u64 {
+        self.queues.keys().filter_map(|key| self.queues.get(key)).map(|queue| queue.bytes).sum()
+    }
+
+    /// Whether blocks wait only because the far end takes no more now.
+    pub fn is_held_back(&self) -> bool {
+        let mut any = false;
+        for (_, name) in self.queues.heads() {
+            any = true;
+            let flow = self.flows.get(&name.flow);
+            let fits = flow.and_then(|flow| Some((flow, flow.block(name.seq.0)?)));
+            if fits.is_some_and(|(flow, block)| self.may_begin(flow, name.seq.0, block)) {
+                return false;
+            }
+        }
+        any
+    }
+
+    pub fn arrived(&mut self, now: Instant, slice: Slice) {
+        let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq).filter(|block| block.is_open())
+        else {
+            return;
+        };
+        if block.arrived.insert(slice.start, slice.end) > 0 {
+            block.last_arrival = now;
+            let (before, key) = (block.pending(), key_of(slice.flow, block));
+            block.again.remove(slice.start, slice.end);
+            let after = block.pending();
+            if after < before {
+                self.queues.take(key, slice.seq.0, before - after, after);
+            }
+        }
+    }
+
+    /// Whether the slice has to be sent again.
+    pub fn repeat(&mut self, slice: Slice) -> bool {
+        let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) else { return false };
+        if !block.is_open() || block.arrived.contains(slice.start, slice.end) {
+            return false;
+        }
+        let (before, key) = (block.pending(), key_of(slice.flow, block));
+        block.again.insert(slice.start, slice.end);
+        let more = block.pending() - before;
+        if more > 0 {
+            self.queues.add(key, slice.seq.0, more);
+        }
+        true
+    }
+
+    /// Gives a block up: nothing of it is sent any more, nor of what depends on it. Whether it was open.
+    pub fn give_up(&mut self, name: BlockId, outcome: Outcome) -> bool {
+        let mut stack = vec![name];
+        let mut any = false;
+        while let Some(name) = stack.pop() {
+            let Some(block) = block_mut(&mut self.flows, name.flow, name.seq).filter(|block| block.is_open())
+            else {
+                continue;
+            };
+            any = true;
+            let (pending, key, begun) = (block.pending(), key_of(name.flow, block), block.begun);
+            let cost = block.cost();
+            block.settle(outcome);
+            self.held -= cost;
+            if pending > 0 {
+                self.queues.take(key, name.seq.0, pending, 0);
+            }
+            self.given_up.insert(name, GivenUp { cost: if begun { cost } else { 0 }, told: None });
+            self.settled.push_back((name, outcome));
+            self.failed.push_back((name, outcome));
+            if self.failed.len() > FAILED_MAX {
+                self.failed.pop_front();
+            }
+            stack.extend(self.dependents.remove(&name).unwrap_or_default());
+        }
+        any
+    }
+
+    /// Gives up what cannot arrive in time any more over a line of this delay. What is all under way may still be in
+    /// time: whether it was, the far end's report says within `news`.
+    pub fn expire(&mut self, now: Instant, line: &Line, news: Duration) {
+        while let Some((at, name)) = self.deadlines.first().copied()
+            && at <= now + line.one_way_delay
+        {
+            self.deadlines.pop_first();
+            let Some(block) = self.block(name).filter(|block| block.is_open()) else { continue };
+            let Some(deadline) = block.deadline else { continue };
+            if block.pending() > 0 || now >= deadline + news {
+                self.give_up(name, Outcome::Expired);
+            } else {
+                let look = (deadline + news).max(now + line.one_way_delay + LOOK_AGAIN);
+                self.deadlines.insert((look, name));
+            }
+        }
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub fn expiry_due(&self, line: &Line) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at - line.one_way_delay)
+    }
+
+    /// What the far end has to know was given up, and has not been told for `settle`.
+    pub fn notice(&mut self, now: Instant, settle: Duration) -> Option<Notice> {
+        let due = self.given_up.iter_mut().filter(|(_, given)| given.is_due(now, settle)).take(NOTICE_MAX);
+        let given_up: Vec<_> = due
+            .map(|(name, given)| {
+                given.told = Some(now);
+                (name.flow, name.seq.0, given.cost)
+            })
+            .collect();
+        (!given_up.is_empty()).then_some(Notice { given_up })
+    }
+
+    /// Whether [`Self::notice`] has something, and when it will have.
+    pub fn notice_due(&self, settle: Duration) -> Option<Instant> {
+        self.given_up.values().map(|given| given.told.map_or(Instant::ZERO, |told| told + settle)).min()
+    }
+
+    /// Takes a flow's report: frees what is whole; sends again what the path claimed but the far end denies.
+    /// A denial counts only `settle` after the last claim, since the two cross on the way.
+    pub fn report(&mut self, now: Instant, report: &FlowReport, settle: Duration, stats: &mut Stats) {
+        if !self.flows.contains_key(&report.flow) {
+            return;
+        }
+        // The far end had the flow before this session, and counts nothing of it against the limit.
+        let finished = report.next == Seq::FINISHED.0;
+        let (first, end) = self.flows.get(&report.flow).map_or((0, 0), Flow::span);
+        for seq in first..report.next.min(end) {
+            self.confirm(id(report.flow, seq), finished, stats);
+        }
+        for (start, stop) in &report.done {
+            for seq in (*start).max(first)..(*stop).min(end) {
+                self.confirm(id(report.flow, seq), false, stats);
+            }
+        }
+        let Some(flow) = self.flows.get_mut(&report.flow) else { return };
+        flow.drop_settled(|seq| self.given_up.contains_key(&id(report.flow, seq)));
+        if flow.first != report.next {
+            return;
+        }
+        let Some(block) = flow.blocks.front_mut().filter(|block| block.is_open()) else { return };
+        if now.since(block.last_arrival) < settle {
+            return;
+        }
+        let mut denied = Vec::new();
+        for &(start, end) in &report.missing {
+            let (start, end) = (start.min(block.sent), end.unwrap_or(block.sent).min(block.sent));
+            if start < end && block.arrived.contains(start, end) {
+                block.arrived.remove(start, end);
+                block.last_arrival = now;
+                stats.symbols_denied += 1;
+                denied.push(Slice { flow: report.flow, seq: Seq(report.next), start, end });
+            }
+        }
+        for slice in denied {
+            self.repeat(slice);
+        }
+    }
+
+    /// The far end has a block whole, or waits for it no longer.
+    fn confirm(&mut self, name: BlockId, finished: bool, stats: &mut Stats) {
+        self.given_up.remove(&name);
+        let Some(block) = block_mut(&mut self.flows, name.flow, name.seq).filter(|block| block.is_open())
+        else {
+            return;
+        };
+        if block.sent < block.len && !finished {
+            return;
+        }
+        let (pending, key, cost, begun) =
+            (block.pending(), key_of(name.flow, block), block.cost(), block.begun);
+        stats.blocks_reported += 1;
+        stats.bytes_reported += u64::from(block.len);
+        block.settle(Outcome::Delivered);
+        self.held -= cost;
+        if finished && begun {
+            self.begun -= cost;
+        }
+        if pending > 0 {
+            self.queues.take(key, name.seq.0, pending, 0);
+        }
+        self.dependents.remove(&name);
+        self.settled.push_back((name, Outcome::Delivered));
+    }
+
+    /// Asks for a report, where for `settle` none has said what must be known:
+    ///
+    /// - The path claims to have brought a block whole, and no report has confirmed it: its end is sent again.
+    /// - Blocks are held back: the start of the first one is sent, because the report that gave more room may be lost
+    ///   although the path claims that it arrived (compare the zero-window probes of RFC 9293 3.8.6.1).
+    pub fn probe(&mut self, now: Instant, settle: Duration) {
+        if !self.probes.is_empty() {
+            return;
+        }
+        for (flow_id, flow) in &mut self.flows {
+            let Some(block) = flow.blocks.front_mut() else { continue };
+            if block.is_claimed() && now.since(block.last_arrival.max(block.probed)) >= settle {
+                block.probed = now;
+                let (start, end) = (block.len.saturating_sub(PROBE), block.len);
+                self.probes.push_back(Slice { flow: *flow_id, seq: Seq(flow.first), start, end });
+            }
+        }
+        let held_back = self.is_held_back().then(|| self.queues.heads().next()).flatten();
+        if let Some((_, name)) = held_back
+            && let Some(block) = block_mut(&mut self.flows, name.flow, name.seq)
+            && now.since(block.probed) >= settle
+        {
+            block.probed = now;
+            let end = PROBE.min(block.len);
+            self.probes.push_back(Slice { flow: name.flow, seq: name.seq, start: 0, end });
+        }
+    }
+
+    /// Candidates with something to send, in the order of scheduling, by flow.
+    pub fn candidates(
+        &mut self,
+        now: Instant,
+        line: &Line,
+        policy: &dyn Policy,
+    ) -> Vec<(FlowId, crate::schedule::Candidate)> {
+        let heads: Vec<_> = self.queues.heads().collect();
+        let mut found: Vec<_> = heads
+            .into_iter()
+            .filter_map(|(key, name)| {
+                let queue = self.queues.get(key)?;
+                let mut candidate = self.block(name)?.candidate();
+                candidate.unsent = skyhaul_units::Bytes::new(queue.bytes);
+                Some((policy.key(now, &candidate, line), (key.flow, candidate)))
+            })
+            .collect();
+        found.sort_by_key(|(key, _)| *key);
+        found.into_iter().map(|(_, found)| found).collect()
+    }
+
+    fn block(&self, name: BlockId) -> Option<&Outgoing> {
+        block(&self.flows, name.flow, name.seq)
+    }
+}
+
+/// A block all under way is looked at again after this, at the soonest.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Whether the path may carry this block: in time, and only if it must where it costs.
+fn suits(block: &Outgoing, offer: &Offer) -> bool {
+    let candidate = block.candidate();
+    let in_time = !block.is_expendable()
+        || match can_arrive(offer.at.now, &candidate, &offer.line) {
+            Verdict::Start => true,
+            Verdict::Wait => offer.also_late,
+            Verdict::TooLate => false,
+        };
+    let needed = offer.only_late_for.is_none_or(|others| {
+        block.deadline.is_some() && can_arrive(offer.at.now, &candidate, &others) != Verdict::Start
+    });
+    in_time && needed
+}
+
+fn key_of(flow: FlowId, block: &Outgoing) -> QueueKey {
+    QueueKey { class: block.block.class, priority: block.block.priority, flow }
+}
+
+impl GivenUp {
+    fn is_due(&self, now: Instant, settle: Duration) -> bool {
+        self.told.is_none_or(|told| now.since(told) >= settle)
+    }
+}
+
+impl Flow {
+    fn block(&self, seq: u64) -> Option<&Outgoing> {
+        self.blocks.get(usize::try_from(seq.checked_sub(self.first)?).ok()?)
+    }
+
+    /// First place held, and the one behind the last.
+    fn span(&self) -> (u64, u64) {
+        (self.first, self.first + self.blocks.len() as u64)
+    }
+
+    fn drop_settled(&mut self, untold: impl Fn(u64) -> bool) {
+        while self.blocks.front().is_some_and(|block| !block.is_open()) && !untold(self.first) {
+            self.blocks.pop_front();
+            self.first += 1;
+        }
+        self.unbegun = self.unbegun.max(self.first);
+    }
+}
+
+fn block(flows: &BTreeMap<FlowId, Flow>, flow: FlowId, seq: Seq) -> Option<&Outgoing> {
+    flows.get(&flow)?.block(seq.0)
+}
+
+fn block_mut(flows: &mut BTreeMap<FlowId, Flow>, flow: FlowId, seq: Seq) -> Option<&mut Outgoing> {
+    let flow = flows.get_mut(&flow)?;
+    flow.blocks.get_mut(usize::try_from(seq.0.checked_sub(flow.first)?).ok()?)
+}

@@ -1,0 +1,115 @@
+//! Which blocks have something to send, by class, priority and flow.
+
+use crate::block::BlockId;
+use crate::classes::ClassId;
+use skyhaul_units::{FlowId, Instant, Seq};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Blocks that are sent in their order among themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueueKey {
+    pub class: ClassId,
+    pub priority: u8,
+    pub flow: FlowId,
+}
+
+/// Blocks with something to send.
+#[derive(Debug, Default)]
+pub struct Queue {
+    pub places: BTreeSet<u64>,
+    /// Bytes that they have to send.
+    pub bytes: u64,
+}
+
+/// All queues; bounded by the blocks held. Empty ones are dropped.
+#[derive(Debug, Default)]
+pub struct Queues {
+    queues: BTreeMap<QueueKey, Queue>,
+    orders: BTreeMap<ClassId, Order>,
+    /// Counts changes that may change which queue comes first.
+    version: u64,
+}
+
+/// The queues of a class in the order in which they are to be served, as of some moment.
+#[derive(Debug)]
+struct Order {
+    at: Instant,
+    version: u64,
+    keys: Vec<QueueKey>,
+}
+
+/// An order serves this long where no block came or went: urgency grows slowly against it.
+const ORDER_NANOS: u64 = 1_000_000;
+
+impl Queues {
+    /// A block has `bytes` more to send.
+    pub fn add(&mut self, key: QueueKey, seq: u64, bytes: u64) {
+        let queue = self.queues.entry(key).or_default();
+        if queue.places.insert(seq) {
+            self.version += 1;
+        }
+        queue.bytes += bytes;
+    }
+
+    /// A block has `bytes` less to send, and `left` in all.
+    pub fn take(&mut self, key: QueueKey, seq: u64, bytes: u64, left: u64) {
+        let Some(queue) = self.queues.get_mut(&key) else { return };
+        queue.bytes = queue.bytes.saturating_sub(bytes);
+        if left == 0 && queue.places.remove(&seq) {
+            self.version += 1;
+            if queue.places.is_empty() {
+                self.queues.remove(&key);
+            }
+        }
+    }
+
+    pub fn get(&self, key: QueueKey) -> Option<&Queue> {
+        self.queues.get(&key)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Every queue's key.
+    pub fn keys(&self) -> impl Iterator<Item = QueueKey> + '_ {
+        self.queues.keys().copied()
+    }
+
+    /// The first block of every queue.
+    pub fn heads(&self) -> impl Iterator<Item = (QueueKey, BlockId)> + '_ {
+        self.queues.iter().filter_map(|(key, queue)| {
+            queue.places.first().map(|seq| (*key, BlockId { flow: key.flow, seq: Seq(*seq) }))
+        })
+    }
+
+    pub fn of_class(&self, class: ClassId) -> impl Iterator<Item = (QueueKey, &Queue)> {
+        let from = QueueKey { class, priority: 0, flow: FlowId(0) };
+        self.queues
+            .range(from..)
+            .take_while(move |(key, _)| key.class == class)
+            .map(|(key, queue)| (*key, queue))
+    }
+
+    /// The queues of `class`, the one whose first block has the smallest `rank` first.
+    pub fn order<K: Ord>(
+        &mut self,
+        now: Instant,
+        class: ClassId,
+        mut rank: impl FnMut(QueueKey, u64) -> K,
+    ) -> Vec<QueueKey> {
+        if let Some(order) = self.orders.get(&class)
+            && order.version == self.version
+            && now.since(order.at).as_nanos() < ORDER_NANOS
+        {
+            return order.keys.clone();
+        }
+        let firsts =
+            self.of_class(class).filter_map(|(key, queue)| queue.places.first().map(|seq| (key, *seq)));
+        let mut ranked: Vec<(K, QueueKey)> = firsts.map(|(key, seq)| (rank(key, seq), key)).collect();
+        ranked.sort();
+        let keys: Vec<QueueKey> = ranked.into_iter().map(|(_, key)| key).collect();
+        self.orders.insert(class, Order { at: now, version: self.version, keys: keys.clone() });
+        keys
+    }
+}

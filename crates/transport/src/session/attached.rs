@@ -1,0 +1,207 @@
+//! One path as its session uses it: what is under way there, how it does, its repair.
+
+use crate::inflight::Inflight;
+use crate::path::{Estimate, PathOptions, PathState};
+use crate::repair::{Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation};
+use crate::schedule::Line;
+use crate::wire::ControlReader;
+use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+
+/// A path that a session has.
+#[derive(Debug)]
+pub struct Attached {
+    /// Largest datagram, once it is up.
+    pub payload: Option<usize>,
+    pub options: PathOptions,
+    pub inflight: Inflight,
+    pub estimate: Estimate,
+    pub stalled: bool,
+    pub coder: Coder,
+    pub decoder: Decoder,
+    pub control_in: ControlReader,
+    pub stats: PathStats,
+    losses: LossMeter,
+    planner: Planner,
+    timed: Timed,
+    replan_at: Instant,
+    /// When a stalled path is tried next.
+    pub try_at: Instant,
+    /// When a block's symbol was last sent here.
+    pub last_symbol: Instant,
+}
+
+/// What a session did on one path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PathStats {
+    /// Symbols sent, repetitions included.
+    pub symbols_sent: u64,
+    /// Bytes of blocks in those, repetitions included.
+    pub bytes_sent: u64,
+    /// Symbols that count as lost.
+    pub symbols_lost: u64,
+    /// Repair symbols sent.
+    pub repair_sent: u64,
+    /// Bytes of those.
+    pub repair_bytes: u64,
+    /// Repair symbols received.
+    pub repair_received: u64,
+    /// Repair symbols received that brought something back.
+    pub repair_used: u64,
+    /// Repair symbols received that were not needed.
+    pub repair_wasted: u64,
+    /// Datagrams sent here that repair stood for at the far end.
+    pub recovered_there: u64,
+    /// How often it stopped answering.
+    pub stalls: u64,
+}
+
+/// What is known of a path, for status output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathStatus {
+    /// What the session does with it.
+    pub state: PathState,
+    /// The path's own measurements.
+    pub estimate: Estimate,
+    /// Share of datagrams lost, as repair is sized for.
+    pub loss: Probability,
+    /// Counters.
+    pub stats: PathStats,
+}
+
+/// Traffic with deadlines that retransmission may not meet.
+#[derive(Debug, Default)]
+struct Timed {
+    since: Instant,
+    bytes: Bytes,
+    least: Option<Duration>,
+    /// Of the stretch before.
+    rate: Rate,
+    slack: Option<Duration>,
+}
+
+/// How often repair is planned anew.
+const REPLAN: Duration = Duration::from_millis(100);
+/// Over how long timed traffic is measured.
+const STRETCH: Duration = Duration::from_millis(500);
+/// What is assumed of a path of which nothing is known, for scheduling: delay alone counts.
+const RATE_UNKNOWN: Rate = Rate::from_mbps(1_000);
+
+impl Attached {
+    pub fn new(options: PathOptions, goal: Goal) -> Self {
+        Self {
+            payload: None,
+            options,
+            inflight: Inflight::default(),
+            estimate: Estimate::default(),
+            stalled: false,
+            coder: Coder::new(),
+            decoder: Decoder::new(),
+            control_in: ControlReader::default(),
+            stats: PathStats::default(),
+            losses: LossMeter::new(),
+            planner: Planner::new(goal),
+            timed: Timed::default(),
+            replan_at: Instant::ZERO,
+            try_at: Instant::ZERO,
+            last_symbol: Instant::ZERO,
+        }
+    }
+
+    /// It can carry datagrams and answers.
+    pub fn is_usable(&self) -> bool {
+        self.payload.is_some() && !self.stalled
+    }
+
+    /// The round trip, as the path or else the symbols show it.
+    pub fn rtt(&self) -> Duration {
+        if self.estimate.rtt > Duration::ZERO { self.estimate.rtt } else { self.inflight.rtt() }
+    }
+
+    /// Half a round trip, and the rate.
+    pub fn line(&self) -> Line {
+        let rate = if self.estimate.rate == Rate::ZERO { RATE_UNKNOWN } else { self.estimate.rate };
+        Line { rate, one_way_delay: self.rtt() / 2 }
+    }
+
+    /// Since when it owes an answer for longer than the larger of 200 ms and two round trips.
+    pub fn is_silent(&self, now: Instant) -> bool {
+        self.silent_at().is_some_and(|at| at <= now)
+    }
+
+    /// When it will count as silent, should nothing come.
+    pub fn silent_at(&self) -> Option<Instant> {
+        self.inflight.unanswered_since().map(|since| since + self.patience())
+    }
+
+    pub fn patience(&self) -> Duration {
+        (self.rtt() * 2).max(SILENCE)
+    }
+
+    /// Takes in the fates that became known, in their order.
+    pub fn learn_losses(&mut self, now: Instant) {
+        while let Some(lost) = self.inflight.next_fate() {
+            self.losses.fate(now, lost);
+        }
+    }
+
+    /// Share of datagrams lost.
+    pub fn loss(&self) -> Probability {
+        self.losses.estimate().loss
+    }
+
+    /// A symbol with a deadline goes out with `slack` to spare after its flight.
+    pub fn timed(&mut self, now: Instant, bytes: usize, slack: Duration) {
+        let timed = &mut self.timed;
+        if now.since(timed.since) >= STRETCH {
+            let is_recent = now.since(timed.since) < STRETCH * 4;
+            timed.rate = if is_recent { Rate::over(timed.bytes, now.since(timed.since)) } else { Rate::ZERO };
+            timed.slack = timed.least.take().filter(|_| is_recent);
+            timed.bytes = Bytes::ZERO;
+            timed.since = now;
+            self.replan_at = now;
+        }
+        self.timed.bytes += Bytes::of(bytes);
+        self.timed.least = Some(self.timed.least.map_or(slack, |least| least.min(slack)));
+    }
+
+    /// Plans repair anew where it is time to.
+    pub fn replan(&mut self, now: Instant) {
+        let Some(payload) = self.payload.filter(|_| now >= self.replan_at) else { return };
+        self.replan_at = now + REPLAN;
+        let (rtt, line) = (self.rtt(), self.line());
+        let slack = self.timed.slack.or(self.timed.least).unwrap_or(rtt / 4);
+        let flow = if self.timed.rate > Rate::ZERO { self.timed.rate } else { line.rate.scaled(1, 2) };
+        let situation = Situation {
+            loss: self.losses.estimate(),
+            rtt: Some(rtt),
+            slack,
+            flow,
+            spare: Rate::from_bps(line.rate.as_bps().saturating_sub(flow.as_bps())),
+            payload,
+        };
+        self.coder.adopt(self.planner.plan(&situation));
+    }
+
+    pub fn status(&self) -> PathStatus {
+        let DecoderCounters { repairs, used, wasted, .. } = *self.decoder.counters();
+        let CoderCounters { repairs: sent, repair_bytes, .. } = *self.coder.counters();
+        let state = match (self.payload, self.stalled, self.options.standby) {
+            (None, _, _) => PathState::Probing,
+            (_, true, _) => PathState::Stalled,
+            (_, _, true) => PathState::Standby,
+            _ => PathState::Active,
+        };
+        let stats = PathStats {
+            repair_sent: sent,
+            repair_bytes,
+            repair_received: repairs,
+            repair_used: used,
+            repair_wasted: wasted,
+            ..self.stats
+        };
+        PathStatus { state, estimate: self.estimate, loss: self.loss(), stats }
+    }
+}
+
+/// The shortest silence that means anything: schedulers and acknowledgement timers of busy machines take less.
+const SILENCE: Duration = Duration::from_millis(200);

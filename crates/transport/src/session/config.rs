@@ -1,0 +1,141 @@
+//! What a session is told once, and what it tells.
+
+use crate::block::{BlockId, Outcome, Received};
+use crate::classes::ClassTree;
+use crate::path::{DownReason, PathId};
+use crate::repair::Goal;
+use crate::schedule::PolicyConfig;
+use crate::wire::Resume;
+use skyhaul_units::{Bytes, FlowId, Seq, Utc};
+
+/// What a session is told once.
+#[derive(Debug, Clone)]
+pub struct SessionConfig {
+    /// Blocks received and not yet given back by the application, at most. At 300 Mbit/s and 160 ms a round trip is
+    /// 6 MB; losses repeated five times in a row hold back five of them.
+    pub receive_window: Bytes,
+    /// Blocks taken from the application and not yet reported whole, at most.
+    pub send_buffer: Bytes,
+    /// Calendar time at the session clock's zero, for stamps that cross to the far end.
+    pub utc_at_zero: Utc,
+    /// How the line is shared.
+    pub classes: ClassTree,
+    /// Which block goes next within a class.
+    pub policy: PolicyConfig,
+    /// Whether and how well losses are repaired by coding.
+    pub repair: Option<Goal>,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        let window = Bytes::mib(64);
+        Self {
+            receive_window: window,
+            send_buffer: window,
+            utc_at_zero: Utc::default(),
+            classes: ClassTree::default(),
+            policy: PolicyConfig::default(),
+            repair: Some(Goal::default()),
+        }
+    }
+}
+
+/// How an end introduces itself.
+#[derive(Debug, Clone, Default)]
+pub struct Opening {
+    /// Its node name.
+    pub name: String,
+    /// What it has in custody of the far end's flows.
+    pub resume: Resume,
+    /// The lowest number among the flows that it will send: the headers of the first 64 from there are shortest.
+    pub flow_base: FlowId,
+}
+
+/// What the application learns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The far end introduced itself: its name, and what it has in custody. Blocks may be sent from there on.
+    Greeted {
+        /// The far end's node name. Its identity is the path's to prove.
+        name: String,
+        /// What it has in custody.
+        resume: Resume,
+    },
+    /// A block arrived whole. Give it back with [`crate::Session::release`].
+    Block(Received),
+    /// What became of a block that was sent.
+    Settled {
+        /// The block.
+        id: BlockId,
+        /// Its fate.
+        outcome: Outcome,
+    },
+    /// The far end has all blocks of `flow` below `next` on disk.
+    Custody {
+        /// The flow.
+        flow: FlowId,
+        /// The first place not in custody.
+        next: Seq,
+    },
+    /// A path carries symbols now.
+    PathUp(PathId),
+    /// A path stopped answering; what was under way there goes on the others.
+    PathStalled(PathId),
+    /// A path that had stopped answering is back.
+    PathBack(PathId),
+    /// A path ended; the session goes on over the others.
+    PathDown(PathId, DownReason),
+    /// The session is over.
+    Closed(CloseReason),
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CloseReason {
+    /// The last path under it ended.
+    #[error("the path ended: {0}")]
+    Path(DownReason),
+    /// The far end refused and said why.
+    #[error("the far end refused: {0}")]
+    Refused(String),
+    /// The far end sent what no node of this version sends.
+    #[error("the far end broke the protocol: {0}")]
+    Peer(String),
+    /// This end ended it.
+    #[error("closed here: {0}")]
+    Here(String),
+}
+
+/// Why a block was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Wait until [`crate::Session::room`] has grown.
+    #[error("the send buffer has room for {room} now; wait for reports")]
+    Full {
+        /// What it takes now.
+        room: Bytes,
+    },
+    /// Blocks have 1 to [`crate::MAX_BLOCK`] bytes, and fit into the far end's window whole.
+    #[error("a block of {len} bytes cannot be sent; blocks have 1 to {max} bytes")]
+    Length {
+        /// Its length.
+        len: usize,
+        /// The longest that can be sent in this session.
+        max: usize,
+    },
+    /// A session tells so many flows apart.
+    #[error("the session has 65,536 flows, and {flow:?} would be one more; use flows again")]
+    Flows {
+        /// The flow that is one too many.
+        flow: FlowId,
+    },
+    /// Expendable blocks need a deadline: it says when they are given up.
+    #[error("an expendable block of {flow:?} has no deadline; give it one, or send it as reliable")]
+    NoDeadline {
+        /// Its flow.
+        flow: FlowId,
+    },
+    /// The far end has not introduced itself, or the session is over.
+    #[error("the session is not open")]
+    NotOpen,
+}

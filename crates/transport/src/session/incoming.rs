@@ -1,0 +1,315 @@
+//! What paths report to a session.
+
+use super::{CloseReason, Event, REPORT_WAITING, Reports, Session};
+use crate::inflight::{Arrival, Sent, Verdict};
+use crate::path::{PathEvent, PathId, Token};
+use crate::receive::{Came, Inbox};
+use crate::repair::Sid;
+use crate::wire::{Control, Datagram, RECOVERED_MAX, Recovered, Report, Symbol};
+use bytes::Bytes;
+use skyhaul_units::{Duration, FlowId, Instant};
+
+/// Reports that tell of each recovered datagram.
+const TELL: u8 = 2;
+
+impl Session {
+    /// What a path reported. A path that the session does not know is added.
+    pub fn handle(&mut self, now: Instant, path: PathId, event: PathEvent) {
+        if self.closed {
+            return;
+        }
+        match event {
+            PathEvent::Up { payload } => {
+                self.add_path(path, crate::path::PathOptions::default());
+                if let Some(attached) = self.paths.get_mut(&path)
+                    && attached.payload.replace(payload).is_none()
+                {
+                    self.events.push_back(Event::PathUp(path));
+                }
+            }
+            PathEvent::Datagram(bytes) => self.datagram(now, path, &bytes),
+            PathEvent::Control(bytes) => self.control_bytes(path, &bytes),
+            PathEvent::Acked(token) => self.acked(now, path, token),
+            PathEvent::Lost(token) => self.path_lost(path, token),
+            PathEvent::Down(reason) => self.path_down(path, reason),
+        }
+        self.take_settled();
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.closed {
+            return;
+        }
+        self.clock = now;
+        let ids: Vec<PathId> = self.paths.keys().copied().collect();
+        for id in &ids {
+            self.judge_path(now, *id);
+        }
+        let line = self.line();
+        let news = self.settle();
+        self.outbox.expire(now, &line, news);
+        if let Some(inbox) = &mut self.inbox {
+            inbox.expire(now, &mut self.stats);
+        }
+        if now >= self.next_probe {
+            self.next_probe = now + super::PROBE_INTERVAL;
+            self.outbox.probe(now, news);
+        }
+        self.take_settled();
+    }
+
+    /// When [`Session::handle_timeout`] is due, or a datagram will be.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if self.closed {
+            return None;
+        }
+        let probe = (self.outbox.held > 0).then_some(self.next_probe);
+        let several = self.paths.len() > 1;
+        let paths = self.paths.values().flat_map(|path| {
+            let silent = path.silent_at().filter(|_| several && !path.stalled);
+            let trying = path.stalled.then_some(path.try_at);
+            [path.inflight.next_timeout(), path.coder.next_timeout(), self.tail_due(path), silent, trying]
+        });
+        let expiry = self.outbox.expiry_due(&self.line());
+        let mine = [
+            self.report_due(),
+            probe,
+            expiry,
+            self.inbox.as_ref().and_then(Inbox::expiry_due),
+            self.outbox.notice_due(self.settle()),
+            self.outbox.extra_due(),
+            self.class_due(),
+        ];
+        paths.chain(mine).flatten().min()
+    }
+
+    fn judge_path(&mut self, now: Instant, id: PathId) {
+        let several = self.paths.values().filter(|path| path.is_usable()).count() > 1;
+        loop {
+            let Some(path) = self.paths.get_mut(&id) else { return };
+            let Some((sent, _, verdict)) = path.inflight.next_lost(now) else { break };
+            path.stats.symbols_lost += u64::from(verdict == Verdict::Overtaken);
+            match (self.lost(sent), verdict) {
+                (true, Verdict::Overtaken) => self.stats.symbols_lost += 1,
+                (true, Verdict::Overdue) => self.stats.symbols_overdue += 1,
+                (false, _) => {}
+            }
+        }
+        let Some(path) = self.paths.get_mut(&id) else { return };
+        path.learn_losses(now);
+        path.replan(now);
+        if several && !path.stalled && path.is_silent(now) {
+            path.stalled = true;
+            path.stats.stalls += 1;
+            path.try_at = now;
+            let open = path.inflight.judge_all();
+            for sent in open {
+                let _ = self.lost(sent);
+            }
+            if self.control.path == Some(id) {
+                self.choose_control_path();
+            }
+            self.events.push_back(Event::PathStalled(id));
+        }
+    }
+
+    fn datagram(&mut self, now: Instant, path: PathId, bytes: &Bytes) {
+        match Datagram::decode(bytes) {
+            Ok(Datagram::Symbol(symbol)) => self.symbol(now, symbol, Came::Sent),
+            Ok(Datagram::Protected { sid, content }) => {
+                match Datagram::decode(&content) {
+                    Ok(Datagram::Symbol(symbol)) => self.symbol(now, symbol, Came::Sent),
+                    _ => self.stats.malformed += 1,
+                }
+                if let Some(path) = self.paths.get_mut(&path) {
+                    path.decoder.source(sid, content);
+                }
+                self.recover(now, path);
+            }
+            Ok(Datagram::Repair { path, symbol }) => {
+                let path = PathId(path);
+                match self.paths.get_mut(&path) {
+                    Some(path) => path.decoder.repair(symbol),
+                    None => self.stats.malformed += 1,
+                }
+                self.recover(now, path);
+            }
+            Ok(Datagram::Report(report)) => self.reported(now, &report),
+            Ok(Datagram::Notice(mut notice)) => {
+                for (flow, ..) in &mut notice.given_up {
+                    *flow = absolute(*flow, self.flow_bases.0);
+                }
+                if let Some(inbox) = &mut self.inbox {
+                    inbox.notice(now, &notice, &mut self.stats);
+                }
+            }
+            Err(_) => self.stats.malformed += 1,
+        }
+    }
+
+    fn symbol(&mut self, now: Instant, mut symbol: Symbol, came: Came) {
+        // A symbol before this end introduced itself will be sent again.
+        let Some(inbox) = &mut self.inbox else { return };
+        symbol.header.flow = absolute(symbol.header.flow, self.flow_bases.0);
+        inbox.symbol(now, symbol, came, &mut self.stats);
+    }
+
+    /// Takes in what repair has brought back on a path.
+    fn recover(&mut self, now: Instant, id: PathId) {
+        while let Some((sid, content)) = self.paths.get_mut(&id).and_then(|path| path.decoder.poll()) {
+            self.stats.symbols_recovered += 1;
+            match Datagram::decode(&content) {
+                Ok(Datagram::Symbol(symbol)) => self.symbol(now, symbol, Came::Recovered),
+                _ => self.stats.malformed += 1,
+            }
+            self.note_recovered(id, sid);
+        }
+    }
+
+    fn note_recovered(&mut self, path: PathId, sid: Sid) {
+        if let Some((run, left)) = self.recovered.back_mut()
+            && *left == TELL
+            && run.path == path.0
+            && run.count < u8::MAX
+            && Sid::from_wire(run.first.to_wire() + u32::from(run.count)) == sid
+        {
+            run.count += 1;
+            return;
+        }
+        if self.recovered.len() == RECOVERED_MAX * 4 {
+            self.recovered.pop_front();
+        }
+        self.recovered.push_back((Recovered { path: path.0, first: sid, count: 1 }, TELL));
+    }
+
+    fn control_bytes(&mut self, path: PathId, bytes: &[u8]) {
+        let Some(attached) = self.paths.get_mut(&path) else { return };
+        attached.control_in.push(bytes);
+        while let Some(attached) = self.paths.get_mut(&path) {
+            match attached.control_in.next_message() {
+                Ok(Some(message)) => self.message(message),
+                Ok(None) => return,
+                Err(error) => {
+                    let reason = error.to_string();
+                    self.wanted_close = Some(reason.clone());
+                    return self.finish(CloseReason::Peer(reason));
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, message: Control) {
+        match message {
+            Control::Hello { .. } if self.greeted => {
+                self.wanted_close = Some("a second greeting".to_owned());
+                self.finish(CloseReason::Peer("it introduced itself twice".to_owned()));
+            }
+            Control::Hello { name, window, flow_base, resume } => {
+                self.greeted = true;
+                self.peer_window = window;
+                self.flow_bases.0 = flow_base;
+                self.outbox.raise_limit(window);
+                self.events.push_back(Event::Greeted { name, resume });
+            }
+            Control::Join { .. } => {
+                self.wanted_close = Some("a path joined twice".to_owned());
+                self.finish(CloseReason::Peer("it joined a path to a session twice".to_owned()));
+            }
+            Control::Receipt { flow, next } => self.events.push_back(Event::Custody { flow, next }),
+            Control::Refuse { reason } => self.finish(CloseReason::Refused(reason)),
+        }
+    }
+
+    fn acked(&mut self, now: Instant, id: PathId, token: Token) {
+        let Some(path) = self.paths.get_mut(&id) else { return };
+        let Some(Arrival { sent, sid, .. }) = path.inflight.settle_arrived(token, now) else { return };
+        if let Some(sid) = sid {
+            path.coder.settled(sid);
+        }
+        if core::mem::take(&mut path.stalled) {
+            self.events.push_back(Event::PathBack(id));
+        }
+        if let Sent::Slice(slice) = sent {
+            self.outbox.arrived(now, slice);
+        }
+    }
+
+    fn path_lost(&mut self, id: PathId, token: Token) {
+        let Some(path) = self.paths.get_mut(&id) else { return };
+        let Some(arrival) = path.inflight.settle_lost(token).filter(|arrival| !arrival.was_judged) else {
+            return;
+        };
+        path.stats.symbols_lost += 1;
+        if self.lost(arrival.sent) {
+            self.stats.symbols_lost += 1;
+        }
+    }
+
+    /// Sees to it that what was lost is sent again. Whether it was a symbol that is still wanted.
+    pub(super) fn lost(&mut self, sent: Sent) -> bool {
+        match sent {
+            Sent::Slice(slice) => return self.outbox.repeat(slice),
+            Sent::Report { flows, recovered } => {
+                if let Some(inbox) = &mut self.inbox {
+                    inbox.tell_again(&flows);
+                    self.reports.told_limit = 0;
+                }
+                let room = (RECOVERED_MAX * 4).saturating_sub(self.recovered.len());
+                self.recovered.extend(recovered.into_iter().take(room).map(|run| (run, 1)));
+            }
+            Sent::Notice | Sent::Repair => {}
+        }
+        false
+    }
+
+    fn reported(&mut self, now: Instant, report: &Report) {
+        for run in &report.recovered {
+            self.recovered_there(now, run);
+        }
+        if self.reports.newest_seen.is_some_and(|seen| report.number <= seen) {
+            return;
+        }
+        self.reports.newest_seen = Some(report.number);
+        self.outbox.raise_limit(report.limit);
+        let settle = self.settle();
+        for flow in &report.flows {
+            self.outbox.report(now, flow, settle, &mut self.stats);
+        }
+    }
+
+    /// The far end has datagrams that were lost on the way: they need not be sent again.
+    fn recovered_there(&mut self, now: Instant, run: &Recovered) {
+        let Some(path) = self.paths.get_mut(&PathId(run.path)) else { return };
+        for step in 0..u32::from(run.count) {
+            let sid = Sid::from_wire(run.first.to_wire() + step);
+            path.coder.settled(sid);
+            if let Some(Sent::Slice(slice)) = path.inflight.settle_recovered(sid) {
+                path.stats.recovered_there += 1;
+                self.outbox.arrived(now, slice);
+            }
+        }
+    }
+
+    pub(super) fn report_due(&self) -> Option<Instant> {
+        let inbox = self.inbox.as_ref()?;
+        let news = inbox.has_news() || !self.recovered.is_empty() || inbox.limit() != self.reports.told_limit;
+        let interval = match (news, inbox.is_waiting()) {
+            (true, _) => super::REPORT_NEWS,
+            (false, true) => REPORT_WAITING,
+            (false, false) => return None,
+        };
+        Some(self.reports.next(interval))
+    }
+}
+
+impl Reports {
+    fn next(&self, interval: Duration) -> Instant {
+        self.last_sent.map_or(Instant::ZERO, |last| last + interval)
+    }
+}
+
+/// A flow's number from its distance to the base.
+const fn absolute(relative: FlowId, base: FlowId) -> FlowId {
+    FlowId(base.0.wrapping_add(relative.0))
+}

@@ -1,0 +1,343 @@
+//! One session: the blocks of both directions over the paths between two nodes.
+
+mod attached;
+mod config;
+mod incoming;
+mod outgoing;
+
+pub use attached::{PathStats, PathStatus};
+pub use config::{CloseReason, Event, Opening, SendError, SessionConfig};
+
+use crate::block::{Block, BlockId, MAX_BLOCK, Mode, Outcome, cost};
+use crate::classes::ClassTree;
+use crate::path::{DownReason, Estimate, PathId, PathOptions};
+use crate::receive::Inbox;
+use crate::schedule::{Forecast, Line, Policy, forecast};
+use crate::send::Outbox;
+use crate::stats::Stats;
+use crate::wire::{Control, Recovered};
+use attached::Attached;
+use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Rate, Seq};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The blocks of both directions between two nodes. Call [`Session::handle`] with what the paths report,
+/// [`Session::handle_timeout`] when [`Session::next_timeout`] is reached, then take events, control bytes and
+/// datagrams until there are none; [`crate::drive`] does it for a [`crate::Path`].
+#[derive(Debug)]
+pub struct Session {
+    config: SessionConfig,
+    outbox: Outbox,
+    inbox: Option<Inbox>,
+    paths: BTreeMap<PathId, Attached>,
+    tree: ClassTree,
+    policy: Box<dyn Policy>,
+    greeted: bool,
+    closed: bool,
+    control: ControlOut,
+    events: VecDeque<Event>,
+    wanted_close: Option<String>,
+    reports: Reports,
+    /// Protected datagrams that repair stood for here, and how many reports more are to say so.
+    recovered: VecDeque<(Recovered, u8)>,
+    peer_window: u64,
+    /// From where the far end's symbols, and ours, count flows.
+    flow_bases: (FlowId, FlowId),
+    next_probe: Instant,
+    /// When time-outs were last seen to.
+    clock: Instant,
+    stats: Stats,
+}
+
+/// Control messages on their way out: all over one path, in order.
+#[derive(Debug, Default)]
+struct ControlOut {
+    path: Option<PathId>,
+    bytes: VecDeque<u8>,
+    /// Receipts to send.
+    receipts: BTreeMap<FlowId, Seq>,
+    /// Receipts sent: should the path fail, the last of them may not have arrived.
+    given: BTreeMap<FlowId, Seq>,
+}
+
+#[derive(Debug, Default)]
+struct Reports {
+    sent: u32,
+    last_sent: Option<Instant>,
+    told_limit: u64,
+    newest_seen: Option<u32>,
+}
+
+/// Reports with news go out this often: 8 % of a 160 ms round trip, and 50 small datagrams a second.
+const REPORT_NEWS: Duration = Duration::from_millis(20);
+/// Reports while blocks wait for symbols, without other news.
+const REPORT_WAITING: Duration = Duration::from_millis(200);
+/// How often blocks are looked at that the path claims and no report confirms.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+/// Paths of one session: addresses of two nodes, and lanes on them.
+const PATHS_MAX: usize = 64;
+
+impl Session {
+    /// A session without a path yet.
+    pub fn new(config: SessionConfig) -> Self {
+        Self {
+            outbox: Outbox::default(),
+            inbox: None,
+            paths: BTreeMap::new(),
+            tree: config.classes.clone(),
+            policy: config.policy.build(),
+            greeted: false,
+            closed: false,
+            control: ControlOut::default(),
+            events: VecDeque::new(),
+            wanted_close: None,
+            reports: Reports::default(),
+            recovered: VecDeque::new(),
+            peer_window: 0,
+            flow_bases: (FlowId(0), FlowId(0)),
+            next_probe: Instant::ZERO,
+            clock: Instant::ZERO,
+            stats: Stats::default(),
+            config,
+        }
+    }
+
+    /// Introduces this end. Blocks are received from then on.
+    pub fn open(&mut self, opening: Opening) {
+        let window = self.config.receive_window.as_u64();
+        let Opening { name, resume, flow_base } = opening;
+        let hello = Control::Hello { name, window, flow_base, resume: resume.clone() };
+        self.control.bytes.extend(hello.encode());
+        self.inbox = Some(Inbox::new(window, resume));
+        self.reports.told_limit = window;
+        self.flow_bases.1 = flow_base;
+    }
+
+    /// Gives the session one more path. Whether a path is known already makes no difference.
+    pub fn add_path(&mut self, path: PathId, options: PathOptions) {
+        if self.paths.len() < PATHS_MAX {
+            let goal = self.config.repair.unwrap_or_default();
+            self.paths.entry(path).or_insert_with(|| Attached::new(options, goal)).options = options;
+            self.control.path.get_or_insert(path);
+        }
+    }
+
+    /// Takes a path out of use; what was under way there is sent again on the others.
+    pub fn remove_path(&mut self, path: PathId) {
+        let _ = self.abandon(path);
+    }
+
+    /// Ends the session and tells the far end why, in a sentence for its operator.
+    pub fn refuse(&mut self, reason: &str) {
+        self.control.bytes.extend(Control::Refuse { reason: reason.to_owned() }.encode());
+        self.finish(CloseReason::Here(reason.to_owned()));
+        self.wanted_close = Some(reason.to_owned());
+    }
+
+    /// Whether both ends have introduced themselves and a path stands.
+    pub fn is_open(&self) -> bool {
+        self.greeted && self.inbox.is_some() && !self.closed
+    }
+
+    /// What [`Session::send`] takes now.
+    pub fn room(&self) -> Amount {
+        if self.is_open() { self.config.send_buffer - Amount::new(self.outbox.held) } else { Amount::ZERO }
+    }
+
+    /// Begins a flow at a place other than 0: what is below is in the far end's custody.
+    pub fn start_flow(&mut self, flow: FlowId, place: Seq) {
+        self.outbox.start_flow(flow, place);
+    }
+
+    /// The place that the next block of a flow will have.
+    pub fn next_place(&self, flow: FlowId) -> Seq {
+        self.outbox.next_place(flow)
+    }
+
+    /// Takes a block for sending, at the next place of its flow. Its fate comes as [`Event::Settled`].
+    ///
+    /// # Errors
+    /// See [`SendError`]; the block was not taken.
+    pub fn send(&mut self, now: Instant, block: Block) -> Result<BlockId, SendError> {
+        if !self.is_open() {
+            return Err(SendError::NotOpen);
+        }
+        let (len, flow) = (block.bytes.len(), block.flow);
+        let window_max =
+            usize::try_from(self.peer_window).unwrap_or(usize::MAX).saturating_sub(cost(0) as usize);
+        let max = MAX_BLOCK.min(window_max);
+        if len == 0 || len > max {
+            return Err(SendError::Length { len, max });
+        }
+        if block.mode == Mode::Expendable && block.deadline.is_none() {
+            return Err(SendError::NoDeadline { flow });
+        }
+        if !self.outbox.knows_or_fits(flow) {
+            return Err(SendError::Flows { flow });
+        }
+        // An empty buffer takes any block, so that no block can be too large for ever.
+        let room = self.room();
+        if self.outbox.held > 0 && room.as_u64() < cost(len) {
+            return Err(SendError::Full { room });
+        }
+        self.stats.blocks_taken += 1;
+        let id = self.outbox.push(now, block);
+        self.take_settled();
+        Ok(id)
+    }
+
+    /// Takes a block back, and what depends on it. Whether it was still to be sent or under way.
+    pub fn cancel(&mut self, id: BlockId) -> bool {
+        let was_open = self.outbox.give_up(id, Outcome::Cancelled);
+        self.take_settled();
+        was_open
+    }
+
+    /// Lets a flow go on one path only, or on all again. A path that is gone or does not answer holds the flow back.
+    pub fn pin(&mut self, flow: FlowId, path: Option<PathId>) {
+        self.outbox.pin(flow, path);
+    }
+
+    /// The class tree, for names and counters.
+    pub const fn classes(&self) -> &ClassTree {
+        &self.tree
+    }
+
+    /// Gives back a received block's memory to flow control.
+    pub fn release(&mut self, len: usize) {
+        if let Some(inbox) = &mut self.inbox {
+            inbox.release(len);
+        }
+    }
+
+    /// Tells the far end that all blocks of its `flow` below `next` are on disk here.
+    pub fn receipt(&mut self, flow: FlowId, next: Seq) {
+        self.control.receipts.insert(flow, next);
+    }
+
+    /// What a path measures now.
+    pub fn measured(&mut self, path: PathId, estimate: Estimate) {
+        if let Some(path) = self.paths.get_mut(&path) {
+            path.estimate = estimate;
+        }
+    }
+
+    /// The next event for the application.
+    pub fn poll(&mut self) -> Option<Event> {
+        if let Some(block) = self.inbox.as_mut().and_then(Inbox::pop) {
+            return Some(Event::Block(block));
+        }
+        self.events.pop_front()
+    }
+
+    /// The reason to close the paths with, once all control bytes are out.
+    pub fn wants_close(&mut self) -> Option<String> {
+        if self.control.bytes.is_empty() { self.wanted_close.take() } else { None }
+    }
+
+    /// Whether there may be a symbol to send that waits for a path's room alone.
+    pub fn has_symbol(&self) -> bool {
+        self.is_open() && self.outbox.has_symbol()
+    }
+
+    /// Whether blocks wait for the far end to take more.
+    pub fn is_held_back(&self) -> bool {
+        self.is_open() && self.outbox.is_held_back()
+    }
+
+    /// The shortest round trip of its paths as symbols and their acknowledgements see it; zero before the first.
+    pub fn rtt(&self) -> Duration {
+        let measured =
+            self.paths.values().map(|path| path.inflight.rtt()).filter(|rtt| *rtt > Duration::ZERO);
+        measured.min().unwrap_or(Duration::ZERO)
+    }
+
+    /// The paths and how they do.
+    pub fn paths(&self) -> impl Iterator<Item = (PathId, PathStatus)> + '_ {
+        self.paths.iter().map(|(id, path)| (*id, path.status()))
+    }
+
+    /// For every flow with something to send: on time, or late by how much, at what the paths carry now.
+    pub fn forecasts(&mut self, now: Instant) -> Vec<Forecast> {
+        let line = self.line();
+        let queue = self.outbox.candidates(now, &line, self.policy.as_ref());
+        forecast(now, &line, queue.iter().map(|(flow, candidate)| (*flow, candidate)))
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> Stats {
+        let blocks_in_flight = self.inbox.as_ref().map_or(0, Inbox::in_flight);
+        Stats { blocks_in_flight, send_buffer: self.outbox.held, ..self.stats }
+    }
+
+    /// All usable paths as one: their rates together, the shortest delay.
+    fn line(&self) -> Line {
+        let usable = || self.paths.values().filter(|path| path.is_usable()).map(Attached::line);
+        let rate = Rate::from_bps(usable().map(|line| line.rate.as_bps()).sum());
+        let one_way_delay = usable().map(|line| line.one_way_delay).min().unwrap_or(Duration::ZERO);
+        Line { rate, one_way_delay }
+    }
+
+    /// How long after a path's claim a report must agree with it: the claim and the report cross on the way.
+    fn settle(&self) -> Duration {
+        let slowest = self.paths.values().map(|path| path.inflight.rtt()).max().unwrap_or(Duration::ZERO);
+        slowest * 2 + REPORT_WAITING
+    }
+
+    /// Takes a path out; whether there was one.
+    fn abandon(&mut self, id: PathId) -> bool {
+        let Some(mut path) = self.paths.remove(&id) else { return false };
+        for sent in path.inflight.judge_all() {
+            self.lost(sent);
+        }
+        self.outbox.drop_path(id);
+        if self.control.path == Some(id) {
+            self.control.path = None;
+            self.choose_control_path();
+        }
+        true
+    }
+
+    /// Control messages go over the first usable path; what went over the one before may not have arrived.
+    fn choose_control_path(&mut self) {
+        let usable =
+            self.paths.iter().filter(|(_, path)| path.is_usable()).min_by_key(|(_, path)| path.rtt());
+        let next = usable.map(|(id, _)| *id).or_else(|| self.paths.keys().next().copied());
+        if next.is_some() && self.greeted {
+            self.control.bytes.clear();
+            let given = core::mem::take(&mut self.control.given);
+            for (flow, next) in given {
+                self.control.receipts.entry(flow).or_insert(next);
+            }
+        }
+        self.control.path = next;
+    }
+
+    fn take_settled(&mut self) {
+        while let Some((id, outcome)) = self.outbox.poll_settled() {
+            match outcome {
+                Outcome::Delivered => {}
+                Outcome::Expired => self.stats.blocks_given_up += 1,
+                Outcome::Cancelled => self.stats.blocks_cancelled += 1,
+            }
+            self.events.push_back(Event::Settled { id, outcome });
+        }
+    }
+
+    fn path_down(&mut self, id: PathId, reason: DownReason) {
+        if !self.abandon(id) {
+            return;
+        }
+        if self.paths.is_empty() {
+            self.finish(CloseReason::Path(reason));
+        } else {
+            self.events.push_back(Event::PathDown(id, reason));
+        }
+    }
+
+    fn finish(&mut self, reason: CloseReason) {
+        if !self.closed {
+            self.closed = true;
+            self.events.push_back(Event::Closed(reason));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What a session gives its paths to send: which datagram next, decided when a path has room for it.
+
+use super::Session;
+use super::attached::Attached;
+use crate::inflight::Sent;
+use crate::path::{PathId, Token};
+use crate::schedule::Line;
+use crate::send::{Now, Offer, Outsymbol};
+use crate::wire::{Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair};
+use bytes::Bytes;
+use skyhaul_units::{Duration, FlowId, Instant, Rate};
+
+/// Control bytes waiting for the path, beyond which receipts wait too.
+const CONTROL_MAX: usize = 256 << 10;
+/// A stalled path is tried this often, or once in a round trip.
+const TRY: Duration = Duration::from_millis(200);
+/// How long nothing new must have come before the end of a transfer is repaired ahead.
+const IDLE: Duration = Duration::from_millis(10);
+
+impl Session {
+    /// The next datagram to send on `path` at `now`, with the token under which the path reports its fate. Call it only
+    /// when the path has room: what to send is decided here, as late as that.
+    pub fn poll_datagram(&mut self, now: Instant, id: PathId) -> Option<(Token, Bytes)> {
+        let path = self.paths.get(&id).filter(|_| !self.closed)?;
+        let payload = path.payload?;
+        if path.stalled {
+            return self.try_stalled(now, id, payload);
+        }
+        let reports = self.return_path() == Some(id);
+        if reports && self.report_due().is_some_and(|due| due <= now) {
+            return self.report(now, id, payload);
+        }
+        if !self.is_open() {
+            return None;
+        }
+        if reports && let Some(notice) = self.outbox.notice(now, self.settle()) {
+            let mut notice = notice;
+            for (flow, ..) in &mut notice.given_up {
+                *flow = relative(*flow, self.flow_bases.1);
+            }
+            return self.track(now, id, Sent::Notice, notice.encode());
+        }
+        if self.config.repair.is_some()
+            && let Some(symbol) = self.paths.get_mut(&id).and_then(|path| path.coder.poll(now))
+        {
+            return self.track(now, id, Sent::Repair, encode_repair(id.0, &symbol));
+        }
+        if let Some(offer) = self.offer(now, id, payload)
+            && let Some(symbol) = self.outbox.next_symbol(&offer, &mut self.tree, self.policy.as_ref())
+        {
+            return self.symbol_out(now, id, symbol);
+        }
+        self.tail(now, id)
+    }
+
+    /// Control bytes to send on `path`, in order; tell with [`Session::control_taken`] how many it took.
+    pub fn poll_control(&mut self, path: PathId) -> &[u8] {
+        let control = &mut self.control;
+        if control.path != Some(path) || self.paths.get(&path).is_none_or(|path| path.payload.is_none()) {
+            return &[];
+        }
+        while control.bytes.len() < CONTROL_MAX
+            && let Some((flow, next)) = control.receipts.pop_first()
+        {
+            control.given.insert(flow, next);
+            control.bytes.extend(Control::Receipt { flow, next }.encode());
+        }
+        control.bytes.make_contiguous()
+    }
+
+    /// The path took this many of the control bytes.
+    pub fn control_taken(&mut self, len: usize) {
+        self.control.bytes.drain(..len);
+    }
+
+    /// The paths in the order in which they should be filled: what is most urgent goes where it arrives first.
+    pub fn path_order(&self) -> Vec<PathId> {
+        let mut order: Vec<(Duration, PathId)> =
+            self.paths.iter().map(|(id, path)| (path.line().one_way_delay, *id)).collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// On which path reports go: the one that returns best.
+    fn return_path(&self) -> Option<PathId> {
+        let usable = self.paths.iter().filter(|(_, path)| path.is_usable());
+        usable.min_by_key(|(id, path)| (path.options.standby, path.rtt(), **id)).map(|(id, _)| *id)
+    }
+
+    /// What this path may carry, beside what the others do; `None` where it waits.
+    fn offer(&self, now: Instant, id: PathId, payload: usize) -> Option<Offer> {
+        let at = Now { now, utc: self.config.utc_at_zero + now.since(Instant::ZERO) };
+        let path = self.paths.get(&id)?;
+        let line = path.line();
+        let mut offer = Offer { at, path: id, payload, lead: 0, only_late_for: None, line, also_late: false };
+        if self.paths.len() == 1 {
+            return Some(offer);
+        }
+        let others = || {
+            self.paths.iter().filter(|(other, path)| **other != id && path.is_usable()).map(|(_, path)| path)
+        };
+        if path.options.standby && others().any(|other| !other.options.standby) {
+            return None;
+        }
+        let at_work =
+            |other: &&Attached| !other.options.standby && (path.options.metered || !other.options.metered);
+        let faster = others().filter(at_work).map(Attached::line);
+        offer.lead = faster
+            .filter(|other| other.one_way_delay < line.one_way_delay)
+            .map(|other| (other.rate * (line.one_way_delay - other.one_way_delay)).as_u64())
+            .sum();
+        if path.options.metered && others().any(|other| !other.options.metered && !other.options.standby) {
+            let free = || {
+                others().filter(|other| !other.options.metered && !other.options.standby).map(Attached::line)
+            };
+            let rate = Rate::from_bps(free().map(|line| line.rate.as_bps()).sum());
+            let one_way_delay = free().map(|line| line.one_way_delay).min().unwrap_or(Duration::ZERO);
+            offer.only_late_for = Some(Line { rate, one_way_delay });
+        }
+        Some(offer)
+    }
+
+    fn symbol_out(&mut self, now: Instant, id: PathId, symbol: Outsymbol) -> Option<(Token, Bytes)> {
+        *(if symbol.header.repeated {
+            &mut self.stats.symbols_repeated
+        } else {
+            &mut self.stats.symbols_sent
+        }) += 1;
+        if symbol.redundant {
+            let others: Vec<PathId> = self
+                .paths
+                .iter()
+                .filter(|(other, path)| **other != id && path.is_usable())
+                .map(|(id, _)| *id)
+                .collect();
+            for other in others {
+                self.outbox.copy(other, symbol.slice);
+            }
+        }
+        let mut header = symbol.header;
+        header.flow = relative(header.flow, self.flow_bases.1);
+        let content = header.encode(&symbol.bytes);
+        let backlog = self.outbox.backlog();
+        let path = self.paths.get_mut(&id)?;
+        path.last_symbol = now;
+        path.stats.symbols_sent += 1;
+        path.stats.bytes_sent += symbol.bytes.len() as u64;
+        let line = path.line();
+        let slack = symbol.deadline.map(|deadline| deadline.since(now + line.one_way_delay));
+        let plan = path.coder.plan();
+        let coded = slack.is_some_and(|slack| slack < plan.coded_below);
+        // The end of a transfer: less is left than goes out in a round trip.
+        let is_tail = slack.is_none() && backlog < (line.rate * path.rtt()).as_u64();
+        let (lead, copies, spacing, round) = (plan.lead, plan.copies.clone(), plan.copy_spacing, plan.round);
+        if let Some(slack) = slack.filter(|_| coded) {
+            path.timed(now, content.len(), slack);
+        }
+        if symbol.header.repeated
+            && let (Some(slack), Some(round)) = (slack, round)
+        {
+            // What was lost once before took at least one round.
+            let rounds = slack.as_nanos() / round.as_nanos().max(1);
+            let gap = line.rate.time_for(skyhaul_units::Bytes::of(content.len())) * u64::from(spacing.max(1));
+            for copy in 1..u64::from(copies.now(1, rounds.saturating_sub(1))) {
+                self.outbox.send_once_more(now + gap * copy, symbol.slice);
+            }
+        }
+        if self.config.repair.is_none() || !(coded || is_tail) || content.len() + PROTECTION > path.payload? {
+            return self.track(now, id, Sent::Slice(symbol.slice), content);
+        }
+        let due = slack.filter(|_| coded).map(|slack| now + (slack - lead));
+        let sid = path.coder.protect(now, &content, due);
+        let (token, forgotten) = path.inflight.add(now, Sent::Slice(symbol.slice), Some(sid));
+        if let Some(sent) = forgotten {
+            let _ = self.lost(sent);
+        }
+        Some((token, encode_protected(&content, sid)))
+    }
+
+    /// Repair for the end of a transfer, when nothing else is to be sent.
+    fn tail(&mut self, now: Instant, id: PathId) -> Option<(Token, Bytes)> {
+        self.config.repair?;
+        let due = self.tail_due(self.paths.get(&id)?)?;
+        if due > now {
+            return None;
+        }
+        let symbol = self.paths.get_mut(&id)?.coder.poll_tail(now)?;
+        self.track(now, id, Sent::Repair, encode_repair(id.0, &symbol))
+    }
+
+    /// When a path's last symbols are to be repaired ahead.
+    pub(super) fn tail_due(&self, path: &Attached) -> Option<Instant> {
+        path.coder.has_tail().then(|| path.last_symbol + (path.rtt() / 16).max(IDLE))
+    }
+
+    /// When a class that is held back may go on.
+    pub(super) fn class_due(&self) -> Option<Instant> {
+        self.tree.next_timeout(self.clock, |class| self.outbox.has_class(class))
+    }
+
+    fn try_stalled(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
+        let path = self.paths.get_mut(&id)?;
+        if now < path.try_at {
+            return None;
+        }
+        path.try_at = now + path.rtt().max(TRY);
+        self.report(now, id, payload)
+    }
+
+    fn report(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
+        let inbox = self.inbox.as_mut()?;
+        self.reports.sent += 1;
+        self.reports.last_sent = Some(now);
+        let runs = self.recovered.len().min(RECOVERED_MAX);
+        let (mut report, flows) = inbox.report(self.reports.sent, payload - HEAD_INFO - 5 * runs);
+        self.reports.told_limit = report.limit;
+        for _ in 0..runs {
+            let Some((run, left)) = self.recovered.pop_front() else { break };
+            report.recovered.push(run);
+            if left > 1 {
+                self.recovered.push_back((run, left - 1));
+            }
+        }
+        let sent = Sent::Report { flows, recovered: report.recovered.clone() };
+        self.track(now, id, sent, report.encode())
+    }
+
+    fn track(&mut self, now: Instant, id: PathId, sent: Sent, datagram: Bytes) -> Option<(Token, Bytes)> {
+        let (token, forgotten) = self.paths.get_mut(&id)?.inflight.add(now, sent, None);
+        if let Some(sent) = forgotten {
+            let _ = self.lost(sent);
+        }
+        Some((token, datagram))
+    }
+}
+
+/// A flow's distance from the base.
+const fn relative(flow: FlowId, base: FlowId) -> FlowId {
+    FlowId(flow.0.wrapping_sub(base.0))
+}
