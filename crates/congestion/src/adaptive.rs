@@ -188,7 +188,6 @@ impl Adaptive {
     /// One step of the regulation: what the line carries, then the pace that brings the queue to its target.
     fn steer(&mut self, now: Instant, flight: &Flight, stretch: Option<Stretch>) {
         let target = self.target();
-        let is_marked = stretch.is_some_and(|stretch| stretch.marked > 0);
         if self.queue <= target * 2 {
             self.route.is_short(self.capacity);
         } else if let Some(before) = self.route.is_long(now, flight, target) {
@@ -198,7 +197,7 @@ impl Adaptive {
         if self.queue <= target / 4 {
             self.refresh.empty_at = now;
         }
-        if is_marked {
+        if flight.marked > 0 {
             self.give_way(flight, stretch);
         } else if self.queue <= target / 4 {
             self.grow(now, flight, stretch);

@@ -79,7 +79,6 @@ pub(super) struct Stretch {
     pub(super) before: Flight,
     pub(super) packets: u64,
     pub(super) missing: u64,
-    pub(super) marked: u64,
 }
 
 impl Stretch {
@@ -191,11 +190,10 @@ impl Flights {
         let last = self.seen.checked_sub(1)?;
         let first = last.checked_sub(LAG)?;
         let before = *self.flights.get(first)?;
-        let mut stretch = Stretch { before, packets: 0, missing: 0, marked: 0 };
+        let mut stretch = Stretch { before, packets: 0, missing: 0 };
         for flight in self.flights.range(first + 1..=last) {
             stretch.packets += flight.packets;
             stretch.missing += flight.packets.saturating_sub(flight.arrived);
-            stretch.marked += flight.marked;
         }
         let is_void = self.flights.range(first..=last).any(|flight| flight.is_void);
         (!is_void).then_some(stretch)
