@@ -11,6 +11,36 @@
 //! - [`Coder`] and [`Decoder`]: the two ends of one path. They know nothing of blocks or sessions.
 //! - [`repetition`]: how many copies of a missing symbol to send as its deadline nears.
 //!
+//! ```
+//! use bytes::Bytes;
+//! use skyhaul_transport::repair::{Coder, Decoder, LossEstimate, Planner, Situation};
+//! use skyhaul_units::{Duration, Instant, Rate};
+//! let plan = Planner::default().plan(&Situation {
+//!     loss: LossEstimate::assumed("5 %".parse()?),
+//!     rtt: Some(Duration::from_millis(600)),
+//!     slack: Duration::from_millis(60),
+//!     flow: Rate::from_mbps(20),
+//!     spare: Rate::from_mbps(20),
+//!     payload: 1_430,
+//! });
+//! let (mut coder, mut decoder) = (Coder::new(), Decoder::new());
+//! coder.adopt(plan);
+//! let due = Instant::ZERO + Duration::from_millis(60);
+//! for number in 0..20u8 {
+//!     let content = Bytes::from(vec![number; 100]);
+//!     let sid = coder.protect(Instant::ZERO, &content, Some(due));
+//!     if number != 7 {
+//!         decoder.source(sid, content);
+//!     }
+//! }
+//! // The path has room, and the group's time is over.
+//! while let Some(symbol) = coder.poll(due) {
+//!     decoder.repair(symbol);
+//! }
+//! assert_eq!(decoder.poll().map(|(_, content)| content[0]), Some(7));
+//! # Ok::<(), skyhaul_units::ParseError>(())
+//! ```
+//!
 //! Losses in bursts are spread by dealing datagrams round robin to several groups: a group's sources then stand
 //! `stride` numbers apart.
 
