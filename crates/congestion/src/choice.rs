@@ -169,6 +169,9 @@ impl core::error::Error for ControllerNameError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Ack, Loss, RateSample};
+    use proptest::prelude::*;
+    use skyhaul_units::{Bytes, Duration, Instant};
 
     #[test]
     fn every_name_makes_the_controller_that_bears_it() {
@@ -205,9 +208,82 @@ mod tests {
         }
         let capped: Table =
             toml::from_str("controller = { kind = \"scalable-capped\", bound = \"2 MiB\" }").unwrap();
-        let expected = ScalableCappedConfig { bound: skyhaul_units::Bytes::mib(2), ..Default::default() };
+        let expected = ScalableCappedConfig { bound: Bytes::mib(2), ..Default::default() };
         assert_eq!(capped.controller, ControllerConfig::ScalableCapped(expected));
         let error = toml::from_str::<Table>("controller = { kind = \"cubic\", beta = 1 }").unwrap_err();
         assert!(error.to_string().contains("unknown field `beta`"), "{error}");
+    }
+
+    /// Any number, the ends of the range and the likely ones more often.
+    fn number() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(0), Just(1), Just(1_500), Just(u64::MAX), 0u64..100_000_000, any::<u64>()]
+    }
+
+    prop_compose! {
+        fn any_ack()(
+            (bytes, rtt, smoothed, in_flight) in (number(), prop::option::of(number()), number(), number()),
+            (delivered, interval, total, prior) in (number(), number(), number(), number()),
+            (flight, lost, sent) in (number(), number(), number()),
+            (prompt, is_app_limited) in (any::<bool>(), any::<bool>()),
+        ) -> Ack {
+            Ack {
+                bytes: Bytes::new(bytes),
+                packets: 1,
+                sent: Instant::from_nanos(sent),
+                rtt: rtt.map(Duration::from_nanos),
+                smoothed: Duration::from_nanos(smoothed),
+                prompt,
+                in_flight: Bytes::new(in_flight),
+                sample: RateSample {
+                    delivered: Bytes::new(delivered),
+                    interval: Duration::from_nanos(interval),
+                    total: Bytes::new(total),
+                    prior: Bytes::new(prior),
+                    in_flight_when_sent: Bytes::new(flight),
+                    lost: Bytes::new(lost),
+                    is_app_limited,
+                },
+                ..Ack::default()
+            }
+        }
+    }
+
+    prop_compose! {
+        fn any_loss()(
+            (bytes, sent, flight, lost) in (number(), number(), number(), number()),
+            (in_flight, continues) in (number(), any::<bool>()),
+        ) -> Loss {
+            Loss {
+                bytes: Bytes::new(bytes),
+                sent: Instant::from_nanos(sent),
+                in_flight_when_sent: Bytes::new(flight),
+                continues,
+                lost_since_sent: Bytes::new(lost),
+                in_flight: Bytes::new(in_flight),
+                ..Loss::default()
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_reported_a_comparison_controller_lets_something_under_way(
+            steps in prop::collection::vec((number(), any_ack(), prop::option::of(any_loss())), 1..40),
+        ) {
+            for name in &ControllerConfig::NAMES[2..] {
+                let mut controller = name.parse::<ControllerConfig>().unwrap().build(None);
+                let mut now = Instant::ZERO;
+                for (gap, ack, loss) in &steps {
+                    now += Duration::from_nanos(gap % 1_000_000_000);
+                    controller.on_sent(now, Bytes::new(1_500), ack.in_flight);
+                    controller.on_ack(now, ack);
+                    if let Some(loss) = loss {
+                        controller.on_loss(now, loss);
+                    }
+                    let _ = (controller.pacing_rate(), controller.status(), controller.next_timeout());
+                    prop_assert!(controller.window() >= Bytes::new(1_500), "{name}: {controller:?}");
+                }
+            }
+        }
     }
 }

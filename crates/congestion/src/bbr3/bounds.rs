@@ -248,17 +248,14 @@ mod tests {
     #[test]
     fn the_long_term_bound_rises_twice_as_fast_each_round() {
         let mut bounds = Bounds::new(SEGMENT);
-        let window = SEGMENT.times(100);
-        bounds.set_long_term(window);
+        let window = SEGMENT.times(1_000);
+        bounds.set_long_term(SEGMENT.times(100));
         bounds.restart_slope();
         bounds.raise_slope(window);
-        let mut reached = Vec::new();
-        for _ in 0..4 {
-            (0..99).for_each(|_| bounds.raise(SEGMENT, Bytes::mib(1), false));
-            bounds.raise(SEGMENT, Bytes::mib(1), true);
-            bounds.slope.bytes_per_segment = Some(window.as_u64() / (1 << (bounds.slope.rounds - 1)));
-            reached.push(bounds.long_term().unwrap().as_u64() / 1_500);
-        }
+        let reached = [(); 4].map(|()| {
+            bounds.raise(window, window, true);
+            bounds.long_term().unwrap().as_u64() / 1_500
+        });
         assert_eq!(reached, [101, 103, 107, 115]);
         assert_eq!(bounds.with_headroom().unwrap().as_u64() / 1_500, 97);
     }
