@@ -304,8 +304,8 @@ mod tests {
     /// RFC 9438 table 3: the loss rates at which 1500-byte packets keep 10, 100 and 1000 Mbit/s over 100 ms.
     #[test]
     fn average_windows_are_those_of_rfc_9438() {
-        let reno = |period, window| Drive::avoiding(Reno, window).average(period, RTT, 15);
-        let highspeed = |period, window| Drive::avoiding(HighSpeed, window).average(period, RTT, 15);
+        let reno = |period, window| Drive::avoiding(Reno, window).average(period, RTT, 9);
+        let highspeed = |period, window| Drive::avoiding(HighSpeed, window).average(period, RTT, 9);
         // The function knows neither fast convergence nor growth as Reno's, which helps at 10 Mbit/s.
         let config = CubicConfig { fast_convergence: false, ..CubicConfig::default() };
         // Without it a start from elsewhere takes a hundred losses to forget: it begins as after a loss at the top of
@@ -313,7 +313,7 @@ mod tests {
         let cubic = |period, top| {
             let mut drive = Drive::avoiding(Cubic::new(config), top);
             drive.lose();
-            drive.average(period, RTT, 15)
+            drive.average(period, RTT, 9)
         };
         let cases = [
             ("reno", reno(5_000, 83), 83.3),
