@@ -51,3 +51,40 @@ const STRETCH: Duration = Duration::from_secs(10);
 /// A queue of our own is gone after a few round trips.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_ROUNDS: u64 = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_units::Bytes;
+
+    const RTT: Duration = Duration::from_millis(100);
+    const LONG: Duration = Duration::from_millis(20);
+
+    fn is_found(company: &mut Company, millis: u64, queue: Duration) -> bool {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        let mut flight = Flight::beginning(now, Bytes::ZERO, Rate::ZERO);
+        flight.queue = Some(queue);
+        company.is_found(now, &flight, LONG, RTT)
+    }
+
+    #[test]
+    fn a_queue_must_be_long_for_two_seconds_on_end() {
+        let mut company = Company::default();
+        company.begin(Instant::ZERO, Rate::from_mbps(10));
+        assert!(!is_found(&mut company, 1_900, LONG * 2));
+        assert!(!is_found(&mut company, 1_950, LONG));
+        assert!(!is_found(&mut company, 3_900, LONG * 2));
+        assert!(is_found(&mut company, 4_000, LONG * 2));
+    }
+
+    #[test]
+    fn the_best_is_that_of_the_last_ten_to_twenty_seconds() {
+        let mut company = Company::default();
+        company.begin(Instant::ZERO, Rate::from_mbps(100));
+        for second in 1..=30 {
+            company.carries(Instant::ZERO + Duration::from_secs(second), Rate::from_mbps(10));
+            let expected = if second < 22 { 100 } else { 10 };
+            assert_eq!(company.best(), Rate::from_mbps(expected), "{second} s");
+        }
+    }
+}

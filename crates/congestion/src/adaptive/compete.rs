@@ -124,3 +124,71 @@ const ALONE_ROUNDS: u64 = 6;
 
 /// An hour: further from the last reduction the window is open anyway.
 const LONGEST_MICROS: i128 = 3_600_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn after_a_reduction_the_window_is_back_when_the_cubic_says() {
+        let mut compete = Compete::new(Instant::ZERO, Bytes::new(1_000 * PACKET));
+        compete.lost(at(1), at(1), Probability::ZERO);
+        assert_eq!(compete.window(at(1), RTT), Bytes::new(700 * PACKET));
+        // K = cbrt(300 / 0.4) = 9.086 s.
+        assert!(
+            compete.recovery > Duration::from_millis(9_085)
+                && compete.recovery < Duration::from_millis(9_087)
+        );
+        assert_eq!(compete.cubic(compete.recovery), Bytes::new(1_000 * PACKET));
+        // One second past that: 0.4 packets more; ten: 400.
+        assert_eq!(
+            compete.cubic(compete.recovery + Duration::from_secs(1)),
+            Bytes::new(1_000 * PACKET + 600)
+        );
+        assert_eq!(compete.cubic(compete.recovery + Duration::from_secs(10)), Bytes::new(1_400 * PACKET));
+    }
+
+    #[test]
+    fn one_overflow_is_one_reduction_and_usual_loss_is_none() {
+        let mut compete = Compete::new(Instant::ZERO, Bytes::new(1_000 * PACKET));
+        compete.arrived(at(1), 1_000, RTT);
+        for _ in 0..30 {
+            compete.lost(at(1), at(1), Probability::of(1, 100));
+        }
+        let before = compete.window(at(1), RTT);
+        assert!(before >= Bytes::new(1_000 * PACKET), "{before}");
+        (0..10).for_each(|_| compete.lost(at(1), at(1), Probability::of(1, 100)));
+        let reduced = compete.window(at(1), RTT);
+        assert!(reduced < before);
+        // These were sent before the reduction.
+        (0..100).for_each(|_| compete.lost(at(2), Instant::ZERO, Probability::ZERO));
+        assert_eq!(compete.window(at(2), RTT), reduced);
+    }
+
+    #[test]
+    fn it_is_tried_now_and_then_whether_the_queue_empties() {
+        let mut compete = Compete::new(Instant::ZERO, Bytes::new(1_000 * PACKET));
+        let now = Instant::ZERO + TRIAL_EVERY;
+        assert_eq!(compete.window(now, RTT), Bytes::new(500 * PACKET));
+        assert_eq!(compete.window(now + RTT * TRIAL_ROUNDS, RTT), Bytes::new(1_000 * PACKET));
+        assert!(!compete.is_alone(now, true, RTT));
+        assert_eq!(compete.window(now + RTT * TRIAL_ROUNDS, RTT), Bytes::new(500 * PACKET));
+        assert!(!compete.is_alone(now + ALONE_FOR / 2, false, RTT));
+        assert!(!compete.is_alone(now + ALONE_FOR, true, RTT));
+        assert!(compete.is_alone(now + ALONE_FOR * 3, true, RTT));
+    }
+
+    #[test]
+    fn the_ends_of_the_range_do_not_overflow() {
+        let mut compete = Compete::new(Instant::ZERO, Bytes::new(u64::MAX));
+        compete.arrived(Instant::FAR_FUTURE, u32::MAX, Duration::MAX);
+        compete.lost(Instant::FAR_FUTURE, Instant::FAR_FUTURE, Probability::ONE);
+        assert!(compete.window(Instant::FAR_FUTURE, Duration::MAX) > Bytes::ZERO);
+    }
+}

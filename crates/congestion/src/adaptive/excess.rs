@@ -206,3 +206,94 @@ const FAR_ABOVE: u64 = 125;
 
 /// Shorter queues are the pacer's ticks.
 const SHALLOWEST: Duration = Duration::from_micros(1_500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_units::Bytes;
+
+    const TARGET: Duration = Duration::from_millis(5);
+    const RATE: Rate = Rate::from_mbps(100);
+
+    /// The nth of flights of 20 ms, 200 packets each.
+    fn flight(nth: u64, lost: u64, queue: Duration) -> Flight {
+        let start = Instant::ZERO + Duration::from_millis(20) * nth;
+        let mut flight = Flight::beginning(start, Bytes::ZERO, RATE);
+        flight.end = Some(start + Duration::from_millis(20));
+        flight.sent = RATE * Duration::from_millis(20);
+        (flight.packets, flight.arrived) = (200, 200 - lost);
+        (flight.queue, flight.queue_max) = (Some(queue), queue);
+        flight
+    }
+
+    /// Counts flights from `from` on until something is found.
+    fn count(excess: &mut Excess, from: u64, lost: u64, queue: Duration) -> (u64, Finding) {
+        for nth in from..from + 400 {
+            let flight = flight(nth, lost, queue);
+            // Seen a round trip of 160 ms later.
+            let now = flight.start + Duration::from_millis(180);
+            let view = View { now, capacity: RATE, target: TARGET };
+            let finding = excess.count(view, &flight, None);
+            if !matches!(finding, Finding::Nothing) {
+                return (nth, finding);
+            }
+        }
+        (from + 400, Finding::Nothing)
+    }
+
+    #[test]
+    fn excess_that_goes_when_less_is_sent_stays_a_ceiling_for_a_while() {
+        let mut excess = Excess::default();
+        assert!(matches!(count(&mut excess, 0, 0, Duration::ZERO), (_, Finding::Nothing)));
+        let (nth, Finding::TooMuch(carried)) = count(&mut excess, 400, 40, Duration::ZERO) else {
+            panic!("a fifth of all is too much");
+        };
+        assert_eq!((nth, carried), (407, Rate::from_mbps(80)));
+        let now = flight(407, 0, Duration::ZERO).start + Duration::from_millis(180);
+        assert_eq!(excess.limit(now), Some(carried));
+        // Until what is sent since arrives, what is missing says nothing new.
+        let (nth, finding) = count(&mut excess, 408, 0, Duration::ZERO);
+        assert!(matches!(finding, Finding::Nothing), "{nth}: {finding:?}");
+        assert_eq!(excess.limit(now + HOLD), None);
+        assert!(excess.is_warned() && !excess.is_suspected());
+    }
+
+    #[test]
+    fn loss_that_stays_when_less_is_sent_is_the_lines_own() {
+        let mut excess = Excess::default();
+        assert!(matches!(count(&mut excess, 0, 0, Duration::ZERO), (_, Finding::Nothing)));
+        let (nth, Finding::TooMuch(_)) = count(&mut excess, 400, 20, Duration::ZERO) else {
+            panic!("a tenth of all may be too much");
+        };
+        let (nth, finding) = count(&mut excess, nth + 1, 20, Duration::ZERO);
+        assert!(matches!(finding, Finding::Unfounded(RATE, None)), "{nth}: {finding:?}");
+        assert_eq!(excess.baseline.share(), skyhaul_units::Probability::of(1, 10));
+        let (_, finding) = count(&mut excess, nth + 1, 20, Duration::ZERO);
+        assert!(matches!(finding, Finding::Nothing), "{finding:?}");
+        assert!(!excess.is_warned());
+    }
+
+    #[test]
+    fn loss_under_a_long_queue_is_left_to_the_queue() {
+        let mut excess = Excess::default();
+        let (_, finding) = count(&mut excess, 0, 40, TARGET * 4);
+        assert!(matches!(finding, Finding::Nothing), "{finding:?}");
+    }
+
+    #[test]
+    fn where_a_long_queue_was_seen_a_short_one_does_not_overflow() {
+        let mut excess = Excess::default();
+        let _ = count(&mut excess, 0, 0, TARGET * 10);
+        let (_, finding) = count(&mut excess, 400, 40, TARGET);
+        assert!(matches!(finding, Finding::Nothing), "{finding:?}");
+        assert_eq!(excess.shallow(), None);
+    }
+
+    #[test]
+    fn a_queue_that_overflows_early_is_filled_to_its_half() {
+        let mut excess = Excess::default();
+        let (_, finding) = count(&mut excess, 0, 40, TARGET);
+        assert!(matches!(finding, Finding::TooMuch(_)), "{finding:?}");
+        assert_eq!(excess.shallow(), Some(TARGET / 2));
+    }
+}

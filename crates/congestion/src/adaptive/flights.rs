@@ -236,3 +236,67 @@ const MOST: usize = 256;
 
 /// A flight holds at least this many packets, so that a slow line's flights hold an acknowledgement.
 const FEWEST_PACKETS: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: Bytes = Bytes::new(1_500);
+    const SPAN: Duration = Duration::from_millis(20);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Sends a packet each millisecond, 12 Mbit/s, for so many milliseconds.
+    fn sending(millis: u64) -> Flights {
+        let mut flights = Flights::default();
+        (0..millis).for_each(|n| flights.sent(at(n), PACKET, Rate::from_mbps(12), SPAN));
+        flights
+    }
+
+    #[test]
+    fn a_flight_is_seen_when_something_sent_after_it_is_acknowledged() {
+        let mut flights = sending(200);
+        flights.arrived(at(5), 6, 0);
+        flights.queued(at(5), SPAN);
+        assert!(flights.next_seen().is_none());
+        flights.arrived(at(21), 10, 2);
+        flights.queued(at(21), SPAN);
+        let flight = flights.next_seen().unwrap();
+        assert_eq!((flight.packets, flight.arrived, flight.queueing()), (20, 6, SPAN));
+        assert_eq!((flight.rate(), flight.is_full()), (Rate::from_mbps(12), true));
+        assert!(flights.next_seen().is_none());
+    }
+
+    #[test]
+    fn the_line_carries_what_comes_out_not_what_went_in() {
+        let mut flights = sending(400);
+        // Twice as much goes in as comes out: each flight waits 20 ms longer than the one before.
+        for n in 0..10 {
+            flights.queued(at(n * 20), SPAN * n);
+        }
+        let last = core::iter::from_fn(|| flights.next_seen()).last().unwrap();
+        let stretch = flights.stretch().unwrap();
+        assert_eq!(stretch.went_in(&last), Rate::from_mbps(12));
+        assert_eq!(stretch.came_out(&last), Rate::from_mbps(6));
+    }
+
+    #[test]
+    fn a_silence_voids_what_is_under_way_unless_it_was_our_own() {
+        let mut flights = sending(400);
+        flights.heard(at(0), SPAN);
+        flights.expect(at(395));
+        flights.heard(at(400), SPAN);
+        flights.queued(at(50), SPAN);
+        assert!(!flights.next_seen().unwrap().is_void);
+        flights.heard(at(500), SPAN);
+        assert!(flights.next_seen().unwrap().is_void);
+    }
+
+    #[test]
+    fn flights_are_bounded_while_nothing_comes_back() {
+        let flights = sending(100_000);
+        assert_eq!(flights.flights.len(), MOST);
+    }
+}

@@ -133,3 +133,66 @@ const FEWEST_LOST: u64 = 64;
 
 /// A batch of acknowledgements is counted in the flight of its newest packet.
 const BATCH: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_units::Instant;
+
+    /// A second at 10 Mbit/s, of which `lost` packets in `runs` are missing.
+    fn flight(packets: u64, lost: u64, runs: u64) -> Flight {
+        let mut flight = Flight::beginning(Instant::ZERO, Bytes::ZERO, Rate::from_mbps(10));
+        flight.end = Some(Instant::ZERO + Duration::from_secs(1));
+        flight.sent = Rate::from_mbps(10) * Duration::from_secs(1);
+        (flight.packets, flight.arrived, flight.lost, flight.runs) = (packets, packets - lost, lost, runs);
+        flight
+    }
+
+    fn round(packets: u64, lost: u64) -> Round {
+        let mut round = Round::default();
+        round.add(&flight(packets, lost, lost));
+        round
+    }
+
+    /// A line that loses 5 % in runs of this length.
+    fn five_percent_in_runs_of(length: u64) -> Baseline {
+        let mut baseline = Baseline::default();
+        for _ in 0..20 {
+            baseline.add(&round(1_000, 50));
+            baseline.add_runs(&flight(1_000, 48, 48 / length));
+        }
+        baseline
+    }
+
+    #[test]
+    fn the_share_follows_the_last_few_thousand() {
+        let mut baseline = five_percent_in_runs_of(1);
+        assert_eq!(baseline.share(), Probability::of(5, 100));
+        (0..40).for_each(|_| baseline.add(&round(1_000, 0)));
+        assert!(baseline.share() < Probability::of(1, 1_000), "{}", baseline.share());
+    }
+
+    #[test]
+    fn what_is_usual_is_no_excess_and_much_more_is() {
+        let baseline = five_percent_in_runs_of(1);
+        let rate = Rate::from_mbps(10);
+        assert_eq!(baseline.carried(rate, 1_000, 50), None);
+        assert_eq!(baseline.carried(rate, 1_000, 70), None);
+        // 145 of 1,000 missing: 855 arrive where 950 would, so 9 Mbit/s were carried.
+        assert_eq!(baseline.carried(rate, 1_000, 145), Some(Rate::from_mbps(9)));
+    }
+
+    #[test]
+    fn bursts_must_be_exceeded_by_more_than_single_losses() {
+        let rate = Rate::from_mbps(10);
+        assert!(five_percent_in_runs_of(1).carried(rate, 1_000, 100).is_some());
+        assert!(five_percent_in_runs_of(8).carried(rate, 1_000, 100).is_none());
+        assert!(five_percent_in_runs_of(8).carried(rate, 1_000, 250).is_some());
+    }
+
+    #[test]
+    fn a_few_packets_on_a_line_without_history_say_nothing() {
+        assert_eq!(Baseline::default().carried(Rate::from_mbps(10), 20, 10), None);
+        assert!(!round(10, 5).is_complete(1));
+    }
+}

@@ -165,3 +165,56 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The first round trip may hold a wait for the acknowledgement timer.
 const TIMER: Duration = Duration::from_millis(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(160);
+
+    fn ack(packets: u32) -> Ack {
+        Ack { bytes: Bytes::new(u64::from(packets) * 1_500), packets, rtt: Some(RTT), ..Ack::default() }
+    }
+
+    #[test]
+    fn what_arrived_and_what_was_lost_beside_it_make_room_for_twice_as_much() {
+        let mut startup = Startup::new(None);
+        startup.grow(&ack(10), Some(RTT));
+        assert_eq!(startup.amount, Bytes::new(48_000 + 30_000));
+        (0..10).for_each(|_| startup.lost());
+        startup.grow(&ack(10), Some(RTT));
+        // 30 sent for 20 arrived.
+        assert_eq!(startup.amount, Bytes::new(48_000 + 30_000 + 45_000));
+    }
+
+    #[test]
+    fn a_memory_of_another_route_is_forgotten() {
+        let memory = Memory { rate: Rate::from_mbps(100), rtt: RTT };
+        for (rtt, kept) in [(40, false), (120, true), (160, true), (185, true), (600, false)] {
+            let mut startup = Startup::new(Some(memory));
+            startup.check_memory(Duration::from_millis(rtt));
+            startup.grow(&ack(1), Some(RTT));
+            assert_eq!(startup.pace(Some(RTT)) == Rate::from_mbps(40), kept, "{rtt} ms");
+        }
+    }
+
+    #[test]
+    fn the_line_is_full_when_acknowledgements_in_a_row_met_a_queue() {
+        let mut startup = Startup::new(None);
+        let longest = Duration::from_millis(4);
+        let mut now = Instant::ZERO;
+        let mut full = None;
+        for n in 0..40 {
+            now += Duration::from_millis(1);
+            // One in five at first met none.
+            let queue = if n % 5 == 0 && n < 20 { Duration::ZERO } else { longest * 2 };
+            full = startup.full(now, &ack(10), queue, (longest, Duration::from_millis(10)));
+            if full.is_some() {
+                break;
+            }
+        }
+        // 10 packets each millisecond.
+        assert_eq!(full, Some(Rate::from_mbps(120)));
+        assert_eq!(now, Instant::ZERO + Duration::from_millis(27));
+    }
+}
