@@ -11,7 +11,7 @@ use crate::inflight::Slice;
 use crate::path::PathId;
 use crate::schedule::{Line, Policy, Verdict, can_arrive};
 use crate::stats::Stats;
-use crate::wire::{FlowReport, NOTICE_MAX, Notice};
+use crate::wire::{FlowReport, NOTICE_MAX, Notice, PROTECTION};
 use outgoing::{Outgoing, id};
 use queues::{QueueKey, Queues};
 use skyhaul_units::{Duration, FlowId, Instant, Seq};
@@ -77,6 +77,11 @@ pub struct Offer {
     pub only_late_for: Option<Line>,
     /// This path: its delay and rate.
     pub line: Line,
+    /// Blocks with less time to spare than this are coded, and cut into datagrams of at most so many bytes: smaller ones
+    /// make larger groups.
+    pub coded: (Duration, usize),
+    /// With less than this to send, a transfer is near its end, and its symbols are coded too.
+    pub tail: u64,
     /// Nothing else is to be sent: what will hardly be in time may go.
     pub also_late: bool,
 }
@@ -180,7 +185,18 @@ impl Outbox {
             self.begun += block.cost();
         }
         let before = block.pending();
-        let symbol = block.next(name, offer.payload, offer.at)?;
+        let slack = block.deadline.map(|deadline| deadline.since(offer.at.now + offer.line.one_way_delay));
+        let (due, payload) = match slack {
+            _ if block.again.first().is_some() => (None, offer.payload),
+            Some(slack) if slack < offer.coded.0 => {
+                (Some(offer.at.now + slack), offer.payload.min(offer.coded.1))
+            }
+            None if self.queues.bytes() < offer.tail => (None, offer.payload.saturating_sub(PROTECTION)),
+            _ => (None, offer.payload),
+        };
+        let is_protected = payload < offer.payload;
+        let mut symbol = block.next(name, payload, offer.at)?;
+        symbol.protection = is_protected.then_some(due);
         let after = block.pending();
         self.queues.take(key, name.seq.0, before - after, after);
         tree.charge(
@@ -340,11 +356,6 @@ impl Outbox {
     /// Whether a class has blocks with something to send.
     pub fn has_class(&self, class: ClassId) -> bool {
         self.queues.of_class(class).next().is_some()
-    }
-
-    /// Bytes to send in all.
-    pub fn backlog(&self) -> u64 {
-        self.queues.keys().filter_map(|key| self.queues.get(key)).map(|queue| queue.bytes).sum()
     }
 
     /// Whether blocks wait only because the far end takes no more now.

@@ -42,6 +42,8 @@ pub struct Outsymbol {
     pub slice: Slice,
     pub deadline: Option<Instant>,
     pub redundant: bool,
+    /// It is to be coded, and by when its repair must have left, where it has a deadline.
+    pub protection: Option<Option<Instant>>,
 }
 
 /// The time, by both clocks.
@@ -148,7 +150,8 @@ impl Outgoing {
         header.fin = end == self.len;
         let bytes = self.block.bytes.slice(slice.start as usize..end as usize);
         let (deadline, redundant) = (self.deadline, self.block.redundant);
-        Outsymbol { header, bytes, slice: Slice { end, ..slice }, deadline, redundant }
+        let slice = Slice { end, ..slice };
+        Outsymbol { header, bytes, slice, deadline, redundant, protection: None }
     }
 }
 

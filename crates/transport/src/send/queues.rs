@@ -25,6 +25,8 @@ pub struct Queue {
 #[derive(Debug, Default)]
 pub struct Queues {
     queues: BTreeMap<QueueKey, Queue>,
+    /// Bytes to send of all queues.
+    bytes: u64,
     orders: BTreeMap<ClassId, Order>,
     /// Counts changes that may change which queue comes first.
     version: u64,
@@ -49,12 +51,14 @@ impl Queues {
             self.version += 1;
         }
         queue.bytes += bytes;
+        self.bytes += bytes;
     }
 
     /// A block has `bytes` less to send, and `left` in all.
     pub fn take(&mut self, key: QueueKey, seq: u64, bytes: u64, left: u64) {
         let Some(queue) = self.queues.get_mut(&key) else { return };
         queue.bytes = queue.bytes.saturating_sub(bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
         if left == 0 && queue.places.remove(&seq) {
             self.version += 1;
             if queue.places.is_empty() {
@@ -71,9 +75,9 @@ impl Queues {
         self.queues.is_empty()
     }
 
-    /// Every queue's key.
-    pub fn keys(&self) -> impl Iterator<Item = QueueKey> + '_ {
-        self.queues.keys().copied()
+    /// Bytes to send in all.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The first block of every queue.

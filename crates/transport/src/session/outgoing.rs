@@ -92,7 +92,24 @@ impl Session {
         let at = Now { now, utc: self.config.utc_at_zero + now.since(Instant::ZERO) };
         let path = self.paths.get(&id)?;
         let line = path.line();
-        let mut offer = Offer { at, path: id, payload, lead: 0, only_late_for: None, line, also_late: false };
+        let plan = path.coder.plan();
+        let repairs = self.config.repair.is_some() && plan.payload > PROTECTION;
+        let room = plan.payload.min(payload).saturating_sub(PROTECTION);
+        let (coded, tail) = match repairs {
+            true => ((plan.coded_below, room), (line.rate * path.rtt()).as_u64()),
+            false => ((Duration::ZERO, payload), 0),
+        };
+        let mut offer = Offer {
+            at,
+            path: id,
+            payload,
+            lead: 0,
+            only_late_for: None,
+            line,
+            coded,
+            tail,
+            also_late: false,
+        };
         if self.paths.len() == 1 {
             return Some(offer);
         }
@@ -140,7 +157,6 @@ impl Session {
         let mut header = symbol.header;
         header.flow = relative(header.flow, self.flow_bases.1);
         let content = header.encode(&symbol.bytes);
-        let backlog = self.outbox.backlog();
         let path = self.paths.get_mut(&id)?;
         path.last_symbol = now;
         path.stats.symbols_sent += 1;
@@ -148,11 +164,8 @@ impl Session {
         let line = path.line();
         let slack = symbol.deadline.map(|deadline| deadline.since(now + line.one_way_delay));
         let plan = path.coder.plan();
-        let coded = slack.is_some_and(|slack| slack < plan.coded_below);
-        // The end of a transfer: less is left than goes out in a round trip.
-        let is_tail = slack.is_none() && backlog < (line.rate * path.rtt()).as_u64();
-        let (lead, copies, spacing, round) = (plan.lead, plan.copies.clone(), plan.copy_spacing, plan.round);
-        if let Some(slack) = slack.filter(|_| coded) {
+        let (copies, spacing, round) = (plan.copies.clone(), plan.copy_spacing, plan.round);
+        if let Some(slack) = slack.filter(|slack| *slack < plan.coded_below) {
             path.timed(now, content.len(), slack);
         }
         if symbol.header.repeated
@@ -161,14 +174,13 @@ impl Session {
             // What was lost once before took at least one round.
             let rounds = slack.as_nanos() / round.as_nanos().max(1);
             let gap = line.rate.time_for(skyhaul_units::Bytes::of(content.len())) * u64::from(spacing.max(1));
-            for copy in 1..u64::from(copies.now(1, rounds.saturating_sub(1))) {
+            for copy in 1..u64::from(copies.now(1, rounds)) {
                 self.outbox.send_once_more(now + gap * copy, symbol.slice);
             }
         }
-        if self.config.repair.is_none() || !(coded || is_tail) || content.len() + PROTECTION > path.payload? {
+        let Some(due) = symbol.protection.filter(|_| self.config.repair.is_some()) else {
             return self.track(now, id, Sent::Slice(symbol.slice), content);
-        }
-        let due = slack.filter(|_| coded).map(|slack| now + (slack - lead));
+        };
         let sid = path.coder.protect(now, &content, due);
         let (token, forgotten) = path.inflight.add(now, Sent::Slice(symbol.slice), Some(sid));
         if let Some(sent) = forgotten {

@@ -1,0 +1,6 @@
+//! Sessions over anything, and what must hold whatever happens.
+
+pub mod case;
+pub mod chance;
+pub mod line;
+pub mod world;

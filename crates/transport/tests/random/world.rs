@@ -1,0 +1,590 @@
+//! Two sessions, their applications and the lines between them; what must hold is checked after every step.
+
+use super::case::{Case, Setup, Step, Wanted};
+use super::chance::Chance;
+use super::line::Line;
+use bytes::Bytes;
+use skyhaul_transport::{
+    Block, BlockId, ClassConfig, ClassTree, ClassesConfig, Event, FlowId, Mode, Opening, Outcome, PathId,
+    PathOptions, PolicyConfig, Received, Resume, SendError, Seq, Session, SessionConfig, give_out, take_in,
+};
+use skyhaul_units::{Bytes as Amount, Duration, Instant, Rate};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A block that an application made.
+#[derive(Debug, Clone, Copy)]
+struct Made {
+    serial: u64,
+    wanted: Wanted,
+}
+
+/// A block handed over in the present session.
+#[derive(Debug)]
+struct Given {
+    made: Made,
+    may_fail: bool,
+    outcome: Option<Outcome>,
+    received: bool,
+}
+
+struct Side {
+    session: Session,
+    /// What the application keeps over restarts, by durable flow; never freed.
+    durable: BTreeMap<u32, Vec<Made>>,
+    /// Blocks that wait for room, and the places of durable ones.
+    waiting: VecDeque<Made>,
+    given: BTreeMap<BlockId, Given>,
+    order: Vec<BlockId>,
+    /// Durable blocks received, over all sessions.
+    stored: BTreeMap<u32, u64>,
+    /// The place of the last reliable block received, by loose flow.
+    last: BTreeMap<FlowId, Seq>,
+    holds: bool,
+    kept: Vec<usize>,
+    custody: BTreeMap<FlowId, Seq>,
+    received: u64,
+    settled: u64,
+}
+
+/// What a run did.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Summary {
+    pub delivered: u64,
+    pub expired: u64,
+    pub cancelled: u64,
+    pub sessions: u64,
+    pub stalls: u64,
+    pub recovered: u64,
+}
+
+pub struct World {
+    setup: Setup,
+    now: Instant,
+    chance: Chance,
+    sides: [Side; 2],
+    lines: BTreeMap<u8, Line>,
+    next_path: u8,
+    epoch: u32,
+    serials: u64,
+    /// Wake-ups for nothing since some moment.
+    idle: (Instant, u64),
+    summary: Summary,
+}
+
+/// As an engine does: what was due and is still there waits for its path.
+const WAITING: Duration = Duration::from_millis(20);
+/// Wake-ups of both ends together in a second that neither sent, nor brought, nor told anything.
+const IDLE_MAX: u64 = 300;
+/// How long clean lines may take to bring everything over.
+const SETTLE: Duration = Duration::from_secs(240);
+/// Flows from here on are loose: nobody keeps their blocks. A session each has its own hundred.
+const LOOSE: u32 = 100;
+
+impl World {
+    pub fn run(case: &Case) -> Summary {
+        let mut chance = Chance::new(case.seed ^ 0x5eed);
+        let side = || Side::new(&case.setup);
+        let mut world = Self {
+            setup: case.setup.clone(),
+            now: Instant::ZERO,
+            sides: [side(), side()],
+            lines: BTreeMap::new(),
+            next_path: 0,
+            epoch: 0,
+            serials: 0,
+            idle: (Instant::ZERO, 0),
+            summary: Summary::default(),
+            chance: chance.split(),
+        };
+        world.begin();
+        for step in &case.steps {
+            world.step(*step);
+            world.pump();
+        }
+        world.settle();
+        world.summary
+    }
+
+    /// A session anew, over all lines, from what each end has stored.
+    fn begin(&mut self) {
+        self.lines.clear();
+        self.next_path = 0;
+        self.summary.sessions += 1;
+        for side in 0..2 {
+            let old = &self.sides[side].session;
+            self.summary.stalls += old.paths().map(|(_, path)| path.stats.stalls).sum::<u64>();
+            self.summary.recovered += old.stats().symbols_recovered;
+            let open: Vec<_> = self.sides[side].stored.iter().map(|(flow, next)| (FlowId(*flow), Seq(*next))).collect();
+            let resume = Resume { finished_below: FlowId(0), open };
+            self.sides[side].renew(&self.setup, resume);
+        }
+        for (config, options) in self.setup.lines.clone() {
+            self.lines.insert(self.next_path, Line::new(config, &mut self.chance));
+            for side in &mut self.sides {
+                side.session.add_path(PathId(self.next_path), options);
+            }
+            self.next_path += 1;
+        }
+        self.epoch += 1;
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Wait(span) => return self.run_until(self.now + span, |_| false).then_some(()).unwrap_or(()),
+            Step::Send(side, wanted) => self.make(side, wanted),
+            Step::Cancel(side, back) => self.cancel(side, back),
+            Step::Pin(side, flow, path) => {
+                let path = path.map(|path| PathId(self.some_path(path)));
+                let flow = self.loose(flow);
+                self.sides[side].session.pin(flow, path);
+            }
+            Step::AddPath(which) => self.add_path(which),
+            Step::DropPath(which, side) => {
+                let path = self.some_path(which);
+                let alive = |line: &Line| line.ends.iter().all(|end| end.alive);
+                if self.lines.values().filter(|line| alive(line)).count() > 1
+                    && let Some(line) = self.lines.get_mut(&path).filter(|line| alive(line))
+                {
+                    line.leave(side, self.now);
+                    self.sides[side].session.remove_path(PathId(path));
+                }
+            }
+            Step::Cut(which, bits, span) => {
+                let path = self.some_path(which);
+                let sides: Vec<usize> = (0..2).filter(|side| bits & (1 << side) != 0).collect();
+                if let Some(line) = self.lines.get_mut(&path) {
+                    line.cut(&sides, self.now + span);
+                }
+            }
+            Step::Faults(which, faults) => {
+                let path = self.some_path(which);
+                if let Some(line) = self.lines.get_mut(&path) {
+                    line.set_faults(faults);
+                }
+            }
+            Step::Hold(side, holds) => self.sides[side].hold(holds),
+            Step::Receipts(side) => self.sides[side].receipts(),
+            Step::Restart(_) => {
+                self.begin();
+            }
+        }
+        self.run_until(self.now + Duration::from_micros(1), |_| false);
+    }
+
+    fn some_path(&mut self, which: u64) -> u8 {
+        (which % u64::from(self.next_path.max(1))) as u8
+    }
+
+    /// The number of a loose flow in this session.
+    const fn loose(&self, flow: u32) -> FlowId {
+        FlowId(LOOSE * self.epoch + flow)
+    }
+
+    fn add_path(&mut self, which: u64) {
+        if self.next_path >= 12 {
+            return;
+        }
+        let (config, options) = self.setup.lines[which as usize % self.setup.lines.len()];
+        self.lines.insert(self.next_path, Line::new(config, &mut self.chance));
+        for side in &mut self.sides {
+            side.session.add_path(PathId(self.next_path), options);
+        }
+        self.next_path += 1;
+    }
+
+    fn make(&mut self, side: usize, wanted: Wanted) {
+        self.serials += 1;
+        let made = Made { serial: self.serials, wanted };
+        if wanted.durable {
+            self.sides[side].durable.entry(wanted.flow).or_default().push(made);
+        }
+        self.sides[side].waiting.push_back(made);
+    }
+
+    fn cancel(&mut self, side: usize, back: u64) {
+        let side = &mut self.sides[side];
+        let loose: Vec<BlockId> = side.order.iter().rev().filter(|id| id.flow.0 >= LOOSE).copied().collect();
+        let Some(id) = loose.get(back as usize).copied() else { return };
+        if let Some(given) = side.given.get_mut(&id) {
+            given.may_fail = true;
+        }
+        side.spoil_dependents();
+        let open = side.given.get(&id).is_some_and(|given| given.outcome.is_none());
+        assert_eq!(side.session.cancel(id), open, "{id:?}");
+    }
+
+    /// Hands over what the sessions have room for.
+    fn pump(&mut self) {
+        for side in 0..2 {
+            let epoch = self.epoch;
+            while let Some(made) = self.sides[side].waiting.front().copied() {
+                if !self.sides[side].hand_over(self.now, made, epoch) {
+                    break;
+                }
+                self.sides[side].waiting.pop_front();
+            }
+        }
+    }
+
+    /// Everything is mended: everything must come over, and both ends fall silent.
+    fn settle(&mut self) {
+        self.lines.values_mut().for_each(Line::clear);
+        let flows: Vec<FlowId> = (0..3).map(|flow| self.loose(flow)).collect();
+        for side in &mut self.sides {
+            side.hold(false);
+            flows.iter().for_each(|flow| side.session.pin(*flow, None));
+        }
+        let limit = self.now + SETTLE;
+        let done = self.run_until(limit, |world| {
+            world.sides.iter().all(|side| side.waiting.is_empty() && side.settled == side.order.len() as u64)
+        });
+        assert!(done, "not all settled: {}", self.state());
+        for side in &mut self.sides {
+            side.receipts();
+        }
+        let quiet = self.run_until(self.now + Duration::from_secs(60), |world| {
+            (0..2).all(|side| world.sides[side].is_quiet(&world.sides[1 - side]))
+        });
+        assert!(quiet, "not quiet: {}", self.state());
+        for side in 0..2 {
+            for (id, given) in &self.sides[side].given {
+                let must = !given.may_fail && !given.made.wanted.expendable;
+                assert!(given.received || !must, "{id:?} did not arrive");
+                assert!(given.received || given.outcome != Some(Outcome::Delivered), "{id:?}");
+                match given.outcome {
+                    Some(Outcome::Delivered) => self.summary.delivered += 1,
+                    Some(Outcome::Expired) => self.summary.expired += 1,
+                    Some(Outcome::Cancelled) => self.summary.cancelled += 1,
+                    None => panic!("{id:?} has no outcome"),
+                }
+            }
+            for (flow, blocks) in &self.sides[side].durable {
+                let stored = self.sides[1 - side].stored.get(flow).copied().unwrap_or(0);
+                assert_eq!(stored, blocks.len() as u64, "durable flow {flow} of end {side}");
+            }
+            let old = &self.sides[side].session;
+            self.summary.stalls += old.paths().map(|(_, path)| path.stats.stalls).sum::<u64>();
+            self.summary.recovered += old.stats().symbols_recovered;
+        }
+    }
+
+    fn state(&self) -> String {
+        let open = |side: &Side| {
+            let given = side.given.iter().filter(|(_, given)| given.outcome.is_none());
+            given.map(|(id, given)| (*id, given.made.wanted.len, given.received)).take(8).collect::<Vec<_>>()
+        };
+        self.sides
+            .iter()
+            .map(|side| {
+                format!(
+                    "\n{:?}\nwaiting {} open {:?}\ntime-out {:?} now {} paths {:?}",
+                    side.session.stats(),
+                    side.waiting.len(),
+                    open(side),
+                    side.session.next_timeout(),
+                    self.now,
+                    side.session.paths().map(|(id, path)| (id, path.state)).collect::<Vec<_>>(),
+                )
+            })
+            .collect()
+    }
+
+    /// Runs until `done`, or `limit`; whether it was `done`.
+    fn run_until(&mut self, limit: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        loop {
+            let before = self.activity();
+            for side in 0..2 {
+                self.serve(side);
+            }
+            self.lines.values_mut().for_each(Line::exchange);
+            self.pump();
+            let active = self.activity() != before;
+            self.count_idle(active);
+            if done(self) {
+                return true;
+            }
+            let next = self.next_wake().unwrap_or(limit);
+            assert!(next > self.now, "time stands still: {}", self.state());
+            if next >= limit {
+                self.now = limit;
+                return done(self);
+            }
+            self.now = next;
+        }
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let mut wakes = Vec::new();
+        for (index, side) in self.sides.iter().enumerate() {
+            let due = side.session.next_timeout();
+            wakes.extend(due.map(|due| if due <= self.now { self.now + WAITING } else { due }));
+            let ends = || self.lines.values().map(|line| &line.ends[index]);
+            wakes.extend(ends().filter_map(super::line::End::next_event));
+            if side.session.has_symbol() || due.is_some_and(|due| due <= self.now) {
+                wakes.extend(ends().filter(|end| end.alive).map(super::line::End::free_at).filter(|at| *at > self.now));
+            }
+        }
+        wakes.into_iter().min()
+    }
+
+    /// Counts what happens.
+    fn activity(&self) -> u64 {
+        let sent = self.lines.values().flat_map(|line| &line.ends).map(|end| end.sent).sum::<u64>();
+        let ends = self.sides.iter().map(|side| {
+            let stats = side.session.stats();
+            side.received + side.settled + stats.symbols_received + stats.symbols_lost + stats.blocks_taken
+        });
+        sent + ends.sum::<u64>()
+    }
+
+    fn count_idle(&mut self, active: bool) {
+        if self.now.since(self.idle.0) >= Duration::from_secs(1) {
+            self.idle = (self.now, 0);
+        }
+        let arrives = self.lines.values().flat_map(|line| &line.ends).any(|end| end.next_event().is_some());
+        if !active && !arrives {
+            self.idle.1 += 1;
+            assert!(self.idle.1 <= IDLE_MAX, "a storm of time-outs: {}", self.state());
+        }
+    }
+
+    fn serve(&mut self, side: usize) {
+        let now = self.now;
+        let session = &mut self.sides[side].session;
+        for (id, line) in &mut self.lines {
+            let end = &mut line.ends[side];
+            if end.alive {
+                take_in(session, PathId(*id), end, now);
+            }
+        }
+        session.handle_timeout(now);
+        for id in session.path_order() {
+            if let Some(end) = self.lines.get_mut(&id.0).map(|line| &mut line.ends[side]).filter(|end| end.alive) {
+                give_out(session, id, end, now);
+            }
+        }
+        assert_eq!(session.wants_close(), None);
+        while let Some(event) = self.sides[side].session.poll() {
+            self.event(side, event);
+        }
+        self.sides[side].check(&self.setup);
+    }
+
+    fn event(&mut self, side: usize, event: Event) {
+        match event {
+            Event::Block(received) => self.received(side, &received),
+            Event::Settled { id, outcome } => self.sides[side].settled(id, outcome),
+            Event::Custody { flow, next } => {
+                let stored = self.sides[1 - side].stored.get(&flow.0).copied().unwrap_or(0);
+                assert!(next.0 <= stored, "a receipt for {next:?} of {flow:?}, of which {stored} are stored");
+                self.sides[side].custody.insert(flow, next);
+            }
+            Event::PathDown(path, _) => {
+                if let Some(line) = self.lines.get_mut(&path.0) {
+                    line.ends[side].alive = false;
+                }
+            }
+            Event::Greeted { .. } => self.sides[side].greeted(),
+            Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) => {}
+            Event::Closed(reason) => panic!("closed: {reason}"),
+        }
+    }
+
+    fn received(&mut self, side: usize, received: &Received) {
+        let id = received.id;
+        let [left, right] = &mut self.sides;
+        let (me, peer) = if side == 0 { (left, right) } else { (right, left) };
+        let given = peer.given.get_mut(&id);
+        let Some(given) = given else { panic!("{id:?} was never sent") };
+        assert!(!given.received, "{id:?} came twice");
+        given.received = true;
+        assert!(received.bytes == content(given.made), "{id:?} has other bytes");
+        me.received += 1;
+        if given.made.wanted.durable {
+            let next = me.stored.entry(id.flow.0).or_default();
+            assert_eq!(id.seq.0, *next, "{id:?} out of order");
+            *next += 1;
+        } else if !given.made.wanted.expendable {
+            let last = me.last.insert(id.flow, id.seq);
+            assert!(last.is_none_or(|last| last < id.seq), "{id:?} after {last:?}");
+        }
+        if me.holds {
+            me.kept.push(received.bytes.len());
+        } else {
+            me.session.release(received.bytes.len());
+        }
+    }
+}
+
+impl Side {
+    fn new(setup: &Setup) -> Self {
+        Self {
+            session: Session::new(config(setup)),
+            durable: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            given: BTreeMap::new(),
+            order: Vec::new(),
+            stored: BTreeMap::new(),
+            last: BTreeMap::new(),
+            holds: false,
+            kept: Vec::new(),
+            custody: BTreeMap::new(),
+            received: 0,
+            settled: 0,
+        }
+    }
+
+    fn renew(&mut self, setup: &Setup, resume: Resume) {
+        self.session = Session::new(config(setup));
+        self.session.open(Opening { name: "a node".to_owned(), resume, flow_base: FlowId(0) });
+        self.given.clear();
+        self.order.clear();
+        self.last.clear();
+        self.kept.clear();
+        self.custody.clear();
+        (self.received, self.settled) = (0, 0);
+    }
+
+    /// What the far end has is known: durable flows go on from there. What was loose and unsent is made again.
+    fn greeted(&mut self) {}
+
+    fn hold(&mut self, holds: bool) {
+        self.holds = holds;
+        if !holds {
+            for len in self.kept.drain(..) {
+                self.session.release(len);
+            }
+        }
+    }
+
+    fn receipts(&mut self) {
+        for (flow, next) in &self.stored {
+            self.session.receipt(FlowId(*flow), Seq(*next));
+        }
+    }
+
+    /// Whether the session took it.
+    fn hand_over(&mut self, now: Instant, made: Made, epoch: u32) -> bool {
+        let wanted = made.wanted;
+        let flow = FlowId(if wanted.durable { wanted.flow } else { LOOSE * epoch + wanted.flow });
+        let depends = wanted.depends.and_then(|back| {
+            let index = self.order.len().checked_sub(1 + back as usize)?;
+            self.order.get(index).copied()
+        });
+        let tree = self.session.classes();
+        let class = tree.find(["a", "b", "c"][wanted.class as usize]).unwrap_or(tree.default_leaf());
+        let block = Block {
+            flow,
+            class,
+            priority: wanted.priority,
+            deadline: wanted.deadline,
+            depends_on: depends,
+            useful_alone: wanted.alone,
+            mode: if wanted.expendable { Mode::Expendable } else { Mode::Reliable },
+            redundant: wanted.redundant,
+            bytes: content(made),
+        };
+        match self.session.send(now, block) {
+            Ok(id) => {
+                let fails = |id: &BlockId| {
+                    self.given.get(id).is_some_and(|given| given.may_fail || given.made.wanted.expendable)
+                };
+                let may_fail = !wanted.alone && depends.as_ref().is_some_and(fails);
+                self.given.insert(id, Given { made, may_fail, outcome: None, received: false });
+                self.order.push(id);
+                true
+            }
+            Err(SendError::Full { .. } | SendError::NotOpen) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// What depends on a block that may fail may fail too.
+    fn spoil_dependents(&mut self) {
+        for index in 0..self.order.len() {
+            let wanted = self.given[&self.order[index]].made.wanted;
+            let needed = wanted.depends.and_then(|back| index.checked_sub(1 + back as usize));
+            if let Some(needed) = needed.filter(|_| !wanted.alone) {
+                let needed = &self.given[&self.order[needed]];
+                let fails = needed.may_fail || needed.made.wanted.expendable;
+                self.given.get_mut(&self.order[index]).expect("given").may_fail |= fails;
+            }
+        }
+    }
+
+    fn settled(&mut self, id: BlockId, outcome: Outcome) {
+        self.settled += 1;
+        let Some(given) = self.given.get_mut(&id) else { panic!("{id:?} settled, and was never sent") };
+        assert_eq!(given.outcome.replace(outcome), None, "{id:?} settled twice");
+        match outcome {
+            Outcome::Delivered => assert!(given.received, "{id:?} settled before it arrived"),
+            Outcome::Expired | Outcome::Cancelled => {
+                assert!(given.may_fail || given.made.wanted.expendable, "{id:?} {outcome:?}");
+            }
+        }
+    }
+
+    /// What must hold at any time.
+    fn check(&self, setup: &Setup) {
+        let stats = self.session.stats();
+        assert!(stats.balances(), "{stats:?}");
+        let settled = stats.blocks_reported + stats.blocks_given_up + stats.blocks_cancelled;
+        assert_eq!(stats.blocks_taken, self.order.len() as u64, "{stats:?}");
+        assert_eq!(settled, self.settled, "taken = delivered + expired + cancelled + open: {stats:?}");
+        assert_eq!(stats.blocks_delivered + stats.blocks_repaired, self.received, "{stats:?}");
+        let most = setup.send_buffer.max(skyhaul_transport::cost(70_000));
+        assert!(stats.send_buffer <= most, "{stats:?}");
+    }
+
+    fn is_quiet(&self, peer: &Self) -> bool {
+        let stats = self.session.stats();
+        let told = peer.stored.iter().all(|(flow, next)| {
+            let known = self.custody.get(&FlowId(*flow)).copied().unwrap_or(Seq(0));
+            known.0 == *next
+        });
+        stats.send_buffer == 0
+            && stats.blocks_in_flight == 0
+            && self.session.next_timeout().is_none()
+            && told
+    }
+}
+
+fn config(setup: &Setup) -> SessionConfig {
+    let class = |name: &str, guarantee: u64, ceiling: Option<u64>| ClassConfig {
+        name: name.to_owned(),
+        guarantee: Some(Rate::from_mbps(guarantee)),
+        ceiling: ceiling.map(Rate::from_mbps),
+        ..ClassConfig::default()
+    };
+    let classes = if setup.classes {
+        vec![class("a", 1, None), class("b", 2, Some(3)), class("c", 0, None)]
+    } else {
+        Vec::new()
+    };
+    let classes = ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() }).expect("a good tree");
+    let policy = match setup.policy {
+        0 => PolicyConfig::Strict {},
+        1 => PolicyConfig::Earliest {},
+        2 => PolicyConfig::Fifo {},
+        _ => PolicyConfig::default(),
+    };
+    let defaults = SessionConfig::default();
+    SessionConfig {
+        receive_window: Amount::new(setup.window),
+        send_buffer: Amount::new(setup.send_buffer),
+        repair: defaults.repair.filter(|_| setup.repair),
+        classes,
+        policy,
+        ..defaults
+    }
+}
+
+fn content(made: Made) -> Bytes {
+    let mut chance = Chance::new(made.serial);
+    let mut bytes = Vec::with_capacity(made.wanted.len + 8);
+    while bytes.len() < made.wanted.len {
+        bytes.extend_from_slice(&chance.next().to_be_bytes());
+    }
+    bytes.truncate(made.wanted.len);
+    Bytes::from(bytes)
+}
