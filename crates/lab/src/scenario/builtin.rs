@@ -12,4 +12,5 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("jitter.toml", include_str!("../../../../scenarios/jitter.toml")),
     ("comparison.toml", include_str!("../../../../scenarios/comparison.toml")),
     ("comparison-660ms.toml", include_str!("../../../../scenarios/comparison-660ms.toml")),
+    ("over-quic.toml", include_str!("../../../../scenarios/over-quic.toml")),
 ];

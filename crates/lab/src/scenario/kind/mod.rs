@@ -80,7 +80,8 @@ impl core::fmt::Debug for dyn Experiment {
 
 mod controller;
 mod flow;
+mod goodput;
 mod line;
 
 /// All kinds.
-pub static KINDS: &[&dyn Kind] = &[&flow::Flow];
+pub static KINDS: &[&dyn Kind] = &[&flow::Flow, &goodput::Goodput];
