@@ -8,7 +8,9 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 struct Serving {
     child: Child,
     output: BufReader<ChildStdout>,
+    /// The first address.
     address: String,
+    addresses: Vec<String>,
 }
 
 impl Serving {
@@ -23,8 +25,9 @@ impl Serving {
         let mut output = BufReader::new(child.stdout.take().expect("it was piped"));
         let mut line = String::new();
         output.read_line(&mut line).expect("it says where it listens");
-        let address = line.split_whitespace().last().expect("it says where it listens").to_owned();
-        Self { child, output, address }
+        let addresses: Vec<String> = line.split_whitespace().skip(2).map(str::to_owned).collect();
+        let address = addresses.first().expect("it says where it listens").clone();
+        Self { child, output, address, addresses }
     }
 
     /// Waits for its end: exit code and the rest of what it printed.
@@ -115,6 +118,28 @@ fn the_same_in_words_over_a_declared_path_with_large_packets() {
     for part in ["goodput", "blocks", "latency", "processor", "path      127.0.0.1:", "losses"] {
         assert!(text(&output.stdout).contains(part), "{}", text(&output.stdout));
     }
+    assert_eq!(serving.end().0, Some(0));
+}
+
+#[test]
+fn two_paths_carry_one_stream_with_a_deadline() {
+    let here = Path::new(".");
+    let serving = Serving::start(&["127.0.0.1:0", "--insecure-test", "--once"], here);
+    let paths: Vec<String> = serving.addresses.iter().map(|remote| format!("127.0.0.1:0={remote}")).collect();
+    let [first, second] = &paths[..] else { panic!("{paths:?}") };
+    let stream = ["--block", "10 kB", "--offer", "40 Mbit/s", "--deadline", "10 s", "--duration", "500 ms"];
+    let way = ["--path", first, "--path", second, "--insecure-test", "--json"];
+    let output = send(&[&way[..], &stream].concat(), here);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    let result: serde_json::Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+    let blocks = ["delivered", "repaired", "expired"].map(|name| result["blocks"][name].as_u64().unwrap());
+    // 40 Mbit/s for half a second, in blocks of 10 kB; one more may begin at its end.
+    assert!((250..=251).contains(&blocks.iter().sum::<u64>()), "{printed}");
+    assert_eq!(blocks[2], 0, "{printed}");
+    let remotes: Vec<&str> =
+        result["paths"].as_array().unwrap().iter().map(|path| path["remote"].as_str().unwrap()).collect();
+    assert_eq!(remotes, serving.addresses);
     assert_eq!(serving.end().0, Some(0));
 }
 

@@ -38,6 +38,11 @@ pub struct Driver {
 const WAIT_MAX: Duration = Duration::from_millis(250);
 /// The shortest wait, so that what is due within it goes together. At 93 Mbit/s it is six packets.
 const WAIT_MIN: Duration = Duration::from_micros(500);
+/// What arrives within this of what was taken last is taken together with it: at 93 Mbit/s eight datagrams, which would
+/// otherwise wake the thread one by one. Sockets hold several times what comes meanwhile at 10 Gbit/s.
+const GATHER: Duration = Duration::from_millis(1);
+/// So many datagrams at a time need no gathering: waking up for them costs less than they do.
+const MANY: usize = 48;
 
 /// System calls for what arrived before sending has its turn: 2 MB at most, 4 ms at 4 Gbit/s.
 const RECEIVES: usize = 4;
@@ -87,17 +92,19 @@ impl Driver {
     /// The socket failed.
     pub fn run(&mut self, service: &mut impl Service, stop: &AtomicBool) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
-            let more_arrived = self.receive()?;
+            let arrived = self.receive()?;
             let now = self.clock.now();
             self.engine.handle_timeout(now);
             let service_due = self.serve(service, now);
             let more_to_send = self.transmit(now);
             // Neither a service that has more to do now nor a line that has is kept waiting for the clock.
-            if more_arrived || more_to_send || service_due.is_some_and(|due| due <= now) {
+            if arrived == Arrived::More || more_to_send || service_due.is_some_and(|due| due <= now) {
                 continue;
             }
             let due = [self.engine.next_timeout(), service_due].into_iter().flatten().min();
-            self.wait(due)?;
+            if arrived != Arrived::Few || !self.gather(now, due)? {
+                self.wait(due)?;
+            }
         }
         let now = self.clock.now();
         let open: Vec<_> = self.engine.sessions().map(|(id, _)| id).collect();
@@ -119,17 +126,18 @@ impl Driver {
         due
     }
 
-    /// Takes what has arrived; returns whether there may be more.
-    fn receive(&mut self) -> io::Result<bool> {
-        let mut more = false;
+    /// Takes what has arrived.
+    fn receive(&mut self) -> io::Result<Arrived> {
+        let mut arrived = Arrived::Nothing;
         for index in 0..self.sockets.len() {
-            more |= self.receive_from(SocketId(index))?;
+            arrived = arrived.max(self.receive_from(SocketId(index))?);
         }
-        Ok(more)
+        Ok(arrived)
     }
 
-    fn receive_from(&mut self, id: SocketId) -> io::Result<bool> {
+    fn receive_from(&mut self, id: SocketId) -> io::Result<Arrived> {
         let (engine, clock) = (&mut self.engine, &self.clock);
+        let mut datagrams = 0;
         for _ in 0..RECEIVES {
             let mut arrived = None;
             let count = self.sockets[id.0].receive(|incoming| {
@@ -138,14 +146,19 @@ impl Driver {
                 let now = *arrived.get_or_insert_with(|| clock.now());
                 let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                 for payload in incoming {
+                    datagrams += 1;
                     engine.handle_datagram(now, id, Received { remote, local_ip, ecn, payload });
                 }
             })?;
             if count < AT_ONCE {
-                return Ok(false);
+                return Ok(match datagrams {
+                    0 => Arrived::Nothing,
+                    1..MANY => Arrived::Few,
+                    _ => Arrived::Many,
+                });
             }
         }
-        Ok(true)
+        Ok(Arrived::More)
     }
 
     /// Sends what is ready; returns whether there may be more.
@@ -173,26 +186,54 @@ impl Driver {
         true
     }
 
+    /// Lets datagrams gather, for less time if something is `due`. Returns whether that, or the waker, ended it.
+    fn gather(&self, now: Instant, due: Option<Instant>) -> io::Result<bool> {
+        let end = due.map_or(now + GATHER, |due| due.min(now + GATHER));
+        let mut fds = [PollFd::from_borrowed_fd(self.waker.fd(), PollFlags::IN)];
+        poll_for(&mut fds, self.clock.until(end))?;
+        let woken = fds[0].revents().contains(PollFlags::IN);
+        if woken {
+            self.waker.reset();
+        }
+        Ok(woken || end < now + GATHER)
+    }
+
     fn wait(&self, due: Option<Instant>) -> io::Result<()> {
         let span = due.map_or(WAIT_MAX, |due| self.clock.until(due)).clamp(WAIT_MIN, WAIT_MAX);
-        let nanos = span.as_nanos();
-        let timeout = Timespec {
-            tv_sec: (nanos / 1_000_000_000).cast_signed(),
-            tv_nsec: (nanos % 1_000_000_000).cast_signed(),
-        };
         let blocked = self.unsent.map(|(id, _)| id.0);
         let mut fds = vec![PollFd::from_borrowed_fd(self.waker.fd(), PollFlags::IN)];
         fds.extend(self.sockets.iter().enumerate().map(|(index, socket)| {
             let writable = if blocked == Some(index) { PollFlags::OUT } else { PollFlags::empty() };
             PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN | writable)
         }));
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        poll_for(&mut fds, span)?;
         if fds[0].revents().contains(PollFlags::IN) {
             self.waker.reset();
         }
         Ok(())
+    }
+}
+
+/// How much was there of what had arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Arrived {
+    Nothing,
+    /// Less than [`MANY`], and all of it was taken.
+    Few,
+    Many,
+    /// More than is taken at once.
+    More,
+}
+
+/// Waits for one of `fds`, `span` at most; a signal ends it too.
+fn poll_for(fds: &mut [PollFd<'_>], span: Duration) -> io::Result<()> {
+    let nanos = span.as_nanos();
+    let timeout = Timespec {
+        tv_sec: (nanos / 1_000_000_000).cast_signed(),
+        tv_nsec: (nanos % 1_000_000_000).cast_signed(),
+    };
+    match poll(fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }

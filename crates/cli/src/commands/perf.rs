@@ -42,31 +42,52 @@ pub fn run(command: Perf, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// A socket at `address`; what the system refuses of its buffers is said once.
-fn bind(address: SocketAddr) -> Result<Socket, Failure> {
+/// A socket at `address`; for the first, what the system refuses of its buffers is said.
+fn bind(address: SocketAddr, is_first: bool) -> Result<Socket, Failure> {
     let socket = Socket::bind(address).map_err(|source| {
         let help =
             "stop the program that uses the port, or give another one of this host's addresses and ports";
         Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
     })?;
-    if let Some(advice) = socket.buffers().advice() {
+    if let Some(advice) = socket.buffers().advice().filter(|_| is_first) {
         // Standard error may be closed; the run goes on all the same.
         let _ = writeln!(std::io::stderr(), "note: {advice}");
     }
     Ok(socket)
 }
 
-/// An engine on `socket`.
-fn driver(config: EndpointConfig, socket: Socket, clock: Clock) -> Result<Driver, Failure> {
+/// An engine on a socket for each address; there is at least one.
+fn driver(configs: Vec<(SocketAddr, EndpointConfig)>, clock: Clock) -> Result<Driver, Failure> {
     let session = SessionConfig {
         receive_window: WINDOW,
         send_buffer: WINDOW,
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    let endpoint =
-        Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
-    Ok(Driver::new(Engine::new(endpoint, session), socket, clock)?)
+    let mut driver: Option<Driver> = None;
+    for (address, config) in configs {
+        let socket = bind(address, driver.is_none())?;
+        let endpoint = Endpoint::new(config)
+            .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+        match &mut driver {
+            Some(driver) => {
+                driver.add_socket(endpoint, socket);
+            }
+            None => driver = Some(Driver::new(Engine::new(endpoint, session.clone()), socket, clock)?),
+        }
+    }
+    driver.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))
+}
+
+/// Where a driver's sockets are bound.
+fn addresses(driver: &Driver) -> Result<Vec<SocketAddr>, Failure> {
+    let bound = driver.sockets().iter().map(Socket::local_addr);
+    Ok(bound.collect::<Result<_, _>>()?)
+}
+
+/// By which the kernel knows a driver's sockets.
+fn inodes(driver: &Driver) -> Vec<u64> {
+    driver.sockets().iter().filter_map(|socket| drops::inode(socket).ok()).collect()
 }
 
 /// Processor time of this process so far, all its threads.
@@ -75,9 +96,9 @@ fn cpu_seconds() -> f64 {
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }
 
-/// Datagrams that the kernel dropped at the socket so far.
-fn socket_drops(inode: Option<u64>) -> Option<u64> {
-    drops::kernel_drops(|other| Some(other) == inode)
+/// Datagrams that the kernel dropped at the sockets so far.
+fn socket_drops(inodes: &[u64]) -> Option<u64> {
+    drops::kernel_drops(|inode| inodes.contains(&inode))
 }
 
 /// Blocks under way in one direction, counted with their book-keeping: twice 1 Gbit/s at 660 ms and more.

@@ -1,6 +1,6 @@
 //! The result of a run, for people and for programs.
 
-use super::message::{Found, Latency};
+use super::message::Latency;
 use crate::failure::Failure;
 use serde::Serialize;
 use std::io::Write;
@@ -60,9 +60,9 @@ pub struct Path {
     pub rtt_s: f64,
     /// Share of datagrams lost over the last few thousand.
     pub loss: f64,
-    /// Symbols sent again.
+    /// Repair symbols sent.
     pub repair_sent: u64,
-    /// Symbols sent again that brought what was missing.
+    /// Datagrams that repair stood for at the far end.
     pub repair_used: u64,
 }
 
@@ -78,21 +78,13 @@ pub struct Losses {
     pub receive_socket: Option<u64>,
     /// Refused by the sending host's system when they were to leave.
     pub send_refused: u64,
+    /// Symbols sent again.
+    pub repeated: u64,
     /// Symbols that came twice.
     pub duplicate: u64,
 }
 
 impl Report {
-    /// Puts in what the receiving end found.
-    pub fn found(&mut self, found: &Found) {
-        self.latency_s = found.latency_s;
-        self.blocks.delivered = found.delivered;
-        self.blocks.repaired = found.repaired;
-        self.cpu_s.receive = found.cpu_s;
-        self.losses.receive_socket = found.socket_drops;
-        self.losses.duplicate = found.symbols_duplicate;
-    }
-
     /// As one line of JSON.
     ///
     /// # Errors
@@ -124,7 +116,7 @@ impl Report {
         for path in &self.paths {
             writeln!(
                 out,
-                "path      {} to {}: {}, rtt {:.4} s, loss {:.3} %, {} symbols repeated, {} of them used",
+                "path      {} to {}: {}, rtt {:.4} s, loss {:.3} %, {} repair symbols, {} datagrams recovered",
                 path.local,
                 path.remote,
                 rate_text(path.goodput_bps),
@@ -138,10 +130,10 @@ impl Report {
     }
 
     fn write_losses(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let Losses { path, send_socket, receive_socket, send_refused, duplicate } = self.losses;
+        let Losses { path, send_socket, receive_socket, send_refused, repeated, duplicate } = self.losses;
         let told =
             |count: Option<u64>| count.map_or("an unknown number".to_owned(), |count| count.to_string());
-        writeln!(out, "losses    {path} symbols that did not arrive")?;
+        writeln!(out, "losses    {path} symbols that did not arrive, {repeated} sent again")?;
         writeln!(
             out,
             "          {} of all datagrams dropped by the receiving host's socket",

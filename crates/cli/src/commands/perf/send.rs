@@ -1,6 +1,7 @@
 //! `skyhaul perf send`: the sending end.
 
 mod run;
+mod tally;
 
 use super::keys::Keys;
 use super::line::LineFlags;
@@ -11,7 +12,7 @@ use run::{Plan, Sender};
 use skyhaul_net::Clock;
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::MAX_BLOCK;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
@@ -30,9 +31,9 @@ pub struct Send {
     /// The serving end: an address or a name, and a port.
     #[arg(long, value_name = "ADDR", required_unless_present = "path")]
     to: Option<String>,
-    /// A path of its own: from this local address (port 0: any) to that remote one.
+    /// A path from this local address (port 0: any) to that remote one, in place of --to; several may be given.
     #[arg(long, value_name = "LOCAL=REMOTE", conflicts_with = "to")]
-    path: Option<AddressPair>,
+    path: Vec<AddressPair>,
     /// How long blocks are handed over.
     #[arg(long, value_name = "DURATION", default_value = "10 s")]
     duration: Duration,
@@ -42,6 +43,12 @@ pub struct Send {
     /// The size of a block.
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
     block: Bytes,
+    /// Blocks are given up when they cannot be delivered within this long.
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<Duration>,
+    /// Blocks are handed over at this rate, not as fast as they go: for latency without a queue at this end.
+    #[arg(long, value_name = "RATE")]
+    offer: Option<Rate>,
     /// Says where datagrams were lost.
     #[arg(long)]
     loss_report: bool,
@@ -56,9 +63,11 @@ pub struct Send {
 
 /// Both ends of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AddressPair {
-    local: SocketAddr,
-    remote: SocketAddr,
+pub struct AddressPair {
+    /// This end's.
+    pub local: SocketAddr,
+    /// The other end's.
+    pub remote: SocketAddr,
 }
 
 impl FromStr for AddressPair {
@@ -83,43 +92,39 @@ impl FromStr for AddressPair {
 /// The addresses, keys or sizes cannot be used; the other end is not there, refuses or goes away; the run was
 /// interrupted.
 pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
-    let pair = command.addresses()?;
+    let pairs = command.addresses()?;
     let block = command.block_size()?;
     let accepted = command.keys.read()?;
     let [peer] = accepted.peers[..] else {
         return Err(Failure::new(Exit::Usage, "a sender calls one node", "give --peer once"));
     };
     let clock = Clock::start();
-    let path = command.line.path(pair.remote.is_ipv6())?;
-    let socket = super::bind(pair.local)?;
-    let socket_address = socket.local_addr()?;
-    let mut driver =
-        super::driver(EndpointConfig::new(accepted.own, path, clock.std_start()), socket, clock)?;
-    let plan = Plan {
-        local: socket_address,
-        remote: pair.remote,
-        peer,
-        block,
-        duration: command.duration,
-        bytes: command.bytes,
-    };
+    let configs = pairs.iter().map(|pair| {
+        let path = command.line.path(pair.remote.is_ipv6())?;
+        Ok((pair.local, EndpointConfig::new(accepted.own.clone(), path, clock.std_start())))
+    });
+    let mut driver = super::driver(configs.collect::<Result<_, Failure>>()?, clock)?;
+    let bound = super::addresses(&driver)?;
+    let paths = pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
+    let (duration, bytes) = (command.duration, command.bytes);
+    let (deadline, offer) = (command.deadline, command.offer);
+    let plan = Plan { paths, peer, block, duration, bytes, deadline, offer };
     let stop = signals::stop_flag()?;
-    let inode = skyhaul_net::drops::inode(driver.socket()).ok();
+    let inodes = super::inodes(&driver);
     let mut sender = Sender::new(plan, clock, &stop);
     driver.run(&mut sender, &stop).map_err(|source| {
-        let place = pair.remote.to_string();
-        Failure::io("the socket failed", &place, "see whether this host's network is up", source)
+        Failure::io("a socket failed", "this host", "see whether its network is up", source)
     })?;
     let mut report = sender.finish()?;
     report.losses.send_refused = driver.send_errors();
-    report.losses.send_socket = super::socket_drops(inode);
+    report.losses.send_socket = super::socket_drops(&inodes);
     if command.json { report.write_json(out) } else { report.write_text(command.loss_report, out) }
 }
 
 impl Send {
-    fn addresses(&self) -> Result<AddressPair, Failure> {
-        if let Some(pair) = self.path {
-            return Ok(pair);
+    fn addresses(&self) -> Result<Vec<AddressPair>, Failure> {
+        if !self.path.is_empty() {
+            return Ok(self.path.clone());
         }
         let to = self.to.as_deref().unwrap_or_default();
         let help = "give a host and a port, such as 192.0.2.1:4710";
@@ -132,7 +137,7 @@ impl Send {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        Ok(AddressPair { local, remote })
+        Ok(vec![AddressPair { local, remote }])
     }
 
     fn block_size(&self) -> Result<usize, Failure> {

@@ -26,9 +26,9 @@ Example:
   skyhaul perf serve --bind 0.0.0.0:4710 --key centre.key --peer SHA256:…
   skyhaul perf serve --bind 127.0.0.1:4710 --insecure-test")]
 pub struct Serve {
-    /// Where to listen for senders.
-    #[arg(long, value_name = "ADDR", required = true)]
-    bind: SocketAddr,
+    /// Where to listen for senders; several addresses may be given.
+    #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
+    bind: Vec<SocketAddr>,
     /// Ends after one run.
     #[arg(long)]
     once: bool,
@@ -45,23 +45,24 @@ pub struct Serve {
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let accepted = command.keys.read()?;
     let clock = Clock::start();
-    let path = command.line.path(command.bind.is_ipv6())?;
-    let config = EndpointConfig {
-        trusted: accepted.peers.into_iter().collect(),
-        listen: true,
-        ..EndpointConfig::new(accepted.own, path, clock.std_start())
-    };
-    let socket = super::bind(command.bind)?;
-    let address = socket.local_addr()?;
-    let mut driver = super::driver(config, socket, clock)?;
-    writeln!(out, "listening on {address}")?;
+    let configs = command.bind.iter().map(|address| {
+        let path = command.line.path(address.is_ipv6())?;
+        let config = EndpointConfig {
+            trusted: accepted.peers.iter().copied().collect(),
+            listen: true,
+            ..EndpointConfig::new(accepted.own.clone(), path, clock.std_start())
+        };
+        Ok((*address, config))
+    });
+    let mut driver = super::driver(configs.collect::<Result<_, Failure>>()?, clock)?;
+    let bound: Vec<String> = super::addresses(&driver)?.iter().map(SocketAddr::to_string).collect();
+    writeln!(out, "listening on {}", bound.join(" "))?;
     out.flush()?;
     let stop = signals::stop_flag()?;
-    let inode = skyhaul_net::drops::inode(driver.socket()).ok();
-    let mut server =
-        Server { clock, inode, once: command.once, tests: BTreeMap::new(), out, stop: &stop, failure: None };
+    let (inodes, tests) = (super::inodes(&driver), BTreeMap::new());
+    let mut server = Server { clock, inodes, once: command.once, tests, out, stop: &stop, failure: None };
     driver.run(&mut server, &stop).map_err(|source| {
-        Failure::io("the socket failed", &address.to_string(), "see whether its network is up", source)
+        Failure::io("a socket failed", &bound.join(" "), "see whether its network is up", source)
     })?;
     server.failure.map_or(Ok(()), Err)
 }
@@ -69,8 +70,8 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
 /// Serves all callers.
 struct Server<'a> {
     clock: Clock,
-    /// Of the socket, for the kernel's counts.
-    inode: Option<u64>,
+    /// Of the sockets, for the kernel's counts.
+    inodes: Vec<u64>,
     once: bool,
     tests: BTreeMap<SessionId, Test>,
     out: &'a mut dyn Write,
@@ -145,11 +146,11 @@ impl Server<'_> {
             Some(Message::Begin { clock_ahead_ns }) => {
                 *test = Test { clock_ahead_ns, ..Test::new(now) };
                 test.cpu_at_begin = super::cpu_seconds();
-                test.drops_at_begin = super::socket_drops(self.inode);
+                test.drops_at_begin = super::socket_drops(&self.inodes);
                 return;
             }
             Some(Message::End) => {
-                let drops = super::socket_drops(self.inode);
+                let drops = super::socket_drops(&self.inodes);
                 Message::Found(test.found(drops, session.stats().symbols_duplicate))
             }
             _ => return session.refuse("this is not what a measuring sender says"),

@@ -1,0 +1,182 @@
+//! Figures of a run: what was handed over, what became of it, what the paths did.
+
+use crate::commands::perf::cpu_seconds;
+use crate::commands::perf::message::Found;
+use crate::commands::perf::report::{Blocks, Cpu, Losses, Path, Report, rate_text};
+use crate::commands::perf::send::AddressPair;
+use skyhaul_quic::{Engine, SessionId};
+use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Stats};
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// The figures so far.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Measurement began.
+    pub began: Instant,
+    cpu_at_begin: f64,
+    paths_at_begin: BTreeMap<PathId, PathStats>,
+    stats_at_begin: Stats,
+    /// Blocks handed over.
+    pub blocks: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// The place of the last block and what it lacks of a full one.
+    short: Option<(Seq, u64)>,
+    acknowledged: u64,
+    expired: u64,
+    delivered: Bytes,
+    /// When `delivered` grew last.
+    grew: Instant,
+    line_due: Instant,
+    line_bytes: Bytes,
+    recent: Recent,
+    paths: Vec<Path>,
+    stats: Stats,
+}
+
+/// How fast blocks were acknowledged lately.
+#[derive(Debug, Default)]
+struct Recent {
+    since: Instant,
+    bytes: Bytes,
+    rate: Rate,
+}
+
+impl Tally {
+    /// Begins to count.
+    pub fn begin(now: Instant, id: SessionId, engine: &mut Engine) -> Self {
+        let session = engine.session(id);
+        let paths = session.iter().flat_map(|session| session.paths()).map(|(id, path)| (id, path.stats));
+        Self {
+            began: now,
+            cpu_at_begin: cpu_seconds(),
+            paths_at_begin: paths.collect(),
+            stats_at_begin: engine.session(id).map(|session| session.stats()).unwrap_or_default(),
+            grew: now,
+            line_due: now + SECOND,
+            recent: Recent { since: now, ..Recent::default() },
+            ..Self::default()
+        }
+    }
+
+    /// A block was handed over at place `seq`, shorter than others by `short`.
+    pub fn handed(&mut self, seq: Seq, bytes: usize, short: usize) {
+        self.blocks += 1;
+        self.bytes += bytes as u64;
+        if short > 0 {
+            self.short = Some((seq, short as u64));
+        }
+    }
+
+    /// A block of `full` bytes, but for the last one, came to its end.
+    pub fn settled(&mut self, now: Instant, (seq, outcome): (Seq, Outcome), full: usize) {
+        if outcome != Outcome::Delivered {
+            self.expired += 1;
+            return;
+        }
+        let short = self.short.filter(|(place, _)| *place == seq).map_or(0, |(_, short)| short);
+        self.acknowledged += 1;
+        self.delivered += Bytes::new(full as u64 - short);
+        self.grew = now;
+    }
+
+    /// Whether every block has come to its end.
+    pub const fn is_complete(&self) -> bool {
+        self.acknowledged + self.expired >= self.blocks
+    }
+
+    /// How fast blocks were acknowledged over the last tenths of a second.
+    pub fn recent_rate(&mut self, now: Instant) -> Rate {
+        let recent = &mut self.recent;
+        let span = now.since(recent.since);
+        if span >= STRETCH {
+            let rate = Rate::over(self.delivered.saturating_sub(recent.bytes), span);
+            *recent = Recent { since: now, bytes: self.delivered, rate };
+        }
+        recent.rate
+    }
+
+    /// Says a line a second. Returns when the next is due.
+    pub fn line(&mut self, now: Instant, id: SessionId, engine: &mut Engine) -> Instant {
+        let Some(session) = engine.session(id).filter(|_| now >= self.line_due) else { return self.line_due };
+        let repeated = session.stats().symbols_repeated - self.stats_at_begin.symbols_repeated;
+        let paths = session.paths().map(|(_, path)| {
+            let (rtt, loss) = (path.estimate.rtt.as_secs_f64() * 1e3, path.estimate.loss.as_f64() * 100.0);
+            format!("rtt {rtt:.1} ms, loss {loss:.3} %")
+        });
+        let paths: Vec<String> = paths.collect();
+        let span = SECOND + now.since(self.line_due);
+        let rate = Rate::over(self.delivered.saturating_sub(self.line_bytes), span);
+        // Standard error may be closed; the result comes all the same.
+        let _ = writeln!(
+            std::io::stderr(),
+            "{:>6.1} s {:>16}; {}; {repeated} symbols repeated, {} blocks expired",
+            now.since(self.began).as_secs_f64(),
+            rate_text(rate.as_bps()),
+            paths.join("; "),
+            self.expired
+        );
+        self.line_bytes = self.delivered;
+        self.line_due = now + SECOND;
+        self.line_due
+    }
+
+    /// Looks at the paths for the last time: after this they are closed.
+    pub fn see_paths(&mut self, id: SessionId, engine: &mut Engine, addresses: &[AddressPair]) {
+        let sockets: BTreeMap<PathId, usize> =
+            engine.paths(id).map(|(path, socket, _)| (path, socket.0)).collect();
+        let Some(session) = engine.session(id) else { return };
+        self.stats = session.stats();
+        let seconds = self.grew.since(self.began);
+        let seen = session.paths().filter_map(|(id, status)| {
+            let pair = addresses.get(*sockets.get(&id)?)?;
+            let (now, then) = (status.stats, self.paths_at_begin.get(&id).copied().unwrap_or_default());
+            let (symbols, lost) =
+                (now.symbols_sent - then.symbols_sent, now.symbols_lost - then.symbols_lost);
+            let bytes = u128::from(now.bytes_sent - then.bytes_sent);
+            let arrived = bytes * u128::from(symbols.saturating_sub(lost)) / u128::from(symbols.max(1));
+            let arrived = Bytes::new(u64::try_from(arrived).unwrap_or(u64::MAX));
+            Some(Path {
+                local: pair.local,
+                remote: pair.remote,
+                goodput_bps: Rate::over(arrived, seconds).as_bps(),
+                rtt_s: status.estimate.rtt.as_secs_f64(),
+                loss: status.estimate.loss.as_f64(),
+                repair_sent: now.repair_sent - then.repair_sent,
+                repair_used: now.recovered_there - then.recovered_there,
+            })
+        });
+        self.paths = seen.collect();
+    }
+
+    /// The report, with what the far end found.
+    pub fn report(&self, found: &Found) -> Report {
+        let seconds = self.grew.since(self.began);
+        let repaired = found.repaired.min(self.acknowledged);
+        let of = |count: fn(&Stats) -> u64| count(&self.stats) - count(&self.stats_at_begin);
+        Report {
+            goodput_bps: Rate::over(self.delivered, seconds).as_bps(),
+            bytes: self.delivered.as_u64(),
+            seconds: seconds.as_secs_f64(),
+            latency_s: found.latency_s,
+            blocks: Blocks { delivered: self.acknowledged - repaired, repaired, expired: self.expired },
+            cpu_s: Cpu { send: cpu_seconds() - self.cpu_at_begin, receive: found.cpu_s },
+            paths: self.paths.clone(),
+            losses: Losses {
+                path: of(|stats| stats.symbols_lost),
+                repeated: of(|stats| stats.symbols_repeated),
+                receive_socket: found.socket_drops,
+                duplicate: found.symbols_duplicate,
+                ..Losses::default()
+            },
+        }
+    }
+}
+
+/// Between two lines.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Over how long the recent rate is taken: five of the far end's reports.
+const STRETCH: Duration = Duration::from_millis(100);
