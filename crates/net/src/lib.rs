@@ -7,6 +7,7 @@
 mod clock;
 mod driver;
 pub mod drops;
+pub mod exchange;
 pub mod relay;
 mod socket;
 mod stream;

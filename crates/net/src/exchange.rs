@@ -1,0 +1,187 @@
+//! Sessions for programs: a thread runs the transport, and the program awaits.
+//!
+//! An [`Exchange`] is a node on its sockets. It calls others and is called; each session with another node is a [`Link`].
+//! [`Link::send`] waits while the session's buffer is full, and gives a [`Sent`], which resolves to what became of the
+//! block; [`Link::recv`] gives blocks as they arrive, and each holds its part of the receive window until it is
+//! dropped. Any executor will do: nothing here needs one of its own.
+//!
+//! ```
+//! # use skyhaul_net::exchange::{Exchange, Setup};
+//! # use skyhaul_quic::Identity;
+//! # use skyhaul_transport::{Block, FlowId, Outcome};
+//! # fn block_on<F: Future>(future: F) -> F::Output {
+//! #     struct Unpark(std::thread::Thread);
+//! #     impl std::task::Wake for Unpark {
+//! #         fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
+//! #     }
+//! #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+//! #     let mut future = std::pin::pin!(future);
+//! #     loop {
+//! #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+//! #             std::task::Poll::Ready(output) => return output,
+//! #             std::task::Poll::Pending => std::thread::park(),
+//! #         }
+//! #     }
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (station, centre) = (Identity::from_seed(&[1; 32])?, Identity::from_seed(&[2; 32])?);
+//! let keys = (station.fingerprint(), centre.fingerprint());
+//! let called = Exchange::start(Setup::new("centre", centre).trusting([keys.0]))?;
+//! let calling = Exchange::start(Setup::new("station", station))?;
+//! # let address = called.addresses()[0];
+//! block_on(async {
+//!     let link = calling.connect(address, keys.1).await?;
+//!     let sent = link.send(Block::reliable(FlowId(0), "a frame".into())).await?;
+//!     let far = called.accept().await.ok_or("stopped")?;
+//!     assert_eq!(far.recv().await.ok_or("closed")?.bytes, "a frame");
+//!     assert_eq!(sent.await, Some(Outcome::Delivered));
+//!     Ok(())
+//! })
+//! # }
+//! ```
+
+mod bridge;
+mod link;
+mod state;
+
+pub use link::{Incoming, Link, LinkError, Sent};
+
+use crate::{Clock, Driver, Socket, Waker};
+use bridge::Bridge;
+use core::net::SocketAddr;
+use skyhaul_quic::{ConfigError, Endpoint, EndpointConfig, Engine, Fingerprint, Identity, PathConfig};
+use skyhaul_transport::SessionConfig;
+use skyhaul_units::Rate;
+use state::{Call, Shared};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// How a node takes part.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Its name, for the far end's log.
+    pub name: String,
+    /// Its key.
+    pub identity: Identity,
+    /// Its sockets; a path goes from one of them. Default: one, any free port of the loopback interface.
+    pub bind: Vec<SocketAddr>,
+    /// Keys of the nodes that may call; with none, calls are not taken.
+    pub trusted: BTreeSet<Fingerprint>,
+    /// For every path.
+    pub path: PathConfig,
+    /// For every session.
+    pub session: SessionConfig,
+}
+
+impl Setup {
+    /// A node that calls and isn't called, on the loopback interface, with a declared line of 1 Gbit/s.
+    pub fn new(name: &str, identity: Identity) -> Self {
+        Self {
+            name: name.to_owned(),
+            identity,
+            bind: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            trusted: BTreeSet::new(),
+            path: PathConfig::over(Rate::from_mbps(1_000)),
+            session: SessionConfig::default(),
+        }
+    }
+
+    /// Lets the nodes with these keys call.
+    #[must_use]
+    pub fn trusting(mut self, keys: impl IntoIterator<Item = Fingerprint>) -> Self {
+        self.trusted.extend(keys);
+        self
+    }
+}
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A socket could not be had, or none was asked for.
+    #[error("the sockets cannot be bound ({0}): check the addresses")]
+    Socket(#[from] io::Error),
+    /// The paths' configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// A node on its sockets, run by a thread of its own. Dropping it closes its links.
+#[derive(Debug)]
+pub struct Exchange {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Exchange {
+    /// Binds the sockets and starts the thread.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(mut setup: Setup) -> Result<Self, StartError> {
+        let clock = Clock::start();
+        setup.session.utc_at_zero = clock.utc_at_start();
+        let endpoint = || {
+            let mut config = EndpointConfig::new(setup.identity.clone(), setup.path, clock.std_start());
+            config.listen = !setup.trusted.is_empty();
+            config.trusted.clone_from(&setup.trusted);
+            Endpoint::new(config)
+        };
+        let mut sockets = setup.bind.iter().map(|address| Socket::bind(*address));
+        let first = sockets.next().unwrap_or_else(|| Err(io::Error::other("no address is given")))?;
+        let mut addresses = vec![first.local_addr()?];
+        let mut driver = Driver::new(Engine::new(endpoint()?, setup.session.clone()), first, clock)?;
+        for socket in sockets {
+            let socket = socket?;
+            addresses.push(socket.local_addr()?);
+            driver.add_socket(endpoint()?, socket);
+        }
+        let (waker, stop) = (driver.waker(), Arc::new(AtomicBool::new(false)));
+        let shared = Arc::new(Shared::new(waker.clone()));
+        let mut bridge = Bridge::new(setup.name, Arc::clone(&shared));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("skyhaul-exchange".to_owned()).spawn(move || {
+            let ended = driver.run(&mut bridge, &stopped);
+            bridge.over(ended.err().map_or("the node has stopped".to_owned(), |error| error.to_string()));
+        })?;
+        Ok(Self { shared, addresses, stop, waker, thread: Some(thread) })
+    }
+
+    /// Where its sockets are, in the order of [`Setup::bind`].
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Calls the node at `remote`, which must have the key `peer`, from the first socket.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub async fn connect(&self, remote: SocketAddr, peer: Fingerprint) -> Result<Link, LinkError> {
+        let id = self.shared.call(Call { remote, peer });
+        poll_fn(|context| self.shared.poll_open(id, context)).await?;
+        Ok(Link::new(Arc::clone(&self.shared), id))
+    }
+
+    /// The next session of a node that called; `None` once the node has stopped.
+    pub async fn accept(&self) -> Option<Link> {
+        let id = poll_fn(|context| self.shared.poll_accept(context)).await?;
+        Some(Link::new(Arc::clone(&self.shared), id))
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has told so on standard error.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A session as a program sees it.
+
+use super::state::{LinkId, Shared, Ticket};
+use core::pin::Pin;
+use skyhaul_transport::{Block, Outcome, Received, Stats};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A session with another node. Dropping it closes it once the blocks handed over have met their fate.
+#[derive(Debug)]
+pub struct Link {
+    shared: Arc<Shared>,
+    id: LinkId,
+}
+
+/// Why a link cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// It has ended, or did not begin.
+    #[error("the link is closed: {0}")]
+    Closed(String),
+    /// The session does not take the block.
+    #[error("{0}")]
+    Block(String),
+}
+
+/// A block that was handed over. Resolves to what became of it; `None` where the link ended first. It may be dropped:
+/// the block is sent nevertheless.
+#[derive(Debug)]
+#[must_use = "dropping it is fine where the block's fate does not matter; say so with `drop`"]
+pub struct Sent {
+    shared: Arc<Shared>,
+    link: LinkId,
+    ticket: Ticket,
+}
+
+/// A block that arrived. It counts against the receive window until it is dropped.
+#[derive(Debug)]
+pub struct Incoming {
+    received: Received,
+    shared: Arc<Shared>,
+    link: LinkId,
+}
+
+impl Link {
+    pub(super) const fn new(shared: Arc<Shared>, id: LinkId) -> Self {
+        Self { shared, id }
+    }
+
+    /// Hands over a block, once there is room for it.
+    ///
+    /// # Errors
+    /// [`LinkError::Closed`] when the link has ended. A block that the session does not take (empty, too long, expendable
+    /// without deadline) shows as [`Outcome::Cancelled`].
+    pub async fn send(&self, block: Block) -> Result<Sent, LinkError> {
+        let mut block = Some(block);
+        let ticket = poll_fn(|context| self.shared.poll_send(self.id, &mut block, context)).await?;
+        Ok(Sent { shared: Arc::clone(&self.shared), link: self.id, ticket })
+    }
+
+    /// The next block that arrives; `None` once the link has ended and everything was taken.
+    pub async fn recv(&self) -> Option<Incoming> {
+        let received = poll_fn(|context| self.shared.poll_recv(self.id, context)).await?;
+        Some(Incoming { received, shared: Arc::clone(&self.shared), link: self.id })
+    }
+
+    /// The session's counters, as of the last time it was served.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats(self.id)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.shared.let_go(self.id);
+    }
+}
+
+impl Future for Sent {
+    type Output = Option<Outcome>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.shared.poll_fate(self.link, self.ticket, context)
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.shared.forget_fate(self.link, self.ticket);
+    }
+}
+
+impl core::ops::Deref for Incoming {
+    type Target = Received;
+
+    fn deref(&self) -> &Received {
+        &self.received
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.shared.release(self.link, self.received.bytes.len());
+    }
+}
