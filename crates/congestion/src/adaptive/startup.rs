@@ -115,7 +115,7 @@ impl Startup {
     /// How much is sent for what arrives, in parts per million.
     fn sent_for_arrived(&self) -> u64 {
         let all = self.arrived + self.lost;
-        if self.arrived == 0 { PPM } else { (all * PPM / self.arrived).min(MOST_SENT) }
+        (all * PPM).checked_div(self.arrived).map_or(PPM, |sent| sent.min(MOST_SENT))
     }
 }
 
