@@ -1,0 +1,94 @@
+//! Programs that await: blocks cross real sockets, memory stays bounded, and ends are told.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use skyhaul_net::exchange::{Exchange, LinkError, Setup};
+use skyhaul_quic::Identity;
+use skyhaul_transport::{Block, FlowId, Outcome, SessionConfig};
+use skyhaul_units::{Bytes, Duration};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+fn node(name: &str, seed: u8) -> Setup {
+    Setup::new(name, Identity::from_seed(&[seed; 32]).unwrap())
+}
+
+fn pair(session: &SessionConfig) -> (Exchange, Exchange) {
+    let (station, centre) = (node("station", 1), node("centre", 2));
+    let called = Setup { session: session.clone(), ..centre.trusting([station.identity.fingerprint()]) };
+    let calling = Setup { session: session.clone(), ..station };
+    (Exchange::start(calling).unwrap(), Exchange::start(called).unwrap())
+}
+
+#[test]
+fn a_sender_waits_while_a_receiver_keeps_its_blocks_and_nothing_is_lost() {
+    let small = SessionConfig {
+        receive_window: Bytes::kib(256),
+        send_buffer: Bytes::kib(256),
+        ..SessionConfig::default()
+    };
+    let (calling, called) = pair(&small);
+    let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
+    let link = block_on(calling.connect(called.addresses()[0], key)).unwrap();
+    let sender = std::thread::spawn(move || {
+        block_on(async {
+            let mut sent = Vec::new();
+            for number in 0..500u32 {
+                let bytes = number.to_be_bytes().repeat(2_500).into();
+                sent.push(link.send(Block::reliable(FlowId(3), bytes)).await.unwrap());
+            }
+            for sent in sent {
+                assert_eq!(sent.await, Some(Outcome::Delivered));
+            }
+        });
+    });
+    let far = block_on(called.accept()).unwrap();
+    let mut kept = Vec::new();
+    for number in 0..500u32 {
+        let incoming = block_on(far.recv()).unwrap();
+        assert_eq!(incoming.bytes[..], number.to_be_bytes().repeat(2_500));
+        // 20 of 10 kB are most of the window.
+        kept.push(incoming);
+        if kept.len() == 20 {
+            kept.clear();
+        }
+    }
+    drop(kept);
+    sender.join().unwrap();
+    assert_eq!(block_on(far.recv()).map(|incoming| incoming.id), None, "the far end let go of the link");
+}
+
+#[test]
+fn another_key_and_a_stopped_node_are_told() {
+    let (calling, called) = pair(&SessionConfig::default());
+    let other = Identity::from_seed(&[9; 32]).unwrap().fingerprint();
+    let refused = block_on(calling.connect(called.addresses()[0], other)).unwrap_err();
+    assert!(matches!(&refused, LinkError::Closed(reason) if reason.contains("key")), "{refused}");
+
+    let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
+    let link = block_on(calling.connect(called.addresses()[0], key)).unwrap();
+    drop(called);
+    assert!(block_on(link.recv()).is_none());
+    let block = Block::expendable(FlowId(0), Duration::from_secs(1), "late".into());
+    assert!(matches!(block_on(link.send(block)), Err(LinkError::Closed(_))));
+}
