@@ -5,7 +5,7 @@
 //! the endpoints need to compute, and the same endpoints, links and seeds give the same run, event by event.
 //!
 //! A [`Peer`] is the production engine as an endpoint; a [`PlainPath`] is a path without QUIC, for tests of what lies
-//! above it. [`flow`] runs bare congestion controllers over one bottleneck, at millions of packets a second.
+//! above it, and a [`world`] is two sessions over several of them. [`flow`] runs bare congestion controllers over one bottleneck, at millions of packets a second.
 //!
 //! What it leaves out: sockets and real time (that is the relay's part), routing over several hops, and address
 //! translation.
@@ -50,8 +50,9 @@ mod network;
 mod peer;
 mod plain;
 pub mod scenario;
+pub mod world;
 
 pub use endpoint::{Datagram, Ecn, Endpoint};
 pub use network::{Event, LinkId, Network, NetworkCounters, NodeId, Stop, Stuck};
 pub use peer::{Application, Peer, PeerConfig};
-pub use plain::{PlainEnd, PlainLine, PlainPath};
+pub use plain::{Acknowledging, PlainChange, PlainEnd, PlainLine, PlainPath};

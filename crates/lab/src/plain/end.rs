@@ -1,0 +1,258 @@
+//! One end of a plain path.
+
+use super::chance::{Chance, Losses};
+use super::timeline::Timeline;
+use super::{Acknowledging, PlainChange, PlainLine};
+use bytes::Bytes;
+use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
+use skyhaul_units::{Bytes as Amount, Duration, Instant};
+use std::collections::VecDeque;
+
+/// One end of a path: what it sends takes its line's way to the other.
+#[derive(Debug)]
+pub struct PlainEnd {
+    line: PlainLine,
+    /// How long news from the far end take.
+    back: Duration,
+    chance: Chance,
+    losses: Losses,
+    /// In the order in which they happen.
+    changes: VecDeque<(Instant, PlainChange)>,
+    up: bool,
+    free_at: Instant,
+    /// Nothing gets through between these pairs; as few as were told.
+    holes: Vec<(Instant, Instant)>,
+    to_me: Timeline,
+    to_peer: Vec<(Instant, PathEvent)>,
+    /// Datagrams of which the far end will tell, and has not yet.
+    open: u64,
+    /// Those that arrive, for the acknowledgement that tells of them together; and when the first of them does.
+    batch: (Vec<Token>, Instant),
+    /// When the last control bytes arrive: the stream keeps its order.
+    control_at: Instant,
+    closed: Option<String>,
+}
+
+impl PlainEnd {
+    pub(super) fn new(line: PlainLine, back: Duration, seed: u64) -> Self {
+        Self {
+            line,
+            back,
+            chance: Chance::new(seed),
+            losses: Losses::new(line.loss, line.mean_burst),
+            changes: VecDeque::new(),
+            up: false,
+            free_at: Instant::ZERO,
+            holes: Vec::new(),
+            to_me: Timeline::default(),
+            to_peer: Vec::new(),
+            open: 0,
+            batch: (Vec::new(), Instant::ZERO),
+            control_at: Instant::ZERO,
+            closed: None,
+        }
+    }
+
+    /// When the next event arrives here.
+    pub fn next_event(&self) -> Option<Instant> {
+        let batch = self.batch_due().map(|due| due + self.back);
+        [self.to_me.next_at(), batch, (!self.up).then_some(Instant::ZERO)].into_iter().flatten().min()
+    }
+
+    /// When the line takes the next datagram.
+    pub fn free_at(&self) -> Instant {
+        let at = Instant::ZERO + self.free_at.since(Instant::ZERO + self.line.ahead);
+        let news =
+            || self.to_me.next_news().into_iter().chain(self.batch_due().map(|due| due + self.back)).min();
+        if self.is_full() { news().map_or(at, |news| news.max(at)) } else { at }
+    }
+
+    /// The line as it is now.
+    pub const fn line(&self) -> &PlainLine {
+        &self.line
+    }
+
+    /// Why it was closed here, where it was.
+    pub fn closed(&self) -> Option<&str> {
+        self.closed.as_deref()
+    }
+
+    /// The path ends for this end at `at`, and nothing arrives after that.
+    pub fn end(&mut self, at: Instant, reason: DownReason) {
+        self.to_me.stop(at);
+        self.to_me.add(at, PathEvent::Down(reason));
+    }
+
+    pub(super) fn cut(&mut self, until: Instant) {
+        self.holes.retain(|(_, end)| *end > until);
+        self.holes.push((Instant::ZERO, until));
+    }
+
+    pub(super) fn change(&mut self, at: Instant, change: PlainChange) {
+        match change {
+            PlainChange::Hole(span) => self.holes.push((at, at + span)),
+            _ => self.changes.push_back((at, change)),
+        }
+    }
+
+    /// Puts what was sent here under way to `peer`.
+    pub(super) fn pass_on(&mut self, peer: &mut Self) {
+        for (at, event) in self.to_peer.drain(..) {
+            peer.to_me.add(at, event);
+        }
+    }
+
+    /// Makes the changes that have happened.
+    fn become_as_of(&mut self, now: Instant) {
+        while let Some((at, change)) = self.changes.front().copied()
+            && at <= now
+        {
+            self.changes.pop_front();
+            match change {
+                PlainChange::Rate(rate) => self.line.rate = rate,
+                PlainChange::OneWayDelay(delay) => (self.line.one_way_delay, self.back) = (delay, delay),
+                PlainChange::Loss(loss) => {
+                    self.line.loss = loss;
+                    self.losses = Losses::new(loss, self.line.mean_burst);
+                }
+                PlainChange::Hole(_) => {}
+            }
+        }
+    }
+
+    fn round_trip(&self) -> Duration {
+        self.line.one_way_delay + self.back
+    }
+
+    /// Two round trips, and a few datagrams for lines that hold none.
+    fn is_full(&self) -> bool {
+        let packet = (Amount::of(self.line.payload) + HEADERS).as_u64();
+        self.open > (self.line.rate * (self.round_trip() * 2 + SPARE)).as_u64() / packet + 16
+    }
+
+    /// When something gets through again that would leave at `at`; `None` where it gets through.
+    fn swallowed_until(&self, at: Instant) -> Option<Instant> {
+        self.holes.iter().filter(|(from, until)| *from <= at && at < *until).map(|(_, until)| *until).max()
+    }
+
+    /// What would leave the far end at `left` arrives here.
+    fn news_at(&self, left: Instant) -> Instant {
+        self.swallowed_until(left).unwrap_or(left) + self.back
+    }
+
+    fn acknowledged(&mut self, token: Token, arrives: Instant) {
+        if self.line.acknowledging == Acknowledging::Each {
+            let at = self.news_at(arrives);
+            return self.to_me.add(at, PathEvent::Acked(token));
+        }
+        if self.batch_due().is_some_and(|due| due <= arrives) {
+            self.tell_batch();
+        }
+        if self.batch.0.is_empty() {
+            self.batch.1 = arrives;
+        }
+        self.batch.0.push(token);
+        if self.batch.0.len() == BATCH {
+            self.batch.1 = arrives;
+            self.tell_batch_at(arrives);
+        }
+    }
+
+    fn batch_due(&self) -> Option<Instant> {
+        (!self.batch.0.is_empty()).then(|| self.batch.1 + BATCH_DELAY)
+    }
+
+    fn tell_batch(&mut self) {
+        self.tell_batch_at(self.batch.1 + BATCH_DELAY);
+    }
+
+    fn tell_batch_at(&mut self, left: Instant) {
+        let at = self.news_at(left);
+        for token in core::mem::take(&mut self.batch.0) {
+            self.to_me.add(at, PathEvent::Acked(token));
+        }
+    }
+}
+
+impl Path for PlainEnd {
+    fn room(&mut self, now: Instant) -> usize {
+        self.become_as_of(now);
+        usize::from(self.closed.is_none() && self.free_at <= now + self.line.ahead && !self.is_full())
+    }
+
+    fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes) {
+        assert!(datagram.len() <= self.line.payload, "{} bytes", datagram.len());
+        let packet = Amount::of(datagram.len()) + HEADERS;
+        self.free_at = self.free_at.max(now) + self.line.rate.time_for(packet);
+        let left = self.free_at;
+        let swallowed = self.swallowed_until(left);
+        let lost = self.losses.next(&mut self.chance) || swallowed.is_some();
+        let lie = !lost && self.chance.happens(self.line.lies);
+        let arrives = left + self.line.one_way_delay;
+        if !lost && !lie {
+            self.to_peer.push((arrives, PathEvent::Datagram(datagram)));
+        }
+        let Some(token) = token.filter(|_| !self.chance.happens(self.line.silence)) else { return };
+        self.open += 1;
+        if lost {
+            let late = arrives + self.round_trip() / 4;
+            let at = self.news_at(swallowed.map_or(late, |until| until.max(late)));
+            self.to_me.add(at, PathEvent::Lost(token));
+        } else {
+            self.acknowledged(token, arrives);
+        }
+    }
+
+    fn send_control(&mut self, now: Instant, bytes: &[u8]) -> usize {
+        self.become_as_of(now);
+        let lost = self.chance.happens(self.line.loss);
+        let late = if lost { self.line.one_way_delay * 3 } else { Duration::ZERO };
+        let len = bytes.len().min(CONTROL_PIECE);
+        let leaves = self.swallowed_until(now).unwrap_or(now);
+        self.control_at = self.control_at.max(leaves + self.line.one_way_delay + late);
+        self.to_peer.push((self.control_at, PathEvent::Control(Bytes::copy_from_slice(&bytes[..len]))));
+        len
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<PathEvent> {
+        self.become_as_of(now);
+        if !core::mem::replace(&mut self.up, true) {
+            return Some(PathEvent::Up { payload: self.line.payload });
+        }
+        if self.batch_due().is_some_and(|due| self.news_at(due) <= now) {
+            self.tell_batch();
+        }
+        let event = self.to_me.take(now)?;
+        if matches!(event, PathEvent::Acked(_) | PathEvent::Lost(_)) {
+            self.open -= 1;
+        }
+        Some(event)
+    }
+
+    /// The truth: a controller that knows the line.
+    fn estimate(&self) -> Estimate {
+        let rtt = self.round_trip();
+        Estimate {
+            rtt,
+            min_rtt: rtt,
+            rtt_variation: Duration::ZERO,
+            rate: self.line.rate,
+            loss: self.line.loss,
+        }
+    }
+
+    fn close(&mut self, _: Instant, reason: &str) {
+        self.closed = Some(reason.to_owned());
+    }
+}
+
+/// IPv4, UDP and QUIC around a datagram: 20, 8 and 34 bytes.
+pub const HEADERS: Amount = Amount::new(62);
+/// Control bytes taken at a time: so few that messages come in pieces.
+const CONTROL_PIECE: usize = 700;
+/// Beyond two round trips: acknowledgements that wait, and ticks.
+const SPARE: Duration = Duration::from_millis(60);
+/// Datagrams that one acknowledgement tells of.
+const BATCH: usize = 10;
+/// How long the first of them waits.
+const BATCH_DELAY: Duration = Duration::from_millis(25);
