@@ -2,6 +2,7 @@
 # make test    everything that must hold before a change lands; needs no root
 # make simulate    custody through 5,000 seeds of crashes, cuts and full disks, in virtual time
 # make kill-test   200 kills of real stations and centres
+# make lab      every experiment in virtual time, judged by what it must reach; plots in target/lab/lab.html
 # make bench   wall-clock figures of the hot paths on this machine
 # make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
@@ -10,7 +11,7 @@ FUZZ_SECONDS = 60
 SEEDS = 5000
 KILLS = 200
 
-.PHONY: demo test simulate kill-test bench bench-net fuzz setup build
+.PHONY: demo test simulate kill-test lab bench bench-net fuzz setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -30,6 +31,9 @@ simulate: setup
 
 kill-test: setup
 	SKYHAUL_KILLS=$(KILLS) cargo test --locked -p skyhaul-cli --test kill -- --nocapture
+
+lab: build
+	target/release/skyhaul lab run --all --report target/lab
 
 bench: setup
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml

@@ -17,6 +17,9 @@ pub enum Lab {
     /// Lists the scenarios that the program holds: name, what it shows, cells, about how long it takes.
     #[command(after_help = "Example:\n  skyhaul lab list")]
     List,
+    /// Lists the kinds of experiment that a scenario may have, with the figures that each yields.
+    #[command(after_help = "Example:\n  skyhaul lab kinds")]
+    Kinds,
     /// Runs scenarios and judges them by their bars.
     #[command(
         after_help = "A scenario is one that `skyhaul lab list` names, or a TOML file of your own (docs/lab.md). Ends with 0
@@ -60,6 +63,7 @@ pub struct Run {
 pub fn run(command: &Lab, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Lab::List => list::list(out),
+        Lab::Kinds => list::kinds(out),
         Lab::Run(command) => run::run(command, out),
     }
 }

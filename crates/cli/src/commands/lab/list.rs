@@ -1,7 +1,8 @@
-//! `skyhaul lab list`.
+//! `skyhaul lab list` and `skyhaul lab kinds`.
 
 use super::source;
 use crate::failure::Failure;
+use skyhaul_lab::scenario::kind::KINDS;
 use skyhaul_units::Duration;
 use std::io::Write;
 
@@ -16,6 +17,18 @@ pub fn list(out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "{:<width$}  {runs:>5} runs  {:>7}  {}", scenario.name, about(cost), scenario.title)?;
     }
     writeln!(out, "\nAll together take one processor about {}; several share them.", about(all))?;
+    Ok(())
+}
+
+/// Prints each kind with its figures.
+pub fn kinds(out: &mut dyn Write) -> Result<(), Failure> {
+    for kind in KINDS {
+        writeln!(out, "{}: {}", kind.name(), kind.about())?;
+        let width = kind.metrics().iter().map(|metric| metric.key.len()).max().unwrap_or(0);
+        for metric in kind.metrics() {
+            writeln!(out, "  {:<width$}  {}", metric.key, metric.meaning)?;
+        }
+    }
     Ok(())
 }
 
