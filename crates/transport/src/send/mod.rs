@@ -3,7 +3,7 @@
 mod outgoing;
 mod queues;
 
-pub use outgoing::{Now, Outsymbol};
+pub use outgoing::{Now, Outsymbol, relative};
 
 use crate::block::{Block, BlockId, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};

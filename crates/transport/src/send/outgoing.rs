@@ -5,7 +5,7 @@ use crate::inflight::Slice;
 use crate::ranges::RangeSet;
 use crate::wire::{Head, SymbolHeader};
 use bytes::Bytes;
-use skyhaul_units::{Bytes as Amount, Instant, Seq, Utc};
+use skyhaul_units::{Bytes as Amount, FlowId, Instant, Seq, Utc};
 
 /// A block taken from the application.
 #[derive(Debug)]
@@ -46,11 +46,12 @@ pub struct Outsymbol {
     pub protection: Option<Option<Instant>>,
 }
 
-/// The time, by both clocks.
+/// What is put into a header besides what is known of its block: the time, by both clocks, and from where flows count.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     pub now: Instant,
     pub utc: Utc,
+    pub flow_base: FlowId,
 }
 
 impl Outgoing {
@@ -138,7 +139,8 @@ impl Outgoing {
         let life = self.deadline.filter(|_| self.is_expendable()).map(|deadline| deadline.since(at.now));
         let head = (slice.start == 0).then(|| Head { sent: *self.first_sent.get_or_insert(at.utc), life });
         let mut header = SymbolHeader {
-            flow: slice.flow,
+            // A flow below the base is far above it on the wire, and its header longer: the slice must leave it room.
+            flow: relative(slice.flow, at.flow_base),
             seq_low: (slice.seq.0 & 0xff_ffff) as u32,
             offset: slice.start,
             fin: false,
@@ -155,7 +157,12 @@ impl Outgoing {
     }
 }
 
+/// A flow's distance from the base.
+pub const fn relative(flow: FlowId, base: FlowId) -> FlowId {
+    FlowId(flow.0.wrapping_sub(base.0))
+}
+
 /// Its name.
-pub const fn id(flow: skyhaul_units::FlowId, seq: u64) -> BlockId {
+pub const fn id(flow: FlowId, seq: u64) -> BlockId {
     BlockId { flow, seq: Seq(seq) }
 }

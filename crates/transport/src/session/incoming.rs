@@ -140,7 +140,7 @@ impl Session {
                 for (flow, ..) in &mut notice.given_up {
                     *flow = absolute(*flow, self.flow_bases.0);
                 }
-                if let Some(inbox) = &mut self.inbox {
+                if let Some(inbox) = self.inbox.as_mut().filter(|_| self.greeted) {
                     inbox.notice(now, &notice, &mut self.stats);
                 }
             }
@@ -149,8 +149,8 @@ impl Session {
     }
 
     fn symbol(&mut self, now: Instant, mut symbol: Symbol, came: Came) {
-        // A symbol before this end introduced itself will be sent again.
-        let Some(inbox) = &mut self.inbox else { return };
+        // A symbol before both ends introduced themselves will be sent again: from where it counts flows is not known.
+        let Some(inbox) = self.inbox.as_mut().filter(|_| self.greeted) else { return };
         symbol.header.flow = absolute(symbol.header.flow, self.flow_bases.0);
         inbox.symbol(now, symbol, came, &mut self.stats);
     }
@@ -201,9 +201,12 @@ impl Session {
 
     fn message(&mut self, message: Control) {
         match message {
-            Control::Hello { .. } if self.greeted => {
-                self.wanted_close = Some("a second greeting".to_owned());
-                self.finish(CloseReason::Peer("it introduced itself twice".to_owned()));
+            // Said again where the path on which it was said first may not have brought it over.
+            Control::Hello { window, flow_base, .. } if self.greeted => {
+                if (window, flow_base) != (self.peer_window, self.flow_bases.0) {
+                    self.wanted_close = Some("a second greeting".to_owned());
+                    self.finish(CloseReason::Peer("it introduced itself twice, not as the same".to_owned()));
+                }
             }
             Control::Hello { name, window, flow_base, resume } => {
                 self.greeted = true;

@@ -52,6 +52,8 @@ pub struct Session {
 #[derive(Debug, Default)]
 struct ControlOut {
     path: Option<PathId>,
+    /// This end's greeting: the first thing said on each path that control messages change to.
+    greeting: Vec<u8>,
     bytes: VecDeque<u8>,
     /// Receipts to send.
     receipts: BTreeMap<FlowId, Seq>,
@@ -106,7 +108,8 @@ impl Session {
         let window = self.config.receive_window.as_u64();
         let Opening { name, resume, flow_base } = opening;
         let hello = Control::Hello { name, window, flow_base, resume: resume.clone() };
-        self.control.bytes.extend(hello.encode());
+        self.control.greeting = hello.encode();
+        self.control.bytes.extend(&self.control.greeting);
         self.inbox = Some(Inbox::new(window, resume));
         self.reports.told_limit = window;
         self.flow_bases.1 = flow_base;
@@ -297,13 +300,15 @@ impl Session {
         true
     }
 
-    /// Control messages go over the first usable path; what went over the one before may not have arrived.
+    /// Control messages go over the first usable path; what went over the one before may not have arrived, the greeting
+    /// included.
     fn choose_control_path(&mut self) {
         let usable =
             self.paths.iter().filter(|(_, path)| path.is_usable()).min_by_key(|(_, path)| path.rtt());
         let next = usable.map(|(id, _)| *id).or_else(|| self.paths.keys().next().copied());
-        if next.is_some() && self.greeted {
+        if next.is_some() && !self.closed {
             self.control.bytes.clear();
+            self.control.bytes.extend(&self.control.greeting);
             let given = core::mem::take(&mut self.control.given);
             for (flow, next) in given {
                 self.control.receipts.entry(flow).or_insert(next);

@@ -5,10 +5,10 @@ use super::attached::Attached;
 use crate::inflight::Sent;
 use crate::path::{PathId, Token};
 use crate::schedule::Line;
-use crate::send::{Now, Offer, Outsymbol};
+use crate::send::{Now, Offer, Outsymbol, relative};
 use crate::wire::{Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair};
 use bytes::Bytes;
-use skyhaul_units::{Duration, FlowId, Instant, Rate};
+use skyhaul_units::{Duration, Instant, Rate};
 
 /// Control bytes waiting for the path, beyond which receipts wait too.
 const CONTROL_MAX: usize = 256 << 10;
@@ -89,7 +89,8 @@ impl Session {
 
     /// What this path may carry, beside what the others do; `None` where it waits.
     fn offer(&self, now: Instant, id: PathId, payload: usize) -> Option<Offer> {
-        let at = Now { now, utc: self.config.utc_at_zero + now.since(Instant::ZERO) };
+        let utc = self.config.utc_at_zero + now.since(Instant::ZERO);
+        let at = Now { now, utc, flow_base: self.flow_bases.1 };
         let path = self.paths.get(&id)?;
         let line = path.line();
         let plan = path.coder.plan();
@@ -154,8 +155,7 @@ impl Session {
                 self.outbox.copy(other, symbol.slice);
             }
         }
-        let mut header = symbol.header;
-        header.flow = relative(header.flow, self.flow_bases.1);
+        let header = symbol.header;
         let content = header.encode(&symbol.bytes);
         let path = self.paths.get_mut(&id)?;
         path.last_symbol = now;
@@ -246,7 +246,3 @@ impl Session {
     }
 }
 
-/// A flow's distance from the base.
-const fn relative(flow: FlowId, base: FlowId) -> FlowId {
-    FlowId(flow.0.wrapping_sub(base.0))
-}
