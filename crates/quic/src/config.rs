@@ -73,6 +73,13 @@ pub struct PathConfig {
     pub max_segments: usize,
 }
 
+impl Default for PathConfig {
+    /// A path over a line of which nothing is known.
+    fn default() -> Self {
+        Self { controller: ControllerConfig::Adaptive, ..Self::over(Rate::from_mbps(100)) }
+    }
+}
+
 impl PathConfig {
     /// A path over a line of `rate`, counted in IP packets, everything else at its default.
     pub const fn over(rate: Rate) -> Self {

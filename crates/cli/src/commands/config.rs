@@ -57,7 +57,8 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     let StationConfig { missions, node, centre, line, spool, sync, channel } = station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
-    writeln!(out, "  line       {}, packets of {}, controller {}", line.rate, line.mtu, line.controller)?;
+    let rate = line.rate.map_or("rate found out".to_owned(), |rate| rate.to_string());
+    writeln!(out, "  line       {rate}, packets of {}, controller {}", line.mtu, line.controller().name())?;
     writeln!(
         out,
         "  spool      up to {} in files of {}, to disk every {}, kept {} after custody",

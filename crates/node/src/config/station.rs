@@ -7,6 +7,7 @@ use super::node::Node;
 use super::peer::PeerKey;
 use super::section::{Table, left_out, section};
 use super::sync::Sync;
+use skyhaul_congestion::ControllerConfig;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -50,12 +51,14 @@ section! {
 section! {
     /// The line between station and centre.
     "[line]" Line checked by Line::check {
-        /// The rate that the station may use, counted in IP packets with their headers.
-        rate: Rate => required,
+        /// The rate that the station may use, counted in IP packets with their headers; left out: what the line carries is
+        /// found out, and shared with others.
+        rate: Rate => optional,
         /// The largest IP packet that the line carries whole.
         mtu: Mtu => "1500 B",
-        /// How the rate is kept: `line` uses the declared rate whatever the loss, and gives way to a standing queue.
-        controller: Controller => "line",
+        /// How the rate is kept: `line` uses the declared rate whatever the loss, and gives way to a standing queue;
+        /// `adaptive` finds the rate. Left out: `line` where a rate is declared, else `adaptive`.
+        controller: Controller => optional,
     }
 }
 
@@ -78,6 +81,8 @@ section! {
 pub enum Controller {
     /// The declared rate, whatever the random loss; gives way to a standing queue.
     Line,
+    /// What the line carries, found out, whatever the random loss; gives way to a growing queue.
+    Adaptive,
 }
 
 pub(super) const TABLES: &[Table] =
@@ -106,10 +111,27 @@ impl StationConfig {
 
 impl Line {
     fn check(&self) -> Result<(), String> {
-        if self.rate == Rate::ZERO {
-            return Err("a line of 0 bit/s carries nothing; write its rate like \"93 Mbit/s\"".to_owned());
+        match (self.rate, self.controller) {
+            (Some(Rate::ZERO), _) => {
+                Err("a line of 0 bit/s carries nothing; write its rate like \"93 Mbit/s\"".to_owned())
+            }
+            (None, Some(Controller::Line)) => {
+                Err("the controller `line` needs the line's rate; write it like \"93 Mbit/s\"".to_owned())
+            }
+            (Some(_), Some(Controller::Adaptive)) => {
+                Err("the controller `adaptive` finds the rate itself; remove `rate`, or write \"line\""
+                    .to_owned())
+            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// How the sending rate is kept.
+    pub const fn controller(&self) -> ControllerConfig {
+        match self.rate {
+            Some(rate) => ControllerConfig::declared(rate),
+            None => ControllerConfig::Adaptive,
+        }
     }
 }
 
@@ -131,13 +153,17 @@ impl FromStr for Controller {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "line" => Ok(Self::Line),
-            _ => Err(format!("`{text}` is not a controller; write line")),
+            "adaptive" => Ok(Self::Adaptive),
+            _ => Err(format!("`{text}` is not a controller; write line or adaptive")),
         }
     }
 }
 impl std::fmt::Display for Controller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("line")
+        f.write_str(match self {
+            Self::Line => "line",
+            Self::Adaptive => "adaptive",
+        })
     }
 }
 from_text!(Controller);

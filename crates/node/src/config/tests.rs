@@ -67,7 +67,7 @@ fn a_station_gets_defaults_and_paths_from_its_own_folder() {
     assert_eq!(config.node.status_socket(), Path::new("/etc/skyhaul/state/status.sock"));
     assert_eq!(config.missions, [Path::new("/etc/skyhaul/missions")]);
     assert_eq!(config.centre.address.to_string(), "centre.example.org:4700");
-    assert_eq!(config.line.rate, Rate::from_mbps(93));
+    assert_eq!(config.line.rate, Some(Rate::from_mbps(93)));
     assert_eq!(config.line.mtu.size(), Bytes::new(1500));
     assert_eq!(config.spool.sync_interval, Duration::from_millis(100));
     let [live, replay] = &config.channel[..] else { panic!() };
@@ -110,9 +110,10 @@ fn a_wrong_unit_is_refused_with_the_right_form() {
 
 #[test]
 fn a_missing_key_names_itself_and_its_table() {
-    let error = refused(&STATION.replace("rate = \"93 Mbit/s\"\n", ""));
-    assert!(error.what().contains("`rate` is missing"), "{error}");
-    assert_eq!(error.line(), Some(14), "{error}");
+    let error = refused(&STATION.replace("address = \"centre.example.org:4700\"\n", ""));
+    assert!(error.what().contains("`address` is missing"), "{error}");
+    let table = STATION.lines().position(|line| line == "[centre]").map(|line| line + 1);
+    assert_eq!(error.line(), table, "{error}");
     let table = refused(&CENTRE.replace("[products]\ndir = \"products\"\n", ""));
     assert!(table.what().contains("`products` is missing"), "{table}");
 }
@@ -208,4 +209,16 @@ proptest! {
         text[at] = with;
         let _ = parse(&text.into_iter().collect::<String>(), Path::new("damaged.toml"));
     }
+}
+
+#[test]
+fn a_line_of_unknown_rate_is_found_out_and_contradictions_are_refused() {
+    let unknown = station(&STATION.replace("rate = \"93 Mbit/s\"\n", ""));
+    assert_eq!(unknown.line.controller().name(), "adaptive");
+    assert_eq!(station(STATION).line.controller().name(), "line");
+    let twice =
+        refused(&STATION.replace("rate = \"93 Mbit/s\"", "rate = \"93 Mbit/s\"\ncontroller = \"adaptive\""));
+    assert!(twice.to_string().contains("remove `rate`"), "{twice}");
+    let none = refused(&STATION.replace("rate = \"93 Mbit/s\"", "controller = \"line\""));
+    assert!(none.to_string().contains("needs the line's rate"), "{none}");
 }

@@ -97,7 +97,8 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<Driver, Fault> {
         if is_ipv6 { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() };
     let path = PathConfig {
         udp_payload: services::udp_payload(config.line.mtu, is_ipv6),
-        ..PathConfig::over(config.line.rate)
+        controller: config.line.controller(),
+        ..PathConfig::default()
     };
     services::driver(bind, EndpointConfig::new(identity, path, clock.std_start()), WINDOW, clock)
 }

@@ -211,7 +211,7 @@ mod tests {
             let Config::Station(station) = load(&folder.root().join("station.toml")).unwrap() else {
                 panic!()
             };
-            assert_eq!((station.channel.len(), station.line.rate), (2, Rate::from_mbps(93)));
+            assert_eq!((station.channel.len(), station.line.rate), (2, Some(Rate::from_mbps(93))));
             assert!(folder.socket("station").as_os_str().len() <= LONGEST_SOCKET);
         }
     }
