@@ -50,6 +50,7 @@ mod network;
 mod peer;
 mod plain;
 pub mod scenario;
+pub mod workload;
 pub mod world;
 
 pub use endpoint::{Datagram, Ecn, Endpoint};

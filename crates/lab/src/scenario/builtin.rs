@@ -13,4 +13,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("comparison.toml", include_str!("../../../../scenarios/comparison.toml")),
     ("comparison-660ms.toml", include_str!("../../../../scenarios/comparison-660ms.toml")),
     ("over-quic.toml", include_str!("../../../../scenarios/over-quic.toml")),
+    ("repair.toml", include_str!("../../../../scenarios/repair.toml")),
+    ("jwst.toml", include_str!("../../../../scenarios/jwst.toml")),
+    ("gateway.toml", include_str!("../../../../scenarios/gateway.toml")),
 ];

@@ -78,10 +78,12 @@ impl core::fmt::Debug for dyn Experiment {
     }
 }
 
+mod bisect;
+mod blocks;
 mod controller;
 mod flow;
 mod goodput;
 mod line;
 
 /// All kinds.
-pub static KINDS: &[&dyn Kind] = &[&flow::Flow, &goodput::Goodput];
+pub static KINDS: &[&dyn Kind] = &[&flow::Flow, &goodput::Goodput, &blocks::Blocks, &bisect::Bisect];

@@ -1,0 +1,216 @@
+//! `bisect`: the highest loss at which a stream of blocks still arrives in time, both directions losing alike.
+
+use super::{Broken, Experiment, Kind, Parameters, Refused};
+use crate::PlainLine;
+use crate::scenario::metric::{Measured, Metric, Unit};
+use crate::workload::{Arrivals, Lifetime, Pattern, StreamConfig, Traffic};
+use crate::world::{World, WorldConfig, WorldPath};
+use serde::Deserialize;
+use skyhaul_transport::repair::Goal;
+use skyhaul_transport::{ClassId, Mode, SessionConfig};
+use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
+
+/// The kind.
+pub(super) struct Bisect;
+
+impl Kind for Bisect {
+    fn name(&self) -> &'static str {
+        "bisect"
+    }
+
+    fn about(&self) -> &'static str {
+        "the highest loss, in both directions, at which every block of a stream still arrives in time"
+    }
+
+    fn metrics(&self) -> &'static [&'static Metric] {
+        METRICS
+    }
+
+    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+        let cell: Cell = parameters.read()?;
+        if cell.low >= cell.high || cell.high >= 100 {
+            return Err(Refused::new(
+                "there is nothing between `low` and `high`; give 0 ≤ `low` < `high` < 100",
+            ));
+        }
+        if cell.block > Bytes::mib(1) || cell.block == Bytes::ZERO {
+            return Err(Refused::new("`block` is out of range; give 1 B to 1 MiB"));
+        }
+        Ok(Box::new(cell))
+    }
+}
+
+/// A stream over a line, and between which losses to look.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cell {
+    /// The line's rate, counted in IP packets.
+    rate: Rate,
+    /// Round trip of the empty line.
+    rtt: Duration,
+    /// The application's rate.
+    flow: Rate,
+    /// Size of its blocks.
+    block: Bytes,
+    /// From hand-over until a block has to be there.
+    within: Duration,
+    /// Share of symbols that may stay unrepaired at their deadline.
+    target: Probability,
+    /// A loss that is thought to hold, in percent.
+    low: u32,
+    /// One that is thought not to.
+    high: u32,
+    /// How long each step of the search runs.
+    step: Duration,
+    /// By when a block has to be there in a step. Left out: `within`. Where that allows a backlog to grow for longer than
+    /// a step, a shorter time shows in the step what would come of it.
+    step_within: Option<Duration>,
+    /// How long the loss that was found must hold.
+    duration: Duration,
+}
+
+/// How a stream did.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    blocks: u64,
+    late: u64,
+    longest: Option<Duration>,
+    repeated: u64,
+}
+
+impl Experiment for Cell {
+    fn virtual_time(&self) -> Duration {
+        self.step * u64::from(self.steps()) + self.duration
+    }
+
+    fn cost(&self) -> Duration {
+        let sources = (self.flow * self.virtual_time()).as_u64() / 1_430;
+        PER_PACKET * (sources * 100 / u64::from(100 - self.low))
+    }
+
+    fn run(&self, seed: u64) -> Result<Measured, Broken> {
+        let (mut holds, mut fails) = (self.low, self.high);
+        while fails - holds > 1 {
+            let middle = u32::midpoint(holds, fails);
+            let run = self.stream_over(middle, self.step, seed)?;
+            let is_soon =
+                self.step_within.is_none_or(|most| run.longest.is_some_and(|longest| longest <= most));
+            if run.late == 0 && is_soon { holds = middle } else { fails = middle }
+        }
+        // A short run that holds may hide what a long one shows.
+        let mut run = self.stream_over(holds, self.duration, seed)?;
+        while run.late > 0 && holds > 0 {
+            holds -= 1;
+            run = self.stream_over(holds, self.duration, seed)?;
+        }
+        let mut measured = Measured::default();
+        measured.add(&HIGHEST, f64::from(holds) / 100.0);
+        measured.add(&BOUND, 1.0 - self.flow.as_bps() as f64 / self.useful().as_bps() as f64);
+        measured.add(&BLOCKS, run.blocks as f64);
+        measured.add(&LATE, run.late as f64);
+        measured.add_time(&LONGEST, run.longest);
+        measured.add(&REPEATED, run.repeated as f64);
+        Ok(measured)
+    }
+}
+
+impl Cell {
+    fn steps(&self) -> u32 {
+        (self.high - self.low).next_power_of_two().trailing_zeros()
+    }
+
+    /// What a line without loss carries of blocks.
+    fn useful(&self) -> Rate {
+        self.rate.scaled(PAYLOAD, PACKET)
+    }
+
+    fn stream_over(&self, percent: u32, duration: Duration, seed: u64) -> Result<Run, Broken> {
+        let goal = Goal { target: self.target, ..Goal::default() };
+        let config = SessionConfig {
+            repair: Some(goal),
+            receive_window: Bytes::mib(512),
+            send_buffer: Bytes::mib(1024),
+            ..SessionConfig::default()
+        };
+        let line = PlainLine {
+            rate: self.rate,
+            one_way_delay: self.rtt / 2,
+            loss: Probability::of(u64::from(percent), 100),
+            ..PlainLine::default()
+        };
+        let stop = Instant::ZERO + duration;
+        let stream = StreamConfig {
+            flow: FLOW,
+            class: ClassId::default(),
+            priority: 0,
+            lifetime: Some(Lifetime { fixed: self.within, filled_at: None }),
+            mode: Mode::Expendable,
+            pattern: Pattern::Periodic { size: self.block, period: self.flow.time_for(self.block) },
+            start: Instant::ZERO + self.rtt * 20,
+            stop,
+        };
+        let traffic = Traffic::new([stream], seed);
+        let world = WorldConfig::alike(config);
+        let mut world = World::new(world, &[WorldPath::new(line)], seed, traffic, Arrivals::default());
+        if !world.open() {
+            return Err(Broken("the sessions did not open".to_owned()));
+        }
+        world.run_until(stop + self.within, |_| false);
+        let ledger = &mut world.near.user.ledger;
+        ledger.settle(&world.far.user);
+        let blocks = ledger.of(FLOW);
+        let late = blocks.iter().filter(|record| !record.is_on_time()).count() as u64;
+        Ok(Run {
+            blocks: blocks.len() as u64,
+            late: late + ledger.refused_count() + u64::from(blocks.is_empty()),
+            longest: ledger.latencies().last().copied(),
+            repeated: world.near.session.stats().symbols_repeated,
+        })
+    }
+}
+
+const HIGHEST: Metric = Metric {
+    key: "highest_loss",
+    heading: "highest loss",
+    unit: Unit::Share,
+    meaning: "the highest loss, to the percent, in both directions, at which all blocks of the whole run were in time",
+};
+const BOUND: Metric = Metric {
+    key: "bound",
+    heading: "bound",
+    unit: Unit::Share,
+    meaning: "the loss at which the line carries just the stream: 1 − stream ÷ (rate × payload ÷ IP packet)",
+};
+const BLOCKS: Metric = Metric {
+    key: "blocks.offered",
+    heading: "blocks",
+    unit: Unit::Count,
+    meaning: "blocks of the whole run",
+};
+const LATE: Metric = Metric {
+    key: "blocks.late",
+    heading: "late",
+    unit: Unit::Count,
+    meaning: "blocks of the whole run that were not in time",
+};
+const LONGEST: Metric = Metric {
+    key: "latency_s.max",
+    heading: "longest",
+    unit: Unit::Seconds,
+    meaning: "the longest time from hand-over to arrival in the whole run",
+};
+const REPEATED: Metric = Metric {
+    key: "symbols.repeated",
+    heading: "repeated",
+    unit: Unit::Count,
+    meaning: "symbols sent again in the whole run",
+};
+
+const METRICS: &[&Metric] = &[&HIGHEST, &BOUND, &BLOCKS, &LATE, &LONGEST, &REPEATED];
+
+const FLOW: FlowId = FlowId(0);
+/// Bytes of blocks in a full datagram, and its IP packet.
+const PAYLOAD: u64 = 1_430;
+const PACKET: u64 = 1_500;
+/// What a packet costs a processor core with both sessions.
+const PER_PACKET: Duration = Duration::from_nanos(4_000);
