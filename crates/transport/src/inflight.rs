@@ -59,8 +59,10 @@ pub struct Inflight {
     judged_below: u64,
     /// When the newest transmission known to have arrived was sent.
     newest_arrived: Option<Instant>,
-    /// When something was last heard to have arrived.
-    last_news: Option<Instant>,
+    /// Since when the path owes an answer.
+    unanswered: Option<Instant>,
+    /// How often patience ended since something was last heard to have arrived, and when it did last.
+    backoff: (u32, Instant),
     /// Eighths of a round trip by which order may be off.
     window_eighths: u64,
     sids: BTreeMap<u32, Token>,
@@ -87,6 +89,8 @@ pub struct Arrival {
 
 /// Transmissions remembered at most: 375 MB of full-size symbols. Beyond, the oldest counts as lost.
 const ENTRIES_MAX: usize = 1 << 18;
+/// A path that does not answer is tried again after at most 32 times its patience.
+const BACKOFF_MAX: u32 = 5;
 /// Half a round trip: what is later than that was not merely overtaken.
 const WINDOW_MAX_EIGHTHS: u64 = 4;
 /// Ticks of the sender and batches of acknowledgements shift packets by so much.
@@ -95,6 +99,7 @@ const WINDOW_MIN: Duration = Duration::from_millis(4);
 impl Inflight {
     pub fn add(&mut self, now: Instant, sent: Sent, sid: Option<Sid>) -> (Token, Option<Sent>) {
         let token = Token(self.first + self.entries.len() as u64);
+        self.unanswered.get_or_insert(now);
         self.entries.push_back(Some(Entry { sent, sid, at: now, judged: false }));
         self.fates.known.push_back(None);
         if let Some(sid) = sid {
@@ -118,6 +123,9 @@ impl Inflight {
     pub fn settle_lost(&mut self, token: Token) -> Option<Arrival> {
         self.know(token, true);
         let entry = self.take(token)?;
+        if self.oldest_unjudged().is_none() {
+            self.unanswered = None;
+        }
         Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged })
     }
 
@@ -125,7 +133,8 @@ impl Inflight {
     pub fn settle_arrived(&mut self, token: Token, now: Instant) -> Option<Arrival> {
         self.know(token, false);
         let entry = self.take(token)?;
-        self.last_news = Some(now);
+        self.unanswered = self.oldest_unjudged().map(|oldest| oldest.max(now));
+        self.backoff.0 = 0;
         if self.newest_arrived.is_none_or(|newest| newest < entry.at) {
             self.newest_arrived = Some(entry.at);
             self.rtt.sample(now.since(entry.at));
@@ -145,7 +154,7 @@ impl Inflight {
 
     /// The next transmission that counts as lost. It stays open: news may yet come.
     pub fn next_lost(&mut self, now: Instant) -> Option<(Sent, Option<Sid>, Verdict)> {
-        let (patience, window) = (self.rtt.patience(), self.window());
+        let (patience, window) = (self.patience(), self.window());
         loop {
             let at = self.judged_index();
             let entry = self.entries.get_mut(at)?;
@@ -160,7 +169,10 @@ impl Inflight {
             self.judged_below = self.first + at as u64 + 1;
             if let (Some(entry), Some(verdict)) = (entry, verdict) {
                 entry.judged = true;
-                let found = (entry.sent.clone(), entry.sid, verdict);
+                let (found, at) = ((entry.sent.clone(), entry.sid, verdict), entry.at);
+                if verdict == Verdict::Overdue && at >= self.backoff.1 {
+                    self.backoff = ((self.backoff.0 + 1).min(BACKOFF_MAX), now);
+                }
                 self.know(Token(self.judged_below - 1), true);
                 return Some(found);
             }
@@ -170,6 +182,10 @@ impl Inflight {
     /// Calls everything open lost: the path does not answer. Gives what had not been judged yet.
     pub fn judge_all(&mut self) -> Vec<Sent> {
         let from = self.judged_index().min(self.entries.len());
+        for token in self.first..self.first + self.entries.len() as u64 {
+            self.know(Token(token), true);
+        }
+        self.unanswered = None;
         self.judged_below = self.first + self.entries.len() as u64;
         let open = self.entries.range_mut(from..).flatten();
         open.map(|entry| {
@@ -196,13 +212,18 @@ impl Inflight {
 
     /// When [`Self::next_lost`] may next have something.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.oldest_unjudged().map(|at| at + self.rtt.patience())
+        self.oldest_unjudged().map(|at| at + self.patience())
     }
 
-    /// Since when the path owes an answer; `None` when nothing unjudged is open.
+    /// Since when the path owes an answer: something was sent, and nothing heard since. What is sent again meanwhile
+    /// does not begin the silence anew.
     pub fn unanswered_since(&self) -> Option<Instant> {
-        let oldest = self.oldest_unjudged()?;
-        Some(self.last_news.map_or(oldest, |news| news.max(oldest)))
+        self.unanswered
+    }
+
+    /// How long no news is normal, doubled each time that it ended with no news since (RFC 6298 5.5).
+    fn patience(&self) -> Duration {
+        self.rtt.patience() * (1 << self.backoff.0)
     }
 
     /// The smoothed round-trip time; zero before the first measurement.

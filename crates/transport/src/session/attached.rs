@@ -117,6 +117,12 @@ impl Attached {
         if self.estimate.rtt > Duration::ZERO { self.estimate.rtt } else { self.inflight.rtt() }
     }
 
+    /// Half of the shortest round trip lately: what a symbol takes where no queue holds it.
+    pub fn flight(&self) -> Duration {
+        let shortest = self.estimate.min_rtt;
+        if shortest > Duration::ZERO { shortest / 2 } else { self.rtt() / 2 }
+    }
+
     /// Half a round trip, and the rate.
     pub fn line(&self) -> Line {
         let rate = if self.estimate.rate == Rate::ZERO { RATE_UNKNOWN } else { self.estimate.rate };

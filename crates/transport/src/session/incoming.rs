@@ -65,7 +65,7 @@ impl Session {
             return None;
         }
         let probe = (self.outbox.held > 0).then_some(self.next_probe);
-        let several = self.paths.len() > 1;
+        let several = self.paths.values().filter(|path| path.is_usable()).count() > 1;
         let paths = self.paths.values().flat_map(|path| {
             let silent = path.silent_at().filter(|_| several && !path.stalled);
             let trying = path.stalled.then_some(path.try_at);
@@ -252,7 +252,10 @@ impl Session {
     /// Sees to it that what was lost is sent again. Whether it was a symbol that is still wanted.
     pub(super) fn lost(&mut self, sent: Sent) -> bool {
         match sent {
-            Sent::Slice(slice) => return self.outbox.repeat(slice),
+            Sent::Slice(slice) => {
+                let soonest = self.clock + self.line().one_way_delay;
+                return self.outbox.repeat(slice, soonest);
+            }
             Sent::Report { flows, recovered } => {
                 if let Some(inbox) = &mut self.inbox {
                     inbox.tell_again(&flows);

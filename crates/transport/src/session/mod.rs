@@ -237,9 +237,9 @@ impl Session {
         if self.control.bytes.is_empty() { self.wanted_close.take() } else { None }
     }
 
-    /// Whether there may be a symbol to send that waits for a path's room alone.
+    /// Whether there may be a symbol to send, repair included, that waits for a path's room alone.
     pub fn has_symbol(&self) -> bool {
-        self.is_open() && self.outbox.has_symbol()
+        self.is_open() && (self.outbox.has_symbol() || self.has_repair())
     }
 
     /// Whether blocks wait for the far end to take more.

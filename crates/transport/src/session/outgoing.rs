@@ -162,7 +162,9 @@ impl Session {
         path.stats.symbols_sent += 1;
         path.stats.bytes_sent += symbol.bytes.len() as u64;
         let line = path.line();
+        // What is late already is not hurried at others' cost.
         let slack = symbol.deadline.map(|deadline| deadline.since(now + line.one_way_delay));
+        let slack = slack.filter(|slack| *slack > Duration::ZERO);
         let plan = path.coder.plan();
         let (copies, spacing, round) = (plan.copies.clone(), plan.copy_spacing, plan.round);
         if let Some(slack) = slack.filter(|slack| *slack < plan.coded_below) {
@@ -198,6 +200,15 @@ impl Session {
         }
         let symbol = self.paths.get_mut(&id)?.coder.poll_tail(now)?;
         self.track(now, id, Sent::Repair, encode_repair(id.0, &symbol))
+    }
+
+    /// Whether a path has repair that may go now.
+    pub(super) fn has_repair(&self) -> bool {
+        let usable = || self.paths.values().filter(|path| path.is_usable());
+        self.config.repair.is_some()
+            && usable().any(|path| {
+                path.coder.has_repair() || self.tail_due(path).is_some_and(|due| due <= self.clock)
+            })
     }
 
     /// When a path's last symbols are to be repaired ahead.
