@@ -9,6 +9,7 @@ use crate::block::{Block, BlockId, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::inflight::Slice;
 use crate::path::PathId;
+use crate::ranges::RangeSet;
 use crate::schedule::{Line, Policy, Verdict, can_arrive};
 use crate::stats::Stats;
 use crate::wire::{FlowReport, NOTICE_MAX, Notice, PROTECTION};
@@ -388,10 +389,10 @@ impl Outbox {
         }
     }
 
-    /// Whether the slice has to be sent again.
-    pub fn repeat(&mut self, slice: Slice) -> bool {
+    /// Whether the slice has to be sent again, and is: `soonest` is when it could arrive.
+    pub fn repeat(&mut self, slice: Slice, soonest: Instant) -> bool {
         let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) else { return false };
-        if !block.is_open() || block.arrived.contains(slice.start, slice.end) {
+        if !block.is_open() || block.arrived.contains(slice.start, slice.end) || block.is_late(soonest) {
             return false;
         }
         let (before, key) = (block.pending(), key_of(slice.flow, block));
@@ -440,12 +441,23 @@ impl Outbox {
             self.deadlines.pop_first();
             let Some(block) = self.block(name).filter(|block| block.is_open()) else { continue };
             let Some(deadline) = block.deadline else { continue };
-            if block.pending() > 0 || now >= deadline + news {
+            if block.sent < block.len || now >= deadline + news {
                 self.give_up(name, Outcome::Expired);
             } else {
+                self.drop_repetitions(name);
                 let look = (deadline + news).max(now + line.one_way_delay + LOOK_AGAIN);
                 self.deadlines.insert((look, name));
             }
+        }
+    }
+
+    /// What is to be sent again of a block would be late: repair may still stand for it, repetition no longer.
+    fn drop_repetitions(&mut self, name: BlockId) {
+        let Some(block) = block_mut(&mut self.flows, name.flow, name.seq) else { return };
+        let (pending, key) = (block.pending(), key_of(name.flow, block));
+        if pending > 0 {
+            block.again = RangeSet::default();
+            self.queues.take(key, name.seq.0, pending, 0);
         }
     }
 
@@ -508,7 +520,7 @@ impl Outbox {
             }
         }
         for slice in denied {
-            self.repeat(slice);
+            self.repeat(slice, now);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::inflight::Slice;
 use crate::ranges::RangeSet;
 use crate::wire::{Head, SymbolHeader};
 use bytes::Bytes;
-use skyhaul_units::{Bytes as Amount, FlowId, Instant, Seq, Utc};
+use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Seq, Utc};
 
 /// A block taken from the application.
 #[derive(Debug)]
@@ -46,11 +46,13 @@ pub struct Outsymbol {
     pub protection: Option<Option<Instant>>,
 }
 
-/// What is put into a header besides what is known of its block: the time, by both clocks, and from where flows count.
+/// What is put into a header besides what is known of its block: the time, by both clocks, how long it will be under
+/// way, and from where flows count.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     pub now: Instant,
     pub utc: Utc,
+    pub flight: Duration,
     pub flow_base: FlowId,
 }
 
@@ -90,6 +92,11 @@ impl Outgoing {
     /// Bytes to send now.
     pub fn pending(&self) -> u64 {
         if self.is_open() { u64::from(self.len - self.sent) + self.again.total() } else { 0 }
+    }
+
+    /// Whether what arrives at `at` is worth nothing.
+    pub fn is_late(&self, at: Instant) -> bool {
+        self.is_expendable() && self.deadline.is_some_and(|deadline| at > deadline)
     }
 
     /// Everything was sent, and the paths say that all of it has arrived.
@@ -136,7 +143,8 @@ impl Outgoing {
 
     /// As much of `slice`, from its start, as one datagram of `payload` bytes takes.
     pub fn cut(&mut self, slice: Slice, payload: usize, repeated: bool, at: Now) -> Outsymbol {
-        let life = self.deadline.filter(|_| self.is_expendable()).map(|deadline| deadline.since(at.now));
+        let life =
+            self.deadline.filter(|_| self.is_expendable()).map(|deadline| deadline.since(at.now + at.flight));
         let head = (slice.start == 0).then(|| Head { sent: *self.first_sent.get_or_insert(at.utc), life });
         let mut header = SymbolHeader {
             // A flow below the base is far above it on the wire, and its header longer: the slice must leave it room.

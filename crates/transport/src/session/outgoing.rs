@@ -90,8 +90,8 @@ impl Session {
     /// What this path may carry, beside what the others do; `None` where it waits.
     fn offer(&self, now: Instant, id: PathId, payload: usize) -> Option<Offer> {
         let utc = self.config.utc_at_zero + now.since(Instant::ZERO);
-        let at = Now { now, utc, flow_base: self.flow_bases.1 };
         let path = self.paths.get(&id)?;
+        let at = Now { now, utc, flight: path.flight(), flow_base: self.flow_bases.1 };
         let line = path.line();
         let plan = path.coder.plan();
         let repairs = self.config.repair.is_some() && plan.payload > PROTECTION;
@@ -204,9 +204,9 @@ impl Session {
 
     /// Whether a path has repair that may go now.
     pub(super) fn has_repair(&self) -> bool {
-        let usable = || self.paths.values().filter(|path| path.is_usable());
+        let mut usable = self.paths.values().filter(|path| path.is_usable());
         self.config.repair.is_some()
-            && usable().any(|path| {
+            && usable.any(|path| {
                 path.coder.has_repair() || self.tail_due(path).is_some_and(|due| due <= self.clock)
             })
     }

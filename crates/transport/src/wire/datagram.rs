@@ -63,7 +63,7 @@ pub struct SymbolHeader {
 pub struct Head {
     /// When it was first sent, by the sender's clock.
     pub sent: Utc,
-    /// For expendable blocks: how much longer it was worth anything when this slice was sent.
+    /// For expendable blocks: how much longer it is worth anything when this slice arrives, as its sender estimates it.
     pub life: Option<Duration>,
 }
 
