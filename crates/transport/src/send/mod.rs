@@ -56,6 +56,8 @@ struct Flow {
     taken: u64,
     /// No block before this place waits to be begun.
     unbegun: u64,
+    /// Places of blocks that depend on one of another flow.
+    foreign: BTreeSet<u64>,
 }
 
 /// A block the far end need not wait for.
@@ -136,6 +138,9 @@ impl Outbox {
         if let Some(flow) = self.flows.get_mut(&block.flow) {
             let outgoing = Outgoing::new(now, block, flow.taken, order);
             flow.taken += outgoing.cost();
+            if depends_on.is_some_and(|needed| needed.flow != name.flow) {
+                flow.foreign.insert(name.seq.0);
+            }
             self.queues.add(key, name.seq.0, outgoing.pending());
             if let Some(deadline) = outgoing.deadline.filter(|_| outgoing.is_expendable()) {
                 self.deadlines.insert((deadline, name));
@@ -330,17 +335,26 @@ impl Outbox {
         Some(id(key.flow, seq))
     }
 
-    /// Whether the far end takes `block`. Those before it in its flow must find room as well: they are delivered first.
+    /// Whether the far end takes `block`. A reliable one is delivered after those before it in its flow, and keeps its room
+    /// until then: they must find room as well, and so must what they depend on in other flows.
     fn may_begin(&self, flow: &Flow, seq: u64, block: &Outgoing) -> bool {
         if block.begun {
             return true;
         }
-        let ahead = if seq > flow.unbegun {
-            flow.block(flow.unbegun).map_or(0, |unbegun| block.start - unbegun.start)
-        } else {
-            0
-        };
+        let mut ahead = 0;
+        if seq > flow.unbegun && !block.is_expendable() {
+            ahead = flow.block(flow.unbegun).map_or(0, |unbegun| block.start - unbegun.start);
+            let waits = |place: &u64| flow.block(*place).is_some_and(|block| self.waits_for_unbegun(block));
+            if flow.foreign.range(flow.unbegun..seq).any(waits) {
+                return false;
+            }
+        }
         self.begun + ahead + block.cost() <= self.limit
+    }
+
+    fn waits_for_unbegun(&self, block: &Outgoing) -> bool {
+        let needed = block.block.depends_on.filter(|_| block.is_open() && !block.begun);
+        needed.and_then(|needed| self.block(needed)).is_some_and(|needed| needed.is_open() && !needed.begun)
     }
 
     /// Whether what the block depends on has been sent whole: before that it would take room from it.
@@ -646,6 +660,7 @@ impl Flow {
         while self.blocks.front().is_some_and(|block| !block.is_open()) && !untold(self.first) {
             self.blocks.pop_front();
             self.first += 1;
+            self.foreign.remove(&(self.first - 1));
         }
         self.unbegun = self.unbegun.max(self.first);
     }
