@@ -35,7 +35,7 @@ fn short_datagrams_have_their_fates_too() {
 fn short_datagrams(max_segments: usize) {
     let mut world = World::connected(&Options { seed: 5, max_segments, ..Options::lossy(10, 160) });
     for token in 0..5_000u64 {
-        let length = 8 + usize::try_from(token * 37 % 1_400).unwrap();
+        let length = 8 + usize::try_from(token * 37 % 1_400).expect("a length below 1,400");
         let now = world.now;
         if token % 3 == 0 {
             world.path(CLIENT).send(now, Some(Token(token)), numbered(token, length));

@@ -67,8 +67,8 @@ fn driver(configs: Vec<(SocketAddr, EndpointConfig)>, clock: Clock) -> Result<Dr
     let mut driver: Option<Driver> = None;
     for (address, config) in configs {
         let socket = bind(address, driver.is_none())?;
-        let endpoint = Endpoint::new(config)
-            .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+        let endpoint =
+            Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
         match &mut driver {
             Some(driver) => {
                 driver.add_socket(endpoint, socket);
