@@ -102,14 +102,29 @@ impl Adaptive {
         }
     }
 
-    /// The queue wanted at this rate: see the module's head.
-    fn target_at(&self, rate: Rate) -> Duration {
+    /// The queue wanted at this rate, on a line without jitter: see the module's head.
+    fn calm_target(&self, rate: Rate) -> Duration {
         let square = TARGET_NANOS * TARGET_NANOS * u128::from(TARGET_RATE.as_bps());
         let by_rate = (square / u128::from(rate.as_bps().max(1))).isqrt();
         let by_rate = Duration::from_nanos(u64::try_from(by_rate).unwrap_or(u64::MAX));
-        let wanted = by_rate.min(self.route.base() / 4).max(LEAST_TARGET);
-        let wanted = wanted.max(self.route.noise()).max(rate.time_for(TWO_PACKETS));
+        by_rate.min(self.route.base() / 4).max(LEAST_TARGET).max(rate.time_for(TWO_PACKETS))
+    }
+
+    fn target_at(&self, rate: Rate) -> Duration {
+        let noise = if self.is_jittery() { self.route.noise() * 3 / 2 } else { self.route.noise() };
+        let wanted = self.calm_target(rate).max(noise);
         self.excess.shallow().map_or(wanted, |shallow| wanted.min(shallow))
+    }
+
+    /// Whether round trips scatter by more than the queue wanted.
+    fn is_jittery(&self) -> bool {
+        let ticks = LEAST_JITTER.max(self.calm_target(self.capacity));
+        self.route.base() > LEAST_JITTER * 2 && self.route.noise() > ticks
+    }
+
+    /// Less than this is no queue.
+    fn quiet_below(&self) -> Duration {
+        if self.is_jittery() { self.route.noise() * 3 / 4 } else { self.target() / 4 }
     }
 
     fn target(&self) -> Duration {
@@ -199,7 +214,7 @@ impl Adaptive {
         }
         if flight.marked > 0 {
             self.give_way(flight, stretch);
-        } else if self.queue <= target / 4 {
+        } else if self.queue <= self.quiet_below() {
             self.grow(now, flight, stretch);
         } else {
             self.quiet = 0;
@@ -369,7 +384,9 @@ impl Controller for Adaptive {
                 self.pace = Rate::over(compete.window(now, ack.smoothed), ack.smoothed).scaled(6, 5);
             }
         }
-        while let Some(flight) = self.flights.next_seen() {
+        // In jitter only the smallest round trip of many tells of a queue.
+        let flights = if self.is_jittery() { LAG } else { 1 };
+        while let Some(flight) = self.flights.next_seen(flights) {
             self.see(now, &flight);
         }
         while let Some(flight) = self.flights.next_old() {
@@ -435,6 +452,9 @@ const TARGET_RATE: Rate = Rate::from_mbps(100);
 
 /// A sender's pacing ticks of 2 ms make a queue of up to 2 ms.
 const LEAST_TARGET: Duration = Duration::from_millis(3);
+
+/// Pacing ticks and batches of acknowledgements make round trips scatter by less than this.
+const LEAST_JITTER: Duration = Duration::from_millis(6);
 
 /// A queue of less than two packets can't be told from none.
 const TWO_PACKETS: Bytes = Bytes::new(3_000);

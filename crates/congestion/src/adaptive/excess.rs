@@ -142,7 +142,7 @@ impl Excess {
         }
         let carried = self.baseline.carried(round.rate(), round.packets, round.missing);
         match carried {
-            Some(carried) if !startup.is_first_warning() => {
+            Some(carried) if round.packets >= FEWEST_IN_STARTUP && !startup.is_first_warning() => {
                 self.suspect(view, round, carried, Some(*startup))
             }
             _ => Finding::Nothing,
@@ -185,7 +185,7 @@ impl Excess {
         if round.loss().as_ppb() < middle {
             let carried = self.baseline.carried(round.rate(), round.packets, round.missing);
             return carried.map_or(Finding::Nothing, |carried| {
-                // Still too much: a policer's bucket was not empty yet when the rate was measured.
+                // Still too much.
                 self.ceiling = self.ceiling.map(|ceiling| Ceiling { rate: carried, ..ceiling });
                 Finding::TooMuch(carried)
             });
@@ -200,6 +200,9 @@ impl Excess {
 /// are dropped with each trial.
 const HOLD: Duration = Duration::from_secs(2);
 const HOLD_MOST: Duration = Duration::from_secs(16);
+
+/// In start-up nothing is known of the line's loss, and fewer packets say too little of it.
+const FEWEST_IN_STARTUP: u64 = 100;
 
 /// Above this percentage of what was too much, that is history: a policer's full bucket lets more through for a while.
 const FAR_ABOVE: u64 = 125;

@@ -23,6 +23,8 @@ pub(super) struct Flight {
     pub(super) runs: u64,
     pub(super) marked: u64,
     /// Smallest queueing delay of its acknowledgements.
+    least: Option<Duration>,
+    /// The queue that it met, once it is seen.
     pub(super) queue: Option<Duration>,
     /// Largest one.
     pub(super) queue_max: Duration,
@@ -44,6 +46,7 @@ impl Flight {
             lost: 0,
             runs: 0,
             marked: 0,
+            least: None,
             queue: None,
             queue_max: Duration::ZERO,
             pace,
@@ -150,19 +153,30 @@ impl Flights {
         self.sent
     }
 
-    /// Packets arrived, the newest of them sent at `sent`.
+    /// Packets arrived, the newest of them sent at `sent`. Those that its flight can't have sent by then belong to the one
+    /// before.
     pub(super) fn arrived(&mut self, sent: Instant, packets: u32, marked: u64) {
-        if let Some(flight) = self.find(sent) {
-            flight.arrived += u64::from(packets);
-            flight.marked += marked;
-        }
+        let Some(at) = self.flights.iter().rposition(|flight| flight.start <= sent) else { return };
+        let flight = &mut self.flights[at];
+        let passed = flight.rate() * sent.since(flight.start);
+        let by_then = match flight.end {
+            Some(_) if flight.span() >= EVEN => {
+                flight.packets * passed.as_u64() / flight.sent.as_u64().max(1) + 1
+            }
+            _ => flight.packets,
+        };
+        let own = u64::from(packets).min(by_then.saturating_sub(flight.arrived).max(1));
+        flight.arrived += own;
+        flight.marked += marked;
+        let previous = at.saturating_sub(1);
+        self.flights[previous].arrived += u64::from(packets) - own;
     }
 
     /// A packet sent at `sent` met this queue.
     pub(super) fn queued(&mut self, sent: Instant, queue: Duration) {
         self.newest = self.newest.max(sent);
         if let Some(flight) = self.find(sent) {
-            flight.queue = Some(flight.queue.map_or(queue, |least| least.min(queue)));
+            flight.least = Some(flight.least.map_or(queue, |least| least.min(queue)));
             flight.queue_max = flight.queue_max.max(queue);
         }
     }
@@ -175,14 +189,19 @@ impl Flights {
         }
     }
 
-    /// The next flight of which everything was overtaken by an acknowledgement of something sent after it.
-    pub(super) fn next_seen(&mut self) -> Option<Flight> {
-        let flight = *self.flights.get(self.seen)?;
-        if flight.end.is_none_or(|end| self.newest < end) {
+    /// The next flight of which everything was overtaken by an acknowledgement of something sent after it. The queue that
+    /// it met is the smallest delay of the last `flights`.
+    pub(super) fn next_seen(&mut self, flights: usize) -> Option<Flight> {
+        let end = self.flights.get(self.seen)?.end;
+        if end.is_none_or(|end| self.newest < end) {
             return None;
         }
+        let first = (self.seen + 1).saturating_sub(flights);
+        let queue = self.flights.range(first..=self.seen).filter_map(|flight| flight.least).min();
+        let flight = self.flights.get_mut(self.seen)?;
+        flight.queue = flight.least.and(queue);
         self.seen += 1;
-        Some(flight)
+        Some(*flight)
     }
 
     /// The stretch that ends with the flight seen last, where all of it tells something.
@@ -234,6 +253,9 @@ const KEPT: usize = 16;
 /// 256 flights: 32 round trips. Beyond, the line is out, and the oldest is forgotten.
 const MOST: usize = 256;
 
+/// Eight of the pacer's ticks: what was sent in this time was sent about evenly.
+const EVEN: Duration = Duration::from_millis(16);
+
 /// A flight holds at least this many packets, so that a slow line's flights hold an acknowledgement.
 const FEWEST_PACKETS: u64 = 4;
 
@@ -260,13 +282,14 @@ mod tests {
         let mut flights = sending(200);
         flights.arrived(at(5), 6, 0);
         flights.queued(at(5), SPAN);
-        assert!(flights.next_seen().is_none());
+        assert!(flights.next_seen(1).is_none());
         flights.arrived(at(21), 10, 2);
         flights.queued(at(21), SPAN);
-        let flight = flights.next_seen().unwrap();
-        assert_eq!((flight.packets, flight.arrived, flight.queueing()), (20, 6, SPAN));
+        let flight = flights.next_seen(1).unwrap();
+        // Of the ten, two were sent in the second flight.
+        assert_eq!((flight.packets, flight.arrived, flight.queueing()), (20, 14, SPAN));
         assert_eq!((flight.rate(), flight.is_full()), (Rate::from_mbps(12), true));
-        assert!(flights.next_seen().is_none());
+        assert!(flights.next_seen(1).is_none());
     }
 
     #[test]
@@ -276,7 +299,7 @@ mod tests {
         for n in 0..10 {
             flights.queued(at(n * 20), SPAN * n);
         }
-        let last = core::iter::from_fn(|| flights.next_seen()).last().unwrap();
+        let last = core::iter::from_fn(|| flights.next_seen(1)).last().unwrap();
         let stretch = flights.stretch().unwrap();
         assert_eq!(stretch.went_in(&last), Rate::from_mbps(12));
         assert_eq!(stretch.came_out(&last), Rate::from_mbps(6));
@@ -289,9 +312,9 @@ mod tests {
         flights.expect(at(395));
         flights.heard(at(400), SPAN);
         flights.queued(at(50), SPAN);
-        assert!(!flights.next_seen().unwrap().is_void);
+        assert!(!flights.next_seen(1).unwrap().is_void);
         flights.heard(at(500), SPAN);
-        assert!(flights.next_seen().unwrap().is_void);
+        assert!(flights.next_seen(1).unwrap().is_void);
     }
 
     #[test]

@@ -52,7 +52,13 @@ impl Startup {
         let grown =
             u128::from(ack.bytes.as_u64()) * u128::from(GROWTH * self.sent_for_arrived()) / u128::from(PPM);
         let grown = Bytes::new(u64::try_from(grown).unwrap_or(u64::MAX));
-        self.amount = (self.amount + grown).min((FASTEST * span).max(INITIAL));
+        let fastest = if self.round.packets >= FEWEST_KNOWN {
+            self.round.arrived().scaled(MOST_AHEAD * self.sent_for_arrived(), PPM).min(FASTEST)
+        } else {
+            FASTEST
+        };
+        let most = (fastest * span).max(INITIAL);
+        self.amount = (self.amount + grown).min(most.max(self.amount));
     }
 
     /// A flight was slower than allowed, so nothing more was tried: what is allowed stays near what is used.
@@ -131,6 +137,11 @@ struct Queued {
 
 /// 32 packets of 1,500 bytes: three times RFC 6928's window, but paced.
 const INITIAL: Bytes = Bytes::new(48_000);
+
+/// While the line isn't full, what is sent is three times what arrived in the last quarter of a round trip that is known;
+/// more than four times is ahead of all knowledge.
+const MOST_AHEAD: u64 = 4;
+const FEWEST_KNOWN: u64 = 200;
 
 /// How much is added for what arrived.
 const GROWTH: u64 = 2;
