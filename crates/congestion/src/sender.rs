@@ -187,7 +187,7 @@ impl<T> Sender<T> {
         tag
     }
 
-    /// The oldest packet's tag, if the packet has been under way for longer than [`PATIENCE`]; it counts as forgotten.
+    /// The oldest packet's tag, if the packet has been under way for longer than 30 s; it counts as forgotten.
     pub fn expire(&mut self, now: Instant) -> Option<T> {
         while self.packets.front().is_some_and(|packet| now.since(packet.stamp.sent) > PATIENCE) {
             let packet = self.packets.pop_front()?;
