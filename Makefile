@@ -1,6 +1,7 @@
 # make demo    installs what is missing, builds, and runs the whole chain over an emulated long line
 # make test    everything that must hold before a change lands; needs no root
-# make simulate    custody through 5,000 seeds of crashes, cuts and full disks, in virtual time
+# make simulate    custody through 5,000 seeds of crashes, cuts and full disks, and sessions through 10,000 seeds of anything,
+#                  in virtual time
 # make kill-test   200 kills of real stations and centres
 # make lab      every experiment in virtual time, judged by what it must reach; plots in target/lab/lab.html
 # make bench   wall-clock figures of the hot paths on this machine
@@ -9,6 +10,7 @@
 
 FUZZ_SECONDS = 60
 SEEDS = 5000
+SESSION_SEEDS = 10000
 KILLS = 200
 
 .PHONY: demo test simulate kill-test lab bench bench-net fuzz setup build
@@ -28,6 +30,7 @@ test: setup
 
 simulate: setup
 	SKYHAUL_SEEDS=$(SEEDS) cargo test --locked -p skyhaul-node --test custody_sim -- --nocapture
+	SKYHAUL_SEEDS=$(SESSION_SEEDS) cargo test --locked -p skyhaul-transport --test sessions -- --nocapture
 
 kill-test: setup
 	SKYHAUL_KILLS=$(KILLS) cargo test --locked -p skyhaul-cli --test kill -- --nocapture

@@ -23,6 +23,10 @@ pub struct Inbox {
     /// Expendable blocks begun, by when they are worth nothing more.
     deadlines: BTreeSet<(Instant, BlockId)>,
     ready: VecDeque<Received>,
+    /// Runs of places done beyond the first open one, over all flows.
+    runs: usize,
+    /// The flow that the next report begins with: each has its turn.
+    turn: FlowId,
 }
 
 #[derive(Debug)]
@@ -63,6 +67,11 @@ const FLOWS_MAX: usize = 1 << 16;
 const AHEAD_MAX: u64 = 1 << 22;
 /// What one symbol's block may grow by beyond the window, so that an honest sender is never refused over a rounding.
 const SLACK: u64 = 1 << 16;
+/// Runs of places done beyond the first open one, over all flows: as many as blocks of no bytes fit into a window of
+/// 64 MiB. An honest far end stays below, since each run ends at a block that it holds.
+const RUNS_MAX: usize = 1 << 18;
+/// Flows in one report, as the parser bounds them.
+const FLOWS_TOLD: usize = 256;
 /// Reports that tell each piece of news: a lost one then costs nothing.
 const TELL: u8 = 2;
 
@@ -77,6 +86,8 @@ impl Inbox {
             news: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             ready: VecDeque::new(),
+            runs: 0,
+            turn: FlowId(0),
         }
     }
 
@@ -105,10 +116,9 @@ impl Inbox {
     pub fn symbol(&mut self, now: Instant, symbol: Symbol, came: Came, stats: &mut Stats) {
         stats.symbols_received += u64::from(came == Came::Sent);
         let id = symbol.header.flow;
+        let crowded = self.runs >= RUNS_MAX;
         let Some(flow) = self.flow(id) else {
-            // A flow wholly in custody: the far end missed our saying so.
-            stats.symbols_duplicate += 1;
-            self.news.insert(id, TELL);
+            self.tell_finished(id, stats);
             return;
         };
         let seq = expand(symbol.header.seq_low, flow.next);
@@ -117,7 +127,7 @@ impl Inbox {
             self.news.entry(id).or_insert(1);
             return;
         }
-        if seq - flow.next > AHEAD_MAX {
+        if seq - flow.next > AHEAD_MAX || (seq > flow.next && crowded) {
             stats.over_limit += 1;
             return;
         }
@@ -128,22 +138,29 @@ impl Inbox {
     /// The far end has given blocks up.
     pub fn notice(&mut self, now: Instant, notice: &Notice, stats: &mut Stats) {
         for &(id, seq, cost) in &notice.given_up {
-            let Some(flow) = self.flow(id) else { continue };
-            if seq < flow.next || flow.is_done(seq) || seq - flow.next > AHEAD_MAX {
+            let crowded = self.runs >= RUNS_MAX;
+            let Some(flow) = self.flow(id) else {
+                self.tell_finished(id, stats);
+                continue;
+            };
+            if seq < flow.next || flow.is_done(seq) {
                 self.news.insert(id, TELL);
                 continue;
             }
-            if let Some(block) = flow.blocks.remove(&seq) {
-                let held = block.held();
-                if !block.dead {
-                    stats.blocks_expired += 1;
+            if seq - flow.next > AHEAD_MAX || (seq > flow.next && crowded) {
+                stats.over_limit += 1;
+                continue;
+            }
+            let block = flow.blocks.remove(&seq);
+            self.mark_done(id, seq);
+            if let Some(block) = block {
+                stats.blocks_expired += u64::from(!block.dead);
+                self.held = self.held.saturating_sub(block.held());
+                if let Some(at) = block.expires {
+                    self.deadlines.remove(&(at, BlockId { flow: id, seq: Seq(seq) }));
                 }
-                self.held = self.held.saturating_sub(held);
             }
             self.released += cost.min(self.window);
-            if let Some(flow) = self.flows.get_mut(&id) {
-                flow.mark_done(seq);
-            }
             self.news.insert(id, TELL);
             self.advance(now, id, stats);
         }
@@ -159,8 +176,9 @@ impl Inbox {
             let Some(block) = block.filter(|block| !block.dead && block.expires == Some(at)) else {
                 continue;
             };
-            self.held = self.held.saturating_sub(block.held());
+            let held = block.held();
             block.die();
+            self.held = self.held.saturating_sub(held - block.held());
             stats.blocks_expired += 1;
         }
     }
@@ -177,10 +195,12 @@ impl Inbox {
         let mut told = Vec::new();
         let waiting = self.flows.iter().filter(|(_, flow)| !flow.blocks.is_empty()).map(|(id, _)| *id);
         let candidates: BTreeSet<FlowId> = self.news.keys().copied().chain(waiting).collect();
-        for id in candidates {
+        let turn = core::mem::take(&mut self.turn);
+        for id in candidates.range(turn..).chain(candidates.range(..turn)).copied() {
             let entry = self.flow_report(id);
             let size = entry.size();
-            if size > room || told.len() == 256 {
+            if size > room || told.len() == FLOWS_TOLD {
+                self.turn = id;
                 break;
             }
             room -= size;
@@ -197,7 +217,9 @@ impl Inbox {
     /// A report was lost: its flows are news again.
     pub fn tell_again(&mut self, flows: &[FlowId]) {
         for flow in flows {
-            self.news.entry(*flow).or_insert(1);
+            if self.news.len() < FLOWS_MAX {
+                self.news.entry(*flow).or_insert(1);
+            }
         }
     }
 
@@ -210,25 +232,31 @@ impl Inbox {
         FlowReport { flow: id, next: flow.next, done: flow.settled(), missing }
     }
 
+    /// A flow's state; `None` where it is wholly in custody, or one too many.
     fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
         if !self.flows.contains_key(&id) {
-            let next = self.resume.next(id)?.0;
-            if self.flows.len() >= FLOWS_MAX {
-                let idle = |(_, flow): &(&FlowId, &Flow)| flow.blocks.is_empty() && flow.done.is_empty();
-                let (old, next) = self.flows.iter().find(idle).map(|(id, flow)| (*id, flow.next))?;
-                self.flows.remove(&old);
-                self.remember(old, Seq(next));
-            }
+            let next = self.resume.next(id).filter(|_| self.flows.len() < FLOWS_MAX)?.0;
             self.flows.insert(id, Flow { next, blocks: BTreeMap::new(), done: BTreeMap::new() });
         }
         self.flows.get_mut(&id)
     }
 
-    fn remember(&mut self, id: FlowId, next: Seq) {
-        match self.resume.open.binary_search_by_key(&id, |(flow, _)| *flow) {
-            Ok(at) => self.resume.open[at].1 = next,
-            Err(at) => self.resume.open.insert(at, (id, next)),
+    /// Something came of a flow without a state.
+    fn tell_finished(&mut self, id: FlowId, stats: &mut Stats) {
+        if self.resume.next(id).is_some() || self.news.len() >= FLOWS_MAX {
+            stats.over_limit += 1;
+            return;
         }
+        // Wholly in custody: the far end missed our saying so.
+        stats.symbols_duplicate += 1;
+        self.news.insert(id, TELL);
+    }
+
+    fn mark_done(&mut self, id: FlowId, seq: u64) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        let before = flow.done.len();
+        flow.mark_done(seq);
+        self.runs = self.runs + flow.done.len() - before;
     }
 
     fn place(
@@ -269,9 +297,11 @@ impl Inbox {
         if let Some(head) = header.head {
             block.sent = head.sent;
             if let Some(life) = head.life {
-                let expires = now + life;
-                block.expires = Some(expires);
-                self.deadlines.insert((expires, BlockId { flow: id, seq: Seq(seq) }));
+                let (expires, name) = (now + life, BlockId { flow: id, seq: Seq(seq) });
+                if let Some(before) = block.expires.replace(expires) {
+                    self.deadlines.remove(&(before, name));
+                }
+                self.deadlines.insert((expires, name));
             }
         }
         if header.fin {
@@ -296,7 +326,7 @@ impl Inbox {
     fn give_out(&mut self, now: Instant, (id, seq): (FlowId, u64), stats: &mut Stats) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let Some(block) = flow.blocks.remove(&seq) else { return };
-        flow.mark_done(seq);
+        self.mark_done(id, seq);
         let timing = BlockTiming {
             sent: block.sent,
             last_original: block.last_original,
@@ -318,7 +348,6 @@ impl Inbox {
     fn advance(&mut self, now: Instant, id: FlowId, stats: &mut Stats) {
         loop {
             let Some(flow) = self.flows.get_mut(&id) else { return };
-            flow.pass_done();
             let next = flow.next;
             if flow.blocks.get(&next).is_none_or(|block| block.complete.is_none() || block.dead) {
                 return;
@@ -412,10 +441,10 @@ impl Partial {
 
     /// What it counts with against the window.
     fn held(&self) -> u64 {
-        if self.dead { 0 } else { cost(self.bytes.len()) }
+        cost(self.bytes.len())
     }
 
-    /// It expired: only its place is kept.
+    /// It expired: only its place is kept, and counted.
     fn die(&mut self) {
         self.dead = true;
         self.bytes = Vec::new();

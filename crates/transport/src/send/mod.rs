@@ -2,6 +2,7 @@
 
 mod outgoing;
 mod queues;
+mod repeats;
 
 pub use outgoing::{Now, Outsymbol, relative};
 
@@ -25,7 +26,7 @@ pub struct Outbox {
     queues: Queues,
     /// When to look whether a block is late.
     deadlines: BTreeSet<(Instant, BlockId)>,
-    dependents: BTreeMap<BlockId, Vec<BlockId>>,
+    dependents: BTreeMap<BlockId, BTreeSet<BlockId>>,
     /// Blocks given up lately, for what depends on them and comes later.
     failed: VecDeque<(BlockId, Outcome)>,
     given_up: BTreeMap<BlockId, GivenUp>,
@@ -43,7 +44,7 @@ pub struct Outbox {
     /// What `begun` may become.
     limit: u64,
     order: u64,
-    /// Cost of all blocks held.
+    /// Cost of all blocks held, and what those settled cost until those before them are settled too.
     pub held: u64,
 }
 
@@ -91,6 +92,9 @@ pub struct Offer {
 
 /// Bytes of a block that a probe carries: any symbol does.
 const PROBE: u32 = 64;
+/// What a settled block costs for as long as its place is kept: those of a flow whose first block stays open, or of
+/// which the far end does not hear, are bounded by the send buffer too.
+const PLACE: u64 = cost(0);
 /// Blocks looked at in one queue, beyond its first, for one that may be sent.
 const LOOK_AHEAD: usize = 16;
 /// Blocks given up that later ones may depend on.
@@ -136,15 +140,14 @@ impl Outbox {
         let key = QueueKey { class: block.class, priority: block.priority, flow: block.flow };
         self.held += cost(block.bytes.len());
         if let Some(flow) = self.flows.get_mut(&block.flow) {
-            let outgoing = Outgoing::new(now, block, flow.taken, order);
+            let mut outgoing = Outgoing::new(now, block, flow.taken, order);
             flow.taken += outgoing.cost();
             if depends_on.is_some_and(|needed| needed.flow != name.flow) {
                 flow.foreign.insert(name.seq.0);
             }
             self.queues.add(key, name.seq.0, outgoing.pending());
-            if let Some(deadline) = outgoing.deadline.filter(|_| outgoing.is_expendable()) {
-                self.deadlines.insert((deadline, name));
-            }
+            outgoing.look = outgoing.deadline.filter(|_| outgoing.is_expendable());
+            self.deadlines.extend(outgoing.look.map(|look| (look, name)));
             flow.blocks.push_back(outgoing);
         }
         if let Some(needed) = depends_on.filter(|_| !alone) {
@@ -152,7 +155,7 @@ impl Outbox {
             match failed.map(|(_, outcome)| *outcome) {
                 Some(outcome) => drop(self.give_up(name, outcome)),
                 None if self.block(needed).is_some_and(Outgoing::is_open) => {
-                    self.dependents.entry(needed).or_default().push(name);
+                    self.dependents.entry(needed).or_default().insert(name);
                 }
                 None => {}
             }
@@ -265,11 +268,17 @@ impl Outbox {
         })
     }
 
-    /// Sends `slice` once more at `due`, should nothing be heard of it before.
-    pub fn send_once_more(&mut self, due: Instant, slice: Slice) {
-        if self.extra.len() < COPIES_MAX {
+    /// `slice` was sent again, and goes so many `times` in all, `gap` apart, should nothing be heard of it before.
+    pub fn sent_again(&mut self, now: Instant, slice: Slice, (times, gap): (u8, Duration)) {
+        let mut queued = 1;
+        while queued < times && self.extra.len() < COPIES_MAX {
+            let due = now + gap * u64::from(queued);
             let at = self.extra.partition_point(|(earlier, _)| *earlier <= due);
             self.extra.insert(at, (due, slice));
+            queued += 1;
+        }
+        if let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) {
+            block.repeats.sent(slice.start, queued);
         }
     }
 
@@ -394,6 +403,7 @@ impl Outbox {
         };
         if block.arrived.insert(slice.start, slice.end) > 0 {
             block.last_arrival = now;
+            block.repeats.arrived(slice.start, slice.end);
             let (before, key) = (block.pending(), key_of(slice.flow, block));
             block.again.remove(slice.start, slice.end);
             let after = block.pending();
@@ -406,7 +416,10 @@ impl Outbox {
     /// Whether the slice has to be sent again, and is: `soonest` is when it could arrive.
     pub fn repeat(&mut self, slice: Slice, soonest: Instant) -> bool {
         let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) else { return false };
-        if !block.is_open() || block.arrived.contains(slice.start, slice.end) || block.is_late(soonest) {
+        if !block.is_open() || block.arrived.contains(slice.start, slice.end) {
+            return false;
+        }
+        if !block.repeats.lost(slice.start) || block.is_late(soonest) {
             return false;
         }
         let (before, key) = (block.pending(), key_of(slice.flow, block));
@@ -423,20 +436,9 @@ impl Outbox {
         let mut stack = vec![name];
         let mut any = false;
         while let Some(name) = stack.pop() {
-            let Some(block) = block_mut(&mut self.flows, name.flow, name.seq).filter(|block| block.is_open())
-            else {
-                continue;
-            };
+            let Some((cost, begun)) = self.close(name, outcome) else { continue };
             any = true;
-            let (pending, key, begun) = (block.pending(), key_of(name.flow, block), block.begun);
-            let cost = block.cost();
-            block.settle(outcome);
-            self.held -= cost;
-            if pending > 0 {
-                self.queues.take(key, name.seq.0, pending, 0);
-            }
             self.given_up.insert(name, GivenUp { cost: if begun { cost } else { 0 }, told: None });
-            self.settled.push_back((name, outcome));
             self.failed.push_back((name, outcome));
             if self.failed.len() > FAILED_MAX {
                 self.failed.pop_front();
@@ -460,7 +462,10 @@ impl Outbox {
             } else {
                 self.drop_repetitions(name);
                 let look = (deadline + news).max(now + line.one_way_delay + LOOK_AGAIN);
-                self.deadlines.insert((look, name));
+                if let Some(block) = block_mut(&mut self.flows, name.flow, name.seq) {
+                    block.look = Some(look);
+                    self.deadlines.insert((look, name));
+                }
             }
         }
     }
@@ -515,7 +520,8 @@ impl Outbox {
             }
         }
         let Some(flow) = self.flows.get_mut(&report.flow) else { return };
-        flow.drop_settled(|seq| self.given_up.contains_key(&id(report.flow, seq)));
+        let dropped = flow.drop_settled(|seq| self.given_up.contains_key(&id(report.flow, seq)));
+        self.held -= dropped * PLACE;
         if flow.first != report.next {
             return;
         }
@@ -540,28 +546,44 @@ impl Outbox {
 
     /// The far end has a block whole, or waits for it no longer.
     fn confirm(&mut self, name: BlockId, finished: bool, stats: &mut Stats) {
-        self.given_up.remove(&name);
-        let Some(block) = block_mut(&mut self.flows, name.flow, name.seq).filter(|block| block.is_open())
-        else {
+        if let Some(given) = self.given_up.remove(&name)
+            && finished
+        {
+            self.begun -= given.cost;
+        }
+        let Some(block) = self.block(name).filter(|block| block.sent == block.len || finished) else {
             return;
         };
-        if block.sent < block.len && !finished {
-            return;
-        }
-        let (pending, key, cost, begun) =
-            (block.pending(), key_of(name.flow, block), block.cost(), block.begun);
+        let len = block.len;
+        let Some((cost, begun)) = self.close(name, Outcome::Delivered) else { return };
         stats.blocks_reported += 1;
-        stats.bytes_reported += u64::from(block.len);
-        block.settle(Outcome::Delivered);
-        self.held -= cost;
+        stats.bytes_reported += u64::from(len);
         if finished && begun {
             self.begun -= cost;
         }
+        self.dependents.remove(&name);
+    }
+
+    /// Settles an open block: its bytes go, its place stays until those before it are settled. What it cost, and whether it
+    /// was begun.
+    fn close(&mut self, name: BlockId, outcome: Outcome) -> Option<(u64, bool)> {
+        let block = block_mut(&mut self.flows, name.flow, name.seq).filter(|block| block.is_open())?;
+        let (pending, key) = (block.pending(), key_of(name.flow, block));
+        let (cost, begun, look, needed) =
+            (block.cost(), block.begun, block.look.take(), block.block.depends_on);
+        block.settle(outcome);
+        self.held -= cost - PLACE;
         if pending > 0 {
             self.queues.take(key, name.seq.0, pending, 0);
         }
-        self.dependents.remove(&name);
-        self.settled.push_back((name, Outcome::Delivered));
+        if let Some(look) = look {
+            self.deadlines.remove(&(look, name));
+        }
+        if let Some(dependents) = needed.and_then(|needed| self.dependents.get_mut(&needed)) {
+            dependents.remove(&name);
+        }
+        self.settled.push_back((name, outcome));
+        Some((cost, begun))
     }
 
     /// Asks for a report, where for `settle` none has said what must be known:
@@ -656,13 +678,16 @@ impl Flow {
         (self.first, self.first + self.blocks.len() as u64)
     }
 
-    fn drop_settled(&mut self, untold: impl Fn(u64) -> bool) {
+    /// Forgets the settled blocks before the first open one; how many.
+    fn drop_settled(&mut self, untold: impl Fn(u64) -> bool) -> u64 {
+        let before = self.first;
         while self.blocks.front().is_some_and(|block| !block.is_open()) && !untold(self.first) {
             self.blocks.pop_front();
             self.first += 1;
             self.foreign.remove(&(self.first - 1));
         }
         self.unbegun = self.unbegun.max(self.first);
+        self.first - before
     }
 }
 

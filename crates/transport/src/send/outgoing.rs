@@ -1,5 +1,6 @@
 //! One block on its way out.
 
+use super::repeats::Repeats;
 use crate::block::{Block, BlockId, Mode, Outcome, cost};
 use crate::inflight::Slice;
 use crate::ranges::RangeSet;
@@ -24,12 +25,15 @@ pub struct Outgoing {
     /// What has to be sent again.
     pub again: RangeSet,
     first_sent: Option<Utc>,
+    pub repeats: Repeats,
     /// What the path said has arrived, or repair stood for.
     pub arrived: RangeSet,
     /// When the path last claimed something new.
     pub last_arrival: Instant,
     pub probed: Instant,
     pub begun: bool,
+    /// When to look whether it is late.
+    pub look: Option<Instant>,
     /// What became of it, once that is known here.
     pub outcome: Option<Outcome>,
 }
@@ -42,6 +46,8 @@ pub struct Outsymbol {
     pub slice: Slice,
     pub deadline: Option<Instant>,
     pub redundant: bool,
+    /// It was lost and is sent again: how often it was sent before.
+    pub sends: Option<u8>,
     /// It is to be coded, and by when its repair must have left, where it has a deadline.
     pub protection: Option<Option<Instant>>,
 }
@@ -68,11 +74,13 @@ impl Outgoing {
             deadline,
             sent: 0,
             again: RangeSet::default(),
+            repeats: Repeats::default(),
             first_sent: None,
             arrived: RangeSet::default(),
             last_arrival: Instant::ZERO,
             probed: Instant::ZERO,
             begun: false,
+            look: None,
             outcome: None,
         }
     }
@@ -109,6 +117,7 @@ impl Outgoing {
         self.outcome = Some(outcome);
         self.block.bytes = Bytes::new();
         self.again = RangeSet::default();
+        self.repeats = Repeats::default();
         self.arrived = RangeSet::default();
     }
 
@@ -128,7 +137,8 @@ impl Outgoing {
     /// The next symbol of at most `payload` bytes: what was lost first, then what was never sent.
     pub fn next(&mut self, id: BlockId, payload: usize, at: Now) -> Option<Outsymbol> {
         if let Some((start, end)) = self.again.first() {
-            let symbol = self.cut(Slice { flow: id.flow, seq: id.seq, start, end }, payload, true, at);
+            let mut symbol = self.cut(Slice { flow: id.flow, seq: id.seq, start, end }, payload, true, at);
+            symbol.sends = Some(self.repeats.so_far(start));
             self.again.remove(symbol.slice.start, symbol.slice.end);
             return Some(symbol);
         }
@@ -161,7 +171,7 @@ impl Outgoing {
         let bytes = self.block.bytes.slice(slice.start as usize..end as usize);
         let (deadline, redundant) = (self.deadline, self.block.redundant);
         let slice = Slice { end, ..slice };
-        Outsymbol { header, bytes, slice, deadline, redundant, protection: None }
+        Outsymbol { header, bytes, slice, deadline, redundant, sends: None, protection: None }
     }
 }
 

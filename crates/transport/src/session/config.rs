@@ -70,7 +70,7 @@ pub enum Event {
         /// Its fate.
         outcome: Outcome,
     },
-    /// The far end has all blocks of `flow` below `next` on disk.
+    /// The far end has all blocks of `flow` below `next` on disk. One that took a slower path may come after a higher one.
     Custody {
         /// The flow.
         flow: FlowId,

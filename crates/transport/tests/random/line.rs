@@ -158,7 +158,8 @@ impl Path for End {
         assert!(datagram.len() <= self.config.payload, "{} bytes", datagram.len());
         self.sent += 1;
         let faults = self.config.faults;
-        self.free_at = self.free_at.max(now) + self.config.rate.time_for(Amount::of(datagram.len()) + HEADERS);
+        self.free_at =
+            self.free_at.max(now) + self.config.rate.time_for(Amount::of(datagram.len()) + HEADERS);
         let one_way = self.config.delay[self.side];
         let lost = self.chance.happens(faults.loss) || self.free_at < self.cut_until;
         let lie = !lost && self.chance.happens(faults.lies);
