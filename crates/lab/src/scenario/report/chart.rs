@@ -9,10 +9,10 @@ use core::fmt::Write;
 pub(super) const WIDTH: f64 = 640.0;
 /// See [`WIDTH`].
 pub(super) const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 76.0;
 const RIGHT: f64 = 14.0;
-const TOP: f64 = 22.0;
-const BOTTOM: f64 = 44.0;
+const TOP: f64 = 28.0;
+const BOTTOM: f64 = 50.0;
 
 /// Ticks wanted on an axis of numbers; there are half to twice as many.
 const TICKS: f64 = 6.0;
@@ -42,6 +42,21 @@ impl Scale {
             let (high, low) = (decade(high.min(LARGEST), f64::ceil), low.max(high.min(LARGEST) / 1e12));
             return Self { low: decade(low, f64::floor), high, is_log: true };
         }
+        Self::between(low, high)
+    }
+
+    /// The same, never logarithmic: for time.
+    pub fn even(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(f64::NEG_INFINITY, f64::max);
+        if low.is_finite() && high.is_finite() {
+            Self::between(low, high)
+        } else {
+            Self::around(core::iter::empty())
+        }
+    }
+
+    fn between(low: f64, high: f64) -> Self {
         // A figure that hardly varies is shown close up, others from zero.
         let low = if low >= 0.0 && low < high * 0.6 { 0.0 } else { low };
         let spread = if high > low { high - low } else { high.abs().max(1e-9) };
@@ -124,9 +139,9 @@ impl Chart {
             let (left, y) = self.at(0.0, scale.place(value));
             let (right, _) = self.at(1.0, 0.0);
             self.line((left, y), (right, y), "grid");
-            self.text((left - 8.0, y + 4.0), "end", &label);
+            self.text((left - 8.0, y + 5.0), "end", &label);
         }
-        self.text((8.0, 13.0), "start", name);
+        self.text((8.0, 15.0), "start", name);
     }
 
     /// Ticks of a level axis of numbers, with its name below.
@@ -134,7 +149,7 @@ impl Chart {
         for (value, label) in scale.ticks() {
             let (x, bottom) = self.at(scale.place(value), 0.0);
             self.line((x, bottom), (x, bottom + 4.0), "frame");
-            self.text((x, bottom + 18.0), "middle", &label);
+            self.text((x, bottom + 21.0), "middle", &label);
         }
         self.below(name);
     }
@@ -143,7 +158,7 @@ impl Chart {
     pub fn words(&mut self, labels: &[String], name: &str) {
         for (index, label) in labels.iter().enumerate() {
             let (x, bottom) = self.at(middle(index, labels.len()), 0.0);
-            self.text((x, bottom + 18.0), "middle", label);
+            self.text((x, bottom + 21.0), "middle", label);
         }
         self.below(name);
     }

@@ -104,7 +104,7 @@ fn heat_map(outcome: &Outcome<'_>, plot: &Plot, (x, y, metric): (usize, usize, &
     for (row, values) in table.iter().enumerate() {
         let top = 1.0 - row as f64 * height;
         let (left, at) = chart.at(0.0, top - height / 2.0);
-        chart.text((left - 8.0, at + 4.0), "end", &rows.labels[row]);
+        chart.text((left - 8.0, at + 5.0), "end", &rows.labels[row]);
         for (column, value) in values.iter().enumerate() {
             let Some(value) = value else { continue };
             let from = column as f64 * width;
@@ -120,12 +120,20 @@ fn heat_map(outcome: &Outcome<'_>, plot: &Plot, (x, y, metric): (usize, usize, &
 }
 
 fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String>) {
-    let courses: Vec<(String, &Series)> = outcome
-        .selected(&plot.cells)
-        .flat_map(|run| {
-            let of_run = run.result.iter().flat_map(|measured| &measured.series);
-            let named = of_run.filter(|series| series.name == name);
-            named.map(move |series| (course_name(outcome, run, &series.part), series))
+    // Further seeds would lie on top of the first.
+    let first = outcome.scenario.seeds.first().copied();
+    let runs: Vec<&CellOutcome> =
+        outcome.selected(&plot.cells).filter(|run| Some(run.seed) == first).collect();
+    let names = distinct_names(outcome, &runs);
+    let courses: Vec<(String, &Series)> = runs
+        .iter()
+        .zip(names)
+        .flat_map(|(run, of_run)| {
+            let series = run.result.iter().flat_map(|measured| &measured.series);
+            series.filter(|series| series.name == name).map(move |series| {
+                let words = [of_run.as_str(), series.part.as_str()];
+                (words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", "), series)
+            })
         })
         .take(MOST_LINES)
         .collect();
@@ -133,7 +141,7 @@ fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String
         courses.first().map_or((Unit::Seconds, Unit::Share), |(_, course)| (course.x, course.y));
     let (x_scale, y_scale) = (x_unit.axis_scale(), y_unit.axis_scale());
     let points = || courses.iter().flat_map(|(_, course)| course.points.iter());
-    let level = Scale::around(points().map(|(x, _)| x / x_scale));
+    let level = Scale::even(points().map(|(x, _)| x / x_scale));
     let upright = Scale::around(points().map(|(_, y)| y / y_scale));
     let mut chart = Chart::new(&plot.title, HEIGHT);
     chart.upright(&upright, &named(name, y_unit));
@@ -147,11 +155,17 @@ fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String
     (chart.finish(), courses.into_iter().map(|(name, _)| name).collect())
 }
 
-fn course_name(outcome: &Outcome<'_>, run: &CellOutcome, part: &str) -> String {
-    let mut words = outcome.labels(run).to_vec();
-    words.extend((outcome.scenario.seeds.len() > 1).then(|| format!("seed {}", run.seed)));
-    words.extend((!part.is_empty()).then(|| part.to_owned()));
-    words.join(", ")
+/// What the runs are called among each other: their labels on the axes on which they differ.
+fn distinct_names(outcome: &Outcome<'_>, runs: &[&CellOutcome]) -> Vec<String> {
+    let differs = |axis: &usize| {
+        let label = |run: &&CellOutcome| &outcome.labels(run)[*axis];
+        runs.windows(2).any(|pair| label(&pair[0]) != label(&pair[1]))
+    };
+    let axes: Vec<usize> = (0..outcome.scenario.axes.len()).filter(differs).collect();
+    let name = |run: &&CellOutcome| {
+        axes.iter().map(|axis| outcome.labels(run)[*axis].as_str()).collect::<Vec<_>>().join(", ")
+    };
+    runs.iter().map(name).collect()
 }
 
 fn named(name: &str, unit: Unit) -> String {
