@@ -170,15 +170,13 @@ impl Session {
         if let Some(slack) = slack.filter(|slack| *slack < plan.coded_below) {
             path.timed(now, content.len(), slack);
         }
-        if symbol.header.repeated
-            && let (Some(slack), Some(round)) = (slack, round)
-        {
-            // What was lost once before took at least one round.
-            let rounds = slack.as_nanos() / round.as_nanos().max(1);
+        if let Some(sends) = symbol.sends {
+            let rounds = match (slack, round) {
+                (Some(slack), Some(round)) => slack.as_nanos() / round.as_nanos().max(1),
+                _ => u64::MAX,
+            };
             let gap = line.rate.time_for(skyhaul_units::Bytes::of(content.len())) * u64::from(spacing.max(1));
-            for copy in 1..u64::from(copies.now(1, rounds)) {
-                self.outbox.send_once_more(now + gap * copy, symbol.slice);
-            }
+            self.outbox.sent_again(now, symbol.slice, (copies.now(sends, rounds), gap));
         }
         let Some(due) = symbol.protection.filter(|_| self.config.repair.is_some()) else {
             return self.track(now, id, Sent::Slice(symbol.slice), content);
