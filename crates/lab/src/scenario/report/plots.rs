@@ -142,7 +142,7 @@ fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String
     let (x_scale, y_scale) = (x_unit.axis_scale(), y_unit.axis_scale());
     let points = || courses.iter().flat_map(|(_, course)| course.points.iter());
     let level = Scale::even(points().map(|(x, _)| x / x_scale));
-    let upright = Scale::around(points().map(|(_, y)| y / y_scale));
+    let upright = Scale::even(points().map(|(_, y)| y / y_scale));
     let mut chart = Chart::new(&plot.title, HEIGHT);
     chart.upright(&upright, &named(name, y_unit));
     chart.level(&level, &named("", x_unit));
