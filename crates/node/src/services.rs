@@ -105,10 +105,28 @@ fn unreadable(path: &Path, error: &io::Error) -> Fault {
 /// An engine on a UDP socket at `bind`.
 pub fn driver(
     bind: SocketAddr,
-    mut config: EndpointConfig,
+    config: EndpointConfig,
     window: Window,
     clock: Clock,
 ) -> Result<Driver, Fault> {
+    let (socket, endpoint) = endpoint(bind, config)?;
+    let session = SessionConfig {
+        receive_window: window.receive,
+        send_buffer: window.send,
+        utc_at_zero: clock.utc_at_start(),
+        ..SessionConfig::default()
+    };
+    Driver::new(Engine::new(endpoint, session), socket, clock).map_err(|error| {
+        Fault::environment(
+            format!("the line cannot be served ({error})"),
+            bind,
+            "close other programs' files",
+        )
+    })
+}
+
+/// A UDP socket at `bind`, and what speaks QUIC there.
+pub fn endpoint(bind: SocketAddr, mut config: EndpointConfig) -> Result<(Socket, Endpoint), Fault> {
     let socket = Socket::bind(bind).map_err(|error| {
         let help = "stop the program that uses the port, or configure another one of this host's addresses and ports";
         Fault::environment(format!("the UDP port cannot be used ({error})"), bind, help)
@@ -129,19 +147,7 @@ pub fn driver(
             "write an mtu from \"1280 B\" to the line's largest IP packet",
         )
     })?;
-    let session = SessionConfig {
-        receive_window: window.receive,
-        send_buffer: window.send,
-        utc_at_zero: clock.utc_at_start(),
-        ..SessionConfig::default()
-    };
-    Driver::new(Engine::new(endpoint, session), socket, clock).map_err(|error| {
-        Fault::environment(
-            format!("the line cannot be served ({error})"),
-            bind,
-            "close other programs' files",
-        )
-    })
+    Ok((socket, endpoint))
 }
 
 /// The memory of a session.

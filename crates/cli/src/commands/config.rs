@@ -54,11 +54,19 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
-    let StationConfig { missions, node, centre, line, spool, sync, channel } = station;
+    let StationConfig { missions, node, centre, line, spool, sync, path, channel } = station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
     let rate = line.rate.map_or("rate found out".to_owned(), |rate| rate.to_string());
     writeln!(out, "  line       {rate}, packets of {}, controller {}", line.mtu, line.controller().name())?;
+    for path in path {
+        let local = path.local.map_or("any address".to_owned(), |local| local.to_string());
+        let remote = path.remote.as_ref().unwrap_or(&centre.address);
+        let rate = path.rate.map_or(String::new(), |rate| format!(", {rate}"));
+        let standby = if path.standby { ", standby" } else { "" };
+        let metered = if path.metered { ", metered" } else { "" };
+        writeln!(out, "  path       {local} to {remote}{rate}{standby}{metered}")?;
+    }
     writeln!(
         out,
         "  spool      up to {} in files of {}, to disk every {}, kept {} after custody",

@@ -103,6 +103,22 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
             if line.held_back { ", held back by the centre" } else { "" }
         )?;
     }
+    for path in line.paths.iter().filter(|_| line.paths.len() > 1) {
+        let reason = path.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
+        writeln!(
+            out,
+            "  path     {} to {}: {}{reason}, {} allowed, round trip {:.1} ms, {:.2} % lost, {} sent, {} repair symbols, {} of use",
+            path.local,
+            path.remote,
+            path.state,
+            Rate::from_bps(path.rate_bps / 1_000 * 1_000),
+            path.rtt_s * 1e3,
+            path.loss * 1e2,
+            Bytes::new(path.bytes_sent),
+            path.repair_sent,
+            path.repair_used
+        )?;
+    }
     write_alarms(&station.alarms, out)
 }
 

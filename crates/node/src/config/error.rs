@@ -62,6 +62,11 @@ impl ConfigError {
         Self::content(file, None, what, &format!("write 1 to {most} [[channel]] tables"))
     }
 
+    pub(super) fn path_count(file: &Path, count: usize, most: usize) -> Self {
+        let what = format!("the station has {count} paths");
+        Self::content(file, None, what, &format!("write at most {most} [[path]] tables"))
+    }
+
     pub(super) fn peer_count(file: &Path, count: usize, most: usize) -> Self {
         let what = format!("the centre has {count} peers");
         Self::content(file, None, what, &format!("write at most {most} [[peer]] tables"))

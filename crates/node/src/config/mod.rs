@@ -39,7 +39,7 @@ pub use name::{HostPort, Mtu, Name, NameError};
 pub use node::Node;
 pub use peer::PeerKey;
 pub use section::{Key, Presence, Table};
-pub use station::{Centre, Controller, Line, Spool, StationConfig};
+pub use station::{Centre, Controller, Line, LinePath, Spool, StationConfig};
 pub use sync::Sync;
 
 use std::path::{Path, PathBuf};

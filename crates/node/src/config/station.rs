@@ -10,6 +10,7 @@ use super::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -32,6 +33,9 @@ pub struct StationConfig {
     /// When a marker is believed.
     #[serde(default = "left_out")]
     pub sync: Sync,
+    /// The ways to the centre; none is one, from any local address.
+    #[serde(default)]
+    pub path: Vec<LinePath>,
     /// Where data comes in, at least one.
     pub channel: Vec<Channel>,
 }
@@ -63,6 +67,22 @@ section! {
 }
 
 section! {
+    /// One way to the centre. Several are used together; without any there is one, from any local address.
+    "[[path]]" LinePath {
+        /// The local IP address that it goes from: it says which interface. Left out: the system chooses.
+        local: IpAddr => optional,
+        /// The centre's host and port on this way; left out: those of `[centre]`.
+        remote: HostPort => optional,
+        /// The rate that the station may use on it; left out: that of `[line]`.
+        rate: Rate => optional,
+        /// Sending on it costs: it carries only what would be late on the others.
+        metered: bool => "false",
+        /// It is used only while no other way works.
+        standby: bool => "false",
+    }
+}
+
+section! {
     /// The spool: data is kept here until the centre has it on disk.
     "[spool]" Spool checked by Spool::check {
         /// The most that it takes of the disk. When it is full, inputs are held back. 64 GB: a day of 6 Mbit/s.
@@ -85,13 +105,24 @@ pub enum Controller {
     Adaptive,
 }
 
-pub(super) const TABLES: &[Table] =
-    &[super::FILE, Node::TABLE, Centre::TABLE, Line::TABLE, Spool::TABLE, Sync::TABLE, Channel::TABLE];
+pub(super) const TABLES: &[Table] = &[
+    super::FILE,
+    Node::TABLE,
+    Centre::TABLE,
+    Line::TABLE,
+    LinePath::TABLE,
+    Spool::TABLE,
+    Sync::TABLE,
+    Channel::TABLE,
+];
 
 impl StationConfig {
     pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
         if self.channel.is_empty() || self.channel.len() > MAX_CHANNELS {
             return Err(ConfigError::channel_count(file, self.channel.len(), MAX_CHANNELS));
+        }
+        if self.path.len() > MAX_PATHS {
+            return Err(ConfigError::path_count(file, self.path.len(), MAX_PATHS));
         }
         let mut seen = BTreeSet::new();
         for channel in &self.channel {
@@ -168,6 +199,8 @@ impl std::fmt::Display for Controller {
 }
 from_text!(Controller);
 
+/// A station has a handful of ways out; each costs a socket.
+const MAX_PATHS: usize = 8;
 /// A station has a handful of receivers; the bound keeps memory and threads bounded.
 const MAX_CHANNELS: usize = 64;
 /// Smaller files cost more in flushes of the folder than they give back early.

@@ -7,6 +7,7 @@ mod channel;
 mod contact;
 mod input;
 mod memo;
+mod paths;
 mod reach;
 mod resume;
 mod shared;
@@ -18,13 +19,16 @@ use crate::fault::Fault;
 use crate::services::{self, Window};
 use crate::status::{ChannelState, ChannelStatus, NodeStatus, StatusServer};
 use channel::{ChannelRunner, Common};
+use paths::PathPlan;
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::{Clock, Driver};
-use skyhaul_quic::{EndpointConfig, PathConfig};
+use skyhaul_quic::{EndpointConfig, PathConfig, SocketId};
 use skyhaul_store::{RealDisk, Spool, SpoolConfig, SpoolError};
+use skyhaul_transport::PathOptions;
 use skyhaul_units::{Bytes, Duration};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,13 +59,13 @@ pub fn run(config: &StationConfig, options: Options, stop: &AtomicBool) -> Resul
     let clock = Clock::start();
     let state = &config.node.state;
     services::make_folder(state)?;
-    let driver = driver(config, clock)?;
+    let (driver, paths) = driver(config, clock)?;
     let spool = open_spool(config, state, clock)?;
     let (name, channels) = (config.node.name.to_string(), config.channel.iter().map(shown).collect());
     let shared = Arc::new(Shared::new(name, channels, spool, clock, driver.waker()));
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move || status.status())?;
-    let threads = start(config, &shared, clock, driver)?;
+    let threads = start(config, &shared, clock, (driver, paths))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
         if options.until_sent && is_sent(&shared) {
@@ -89,18 +93,42 @@ fn shown(channel: &config::Channel) -> ChannelStatus {
     ChannelStatus { name, input, ..ChannelStatus::default() }
 }
 
-fn driver(config: &StationConfig, clock: Clock) -> Result<Driver, Fault> {
+/// The sockets of the configured paths, and what is to be done with each.
+fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Vec<PathPlan>), Fault> {
     let identity = services::identity(&config.node)?;
-    let centre = config.centre.address.to_string().to_socket_addrs().ok().and_then(|mut found| found.next());
-    let is_ipv6 = centre.is_some_and(|address| address.is_ipv6());
-    let bind: SocketAddr =
-        if is_ipv6 { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() };
-    let path = PathConfig {
-        udp_payload: services::udp_payload(config.line.mtu, is_ipv6),
-        controller: config.line.controller(),
-        ..PathConfig::default()
-    };
-    services::driver(bind, EndpointConfig::new(identity, path, clock.std_start()), WINDOW, clock)
+    let one = [config::LinePath { local: None, remote: None, rate: None, metered: false, standby: false }];
+    let paths: &[config::LinePath] = if config.path.is_empty() { &one } else { &config.path };
+    let mut driver: Option<Driver> = None;
+    let mut plans = Vec::new();
+    for path in paths {
+        let remote = path.remote.as_ref().unwrap_or(&config.centre.address).to_string();
+        let found = remote.to_socket_addrs().ok().and_then(|mut found| found.next());
+        let is_ipv6 =
+            path.local.map_or(found.is_some_and(|address| address.is_ipv6()), |local| local.is_ipv6());
+        let any: IpAddr = if is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let bind = SocketAddr::new(path.local.unwrap_or(any), 0);
+        let line = path.rate.map_or(config.line.controller(), ControllerConfig::declared);
+        let settings = PathConfig {
+            udp_payload: services::udp_payload(config.line.mtu, is_ipv6),
+            controller: line,
+            ..PathConfig::default()
+        };
+        let endpoint = EndpointConfig::new(identity.clone(), settings, clock.std_start());
+        let socket = match &mut driver {
+            None => {
+                driver = Some(services::driver(bind, endpoint, WINDOW, clock)?);
+                SocketId(0)
+            }
+            Some(driver) => {
+                let (socket, endpoint) = services::endpoint(bind, endpoint)?;
+                driver.add_socket(endpoint, socket)
+            }
+        };
+        let options = PathOptions { metered: path.metered, standby: path.standby };
+        plans.push(PathPlan { socket, local: bind.ip().to_string(), remote, options });
+    }
+    let driver = driver.ok_or_else(|| Fault::configuration("no path", "[[path]]", "write one"))?;
+    Ok((driver, plans))
 }
 
 fn open_spool(config: &StationConfig, state: &Path, clock: Clock) -> Result<Spool, Fault> {
@@ -123,7 +151,7 @@ fn start(
     config: &StationConfig,
     shared: &Arc<Shared>,
     clock: Clock,
-    driver: Driver,
+    line: (Driver, Vec<PathPlan>),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
@@ -144,7 +172,7 @@ fn start(
     }
     let of = shared.clone();
     threads.push(services::thread("spool", move || spooler::run(&of, &queue, clock))?);
-    threads.push(line(config, shared, clock, driver)?);
+    threads.push(self::line(config, shared, clock, line)?);
     Ok(threads)
 }
 
@@ -163,9 +191,10 @@ fn line(
     config: &StationConfig,
     shared: &Arc<Shared>,
     clock: Clock,
-    mut driver: Driver,
+    (mut driver, paths): (Driver, Vec<PathPlan>),
 ) -> Result<JoinHandle<()>, Fault> {
-    let mut uplink = Uplink::new(config.node.name.to_string(), centre_of(config), shared.clone(), clock);
+    let mut uplink =
+        Uplink::new(config.node.name.to_string(), centre_of(config), (shared.clone(), clock), paths);
     let shared = shared.clone();
     services::thread("line", move || {
         if let Err(error) = driver.run(&mut uplink, shared.life.stop_flag()) {

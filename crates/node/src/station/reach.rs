@@ -29,7 +29,7 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
     let address = resolve(&centre.address).map_err(|what| {
         Fault::configuration(what, "[centre]", "correct `address`, or the host's name service")
     })?;
-    let mut driver = driver(config, clock)?;
+    let (mut driver, _) = driver(config, clock)?;
     let stop = AtomicBool::new(false);
     let mut attempt = Attempt {
         name: config.node.name.to_string(),

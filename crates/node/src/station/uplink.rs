@@ -1,11 +1,12 @@
 //! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees what is in custody.
 
+use super::paths::{PathPlan, Paths};
 use super::shared::Shared;
 use crate::custody::{FeedError, Feeder};
 use crate::status::{LineState, LineStatus};
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::{Engine, EngineEvent, Fingerprint, Refusal, SessionId};
-use skyhaul_transport::{Event, Opening, Resume};
+use skyhaul_transport::{Event, Opening, PathId, PathOptions, Resume};
 use skyhaul_units::{Duration, Instant};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub struct Uplink {
     centre: Centre,
     shared: Arc<Shared>,
     clock: Clock,
+    paths: Paths,
     connection: Option<SessionId>,
     called_at: Instant,
     feeder: Feeder,
@@ -49,13 +51,19 @@ const FREE: Duration = Duration::from_secs(1);
 
 impl Uplink {
     /// An uplink of the station `name` to `centre`, not connected yet.
-    pub fn new(name: String, centre: Centre, shared: Arc<Shared>, clock: Clock) -> Self {
+    pub fn new(
+        name: String,
+        centre: Centre,
+        (shared, clock): (Arc<Shared>, Clock),
+        paths: Vec<PathPlan>,
+    ) -> Self {
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
         Self {
             name,
             centre,
             shared,
             clock,
+            paths: Paths::new(paths),
             connection: None,
             called_at: Instant::ZERO,
             feeder: Feeder::default(),
@@ -69,8 +77,11 @@ impl Uplink {
     fn connect(&mut self, now: Instant, engine: &mut Engine) {
         self.retry_at = now + RETRY;
         self.called_at = now;
-        let outcome = resolve(&self.centre.address).and_then(|address| {
-            engine.connect(now, address, self.centre.fingerprint).map_err(|error| error.to_string())
+        let Some(path) = self.paths.first() else { return };
+        let (socket, remote) = (path.socket, path.remote.clone());
+        let outcome = resolve(&remote).and_then(|address| {
+            let key = self.centre.fingerprint;
+            engine.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match outcome {
             Ok(id) => self.connection = Some(id),
@@ -82,6 +93,8 @@ impl Uplink {
         if self.status.reason.as_ref() != Some(&reason) {
             tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
         }
+        self.paths.ended(&reason);
+        self.status.paths = self.paths.status(&[]);
         self.status.state = state;
         self.status.reason = Some(reason);
         self.connection = None;
@@ -102,8 +115,12 @@ impl Uplink {
                     session.refuse(refusal);
                 }
             }
+            Event::PathStalled(path) => {
+                tracing::warn!(path = path.0, "a path does not answer; its data goes on the others");
+            }
+            Event::PathBack(path) => tracing::info!(path = path.0, "a path answers again"),
+            Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
             Event::Settled { .. } | Event::PathUp(_) => {}
-            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
             Event::Closed(reason) => self.down(LineState::Refused, reason.to_string()),
         }
     }
@@ -160,6 +177,8 @@ impl Uplink {
             self.status.symbols_repeated = stats.symbols_repeated;
             self.status.symbols_lost = stats.symbols_lost;
             self.status.held_back = session.is_held_back();
+            let used: Vec<_> = session.paths().collect();
+            self.status.paths = self.paths.status(&used);
         }
         self.shared.line(self.status.clone());
     }
@@ -169,7 +188,10 @@ impl Service for Uplink {
     fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
         match event {
             EngineEvent::Connected { id, .. } if Some(id) == self.connection => {
+                let options = self.paths.first().map_or(PathOptions::default(), |path| path.options);
+                self.paths.begun();
                 if let Some(session) = engine.session(id) {
+                    session.add_path(PathId(0), options);
                     let flow_base = self.shared.spool().lowest_flow();
                     let name = self.name.clone();
                     session.open(Opening { name, flow_base, ..Opening::default() });
@@ -185,6 +207,9 @@ impl Service for Uplink {
                 let unheard = matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere);
                 self.down(if unheard { LineState::Down } else { LineState::Refused }, reason.to_string());
             }
+            EngineEvent::PathRefused { id, path, reason, .. } if Some(id) == self.connection => {
+                self.paths.down(now, path, &reason);
+            }
             _ => {}
         }
     }
@@ -198,6 +223,9 @@ impl Service for Uplink {
         }
         if self.connection.is_none() && now >= self.retry_at {
             self.connect(now, engine);
+        }
+        if let Some(id) = self.connection.filter(|_| self.feeder.is_feeding()) {
+            self.paths.call_missing(now, engine, id);
         }
         self.feed(now, engine);
         if now >= self.update_at {
@@ -226,7 +254,7 @@ pub fn resolve(address: &str) -> Result<SocketAddr, String> {
 mod tests {
     use super::*;
     use skyhaul_net::Waker;
-    use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
+    use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig, SocketId};
     use skyhaul_store::{Spool, SpoolConfig, sim::SimDisk};
     use skyhaul_transport::SessionConfig;
     use skyhaul_units::{Bytes, Rate};
@@ -247,7 +275,13 @@ mod tests {
         let endpoint =
             EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
         let engine = Engine::new(Endpoint::new(endpoint).expect("an endpoint"), SessionConfig::default());
-        (Uplink::new("station".to_owned(), centre, shared, clock), engine)
+        let plan = PathPlan {
+            socket: SocketId(0),
+            local: "0.0.0.0".to_owned(),
+            remote: "127.0.0.1:9".to_owned(),
+            options: PathOptions::default(),
+        };
+        (Uplink::new("station".to_owned(), centre, (shared, clock), vec![plan]), engine)
     }
 
     /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as long after its return.

@@ -5,9 +5,9 @@ mod recent;
 mod socket;
 
 pub use model::{
-    CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactReceived, ContactState, LineState,
-    LineStatus, NodeStatus, ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState,
-    StoreStatus,
+    CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactReceived, ContactState, LinePath,
+    LineState, LineStatus, NodeStatus, ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus,
+    StoreState, StoreStatus,
 };
 pub(crate) use recent::Recent;
 pub use socket::{StatusServer, ask};

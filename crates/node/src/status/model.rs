@@ -192,6 +192,36 @@ pub struct LineStatus {
     pub symbols_lost: u64,
     /// Blocks wait because the centre takes no more now.
     pub held_back: bool,
+    /// The paths, in the order of the configuration.
+    #[serde(default)]
+    pub paths: Vec<LinePath>,
+}
+
+/// One path of a station's line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinePath {
+    /// The local address, as configured.
+    pub local: String,
+    /// The centre's address on this path.
+    pub remote: String,
+    /// `probing`, `active`, `standby`, `stalled` or `down`.
+    pub state: String,
+    /// Why it is down.
+    pub reason: Option<String>,
+    /// Smoothed round trip in seconds.
+    pub rtt_s: f64,
+    /// The rate that is allowed now, in bit/s, counted in IP packets.
+    pub rate_bps: u64,
+    /// Share of datagrams lost.
+    pub loss: f64,
+    /// Bytes of blocks sent, repetitions included.
+    pub bytes_sent: u64,
+    /// Repair symbols sent.
+    pub repair_sent: u64,
+    /// Datagrams that repair stood for at the centre.
+    pub repair_used: u64,
+    /// How often it stopped answering.
+    pub stalls: u64,
 }
 
 /// A centre's state.

@@ -106,6 +106,7 @@ impl World {
             lies,
             silence,
             payload: rng.random_range(1200..1438),
+            ..PlainLine::default()
         };
         let troubles = troubles(&mut rng);
         Self {
