@@ -176,6 +176,10 @@ impl Engine {
         let held = self.sessions.get_mut(&id)?;
         held.session.add_path(path, options);
         held.session.handle(now, path, PathEvent::Up { payload: joining.payload });
+        let rest = joining.reader.into_rest();
+        if !rest.is_empty() {
+            held.session.handle(now, path, PathEvent::Control(rest.into()));
+        }
         held.paths.insert(path, key);
         held.next_path = held.next_path.max(u16::from(path.0) + 1);
         self.roles.insert(key, Role::Member(id, path));
