@@ -18,7 +18,7 @@ pub enum Sent {
         flows: Vec<FlowId>,
         recovered: Vec<Recovered>,
     },
-    /// Sent again by its own time-out.
+    /// Sent again by a time-out of its own, or a copy.
     Notice,
     Repair,
 }
@@ -59,8 +59,12 @@ pub struct Inflight {
     judged_below: u64,
     /// When the newest transmission known to have arrived was sent.
     newest_arrived: Option<Instant>,
-    /// Since when the path owes an answer.
-    unanswered: Option<Instant>,
+    /// When something was last heard to have arrived.
+    last_news: Option<Instant>,
+    /// The oldest transmission that had neither arrived nor been judged when something was last heard. What is sent again
+    /// meanwhile does not begin a silence anew.
+    owed_from: u64,
+    quiet: Quiet,
     /// How often patience ended since something was last heard to have arrived, and when it did last.
     backoff: (u32, Instant),
     /// Eighths of a round trip by which order may be off.
@@ -88,9 +92,7 @@ pub struct Arrival {
 }
 
 /// Transmissions remembered at most: 375 MB of full-size symbols. Beyond, the oldest counts as lost.
-pub const ENTRIES_MAX: usize = 1 << 18;
-/// What a transmission remembered costs, in bytes: its entry, its coding number's and its fate.
-pub const ENTRY: u64 = 128;
+const ENTRIES_MAX: usize = 1 << 18;
 /// A path that does not answer is tried again after at most 32 times its patience.
 const BACKOFF_MAX: u32 = 5;
 /// Half a round trip: what is later than that was not merely overtaken.
@@ -99,14 +101,8 @@ const WINDOW_MAX_EIGHTHS: u64 = 4;
 const WINDOW_MIN: Duration = Duration::from_millis(4);
 
 impl Inflight {
-    /// Transmissions remembered.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     pub fn add(&mut self, now: Instant, sent: Sent, sid: Option<Sid>) -> (Token, Option<Sent>) {
         let token = Token(self.first + self.entries.len() as u64);
-        self.unanswered.get_or_insert(now);
         self.entries.push_back(Some(Entry { sent, sid, at: now, judged: false }));
         self.fates.known.push_back(None);
         if let Some(sid) = sid {
@@ -116,6 +112,7 @@ impl Inflight {
             self.know(Token(self.first), true);
             self.first += 1;
             let oldest = self.entries.pop_front().flatten();
+            self.owed_from = self.owed_from.max(self.first);
             if let Some(sid) = oldest.as_ref().and_then(|entry| entry.sid) {
                 self.sids.remove(&sid.to_wire());
             }
@@ -131,7 +128,7 @@ impl Inflight {
         self.know(token, true);
         let entry = self.take(token)?;
         if self.oldest_unjudged().is_none() {
-            self.unanswered = None;
+            self.owed_from = self.end();
         }
         Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged })
     }
@@ -139,8 +136,14 @@ impl Inflight {
     /// Takes out what arrived under `token`, and measures the round trip.
     pub fn settle_arrived(&mut self, token: Token, now: Instant) -> Option<Arrival> {
         self.know(token, false);
+        if self.rtt.smoothed > Duration::ZERO
+            && let Some(expected) = self.expected(self.rtt.smoothed)
+        {
+            self.quiet.add(now, now.since(expected));
+        }
         let entry = self.take(token)?;
-        self.unanswered = self.oldest_unjudged().map(|oldest| oldest.max(now));
+        self.last_news = Some(now);
+        self.owed_from = self.first_unjudged();
         self.backoff.0 = 0;
         if self.newest_arrived.is_none_or(|newest| newest < entry.at) {
             self.newest_arrived = Some(entry.at);
@@ -192,7 +195,7 @@ impl Inflight {
         for token in self.first..self.first + self.entries.len() as u64 {
             self.know(Token(token), true);
         }
-        self.unanswered = None;
+        self.owed_from = self.end();
         self.judged_below = self.first + self.entries.len() as u64;
         let open = self.entries.range_mut(from..).flatten();
         open.map(|entry| {
@@ -219,13 +222,40 @@ impl Inflight {
 
     /// When [`Self::next_lost`] may next have something.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.oldest_unjudged().map(|at| at + self.patience())
+        self.oldest_unjudged().map(|(_, at)| at + self.patience())
     }
 
-    /// Since when the path owes an answer: something was sent, and nothing heard since. What is sent again meanwhile
-    /// does not begin the silence anew.
-    pub fn unanswered_since(&self) -> Option<Instant> {
-        self.unanswered
+    /// When the path counts as silent, should nothing be heard until then. One transmission alone may have been lost; for
+    /// several, that is after `patience`. Where so many owe an answer that chance has not taken them all, it is soon after
+    /// their `rtt`.
+    pub fn silent_at(&self, rtt: Duration, patience: Duration) -> Option<Instant> {
+        let news = |at: Instant| self.last_news.map_or(at, |news| news.max(at));
+        let margin = (self.quiet.longest() * 2).max(QUIET_MIN);
+        let second = self.asked(1)?;
+        let patient = (news(self.asked(0)?) + patience).max(second + rtt);
+        let quick = self.asked(MANY).map(|at| news(at + rtt) + margin);
+        Some(quick.map_or(patient, |quick| quick.min(patient)))
+    }
+
+    /// Since when an answer is expected that has not come.
+    fn expected(&self, rtt: Duration) -> Option<Instant> {
+        let answer = self.asked(0)? + rtt;
+        Some(self.last_news.map_or(answer, |news| news.max(answer)))
+    }
+
+    /// When the transmission was made that is the `nth` of those which owe an answer.
+    fn asked(&self, nth: u64) -> Option<Instant> {
+        let place = usize::try_from((self.owed_from + nth).checked_sub(self.first)?).ok()?;
+        self.entries.get(place)?.as_ref().map(|entry| entry.at)
+    }
+
+    fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    /// The oldest transmission that is open and unjudged; the next one where none is.
+    fn first_unjudged(&self) -> u64 {
+        self.oldest_unjudged().map_or(self.end(), |(token, _)| token)
     }
 
     /// How long no news is normal, doubled each time that it ended with no news since (RFC 6298 5.5).
@@ -238,9 +268,10 @@ impl Inflight {
         self.rtt.smoothed
     }
 
-    fn oldest_unjudged(&self) -> Option<Instant> {
-        let open = self.entries.range(self.judged_index().min(self.entries.len())..);
-        open.flatten().next().map(|entry| entry.at)
+    fn oldest_unjudged(&self) -> Option<(u64, Instant)> {
+        let from = self.judged_index().min(self.entries.len());
+        let mut open = (self.first + from as u64..).zip(self.entries.range(from..));
+        open.find_map(|(token, entry)| entry.as_ref().map(|entry| (token, entry.at)))
     }
 
     fn window(&self) -> Duration {
@@ -261,7 +292,40 @@ impl Inflight {
         if let Some(sid) = entry.as_ref().and_then(|entry| entry.sid) {
             self.sids.remove(&sid.to_wire());
         }
+        if token.0 == self.owed_from {
+            self.owed_from = self.first_unjudged();
+        }
         entry
+    }
+}
+
+/// The longest time without the news that were expected, over the last ten to twenty seconds.
+#[derive(Debug, Default)]
+struct Quiet {
+    since: Instant,
+    now: Duration,
+    before: Duration,
+}
+
+/// So many transmissions after the first that owes an answer: not even bursts of loss take them all.
+const MANY: u64 = 16;
+/// Shorter silences than this come from ticks and busy machines: three times what an acknowledgement may wait (RFC 9000
+/// 18.2).
+const QUIET_MIN: Duration = Duration::from_millis(75);
+/// How long a silence is remembered, at least.
+const QUIET_KEPT: Duration = Duration::from_secs(10);
+
+impl Quiet {
+    fn add(&mut self, now: Instant, span: Duration) {
+        if now.since(self.since) >= QUIET_KEPT {
+            self.before = core::mem::take(&mut self.now);
+            self.since = now;
+        }
+        self.now = self.now.max(span);
+    }
+
+    fn longest(&self) -> Duration {
+        self.now.max(self.before)
     }
 }
 

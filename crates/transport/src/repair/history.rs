@@ -24,10 +24,6 @@ impl History {
     }
 
     /// The oldest number that is kept.
-    pub const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     pub fn base(&self) -> u64 {
         self.base
     }

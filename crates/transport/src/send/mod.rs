@@ -119,11 +119,6 @@ impl Outbox {
         });
     }
 
-    /// Flows with a state.
-    pub fn flows(&self) -> usize {
-        self.flows.len()
-    }
-
     /// Whether one more flow can be told apart.
     pub fn knows_or_fits(&self, flow: FlowId) -> bool {
         self.flows.len() < FLOWS_MAX || self.flows.contains_key(&flow)
@@ -318,9 +313,13 @@ impl Outbox {
     }
 
     fn choose_in(&mut self, key: QueueKey, lead: &mut u64, offer: &Offer) -> Option<BlockId> {
-        if self.pins.get(&key.flow).is_some_and(|pin| *pin != offer.path) {
+        let pin = self.pins.get(&key.flow);
+        if pin.is_some_and(|pin| *pin != offer.path) {
             return None;
         }
+        // No other path brings what is pinned to this one.
+        let no_lead = &mut 0;
+        let lead = if pin.is_some() { no_lead } else { lead };
         let queue = self.queues.get(key)?;
         if *lead >= queue.bytes {
             *lead -= queue.bytes;

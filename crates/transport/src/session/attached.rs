@@ -129,14 +129,14 @@ impl Attached {
         Line { rate, one_way_delay: self.rtt() / 2 }
     }
 
-    /// Since when it owes an answer for longer than the larger of 200 ms and two round trips.
+    /// Whether it has owed answers for longer than the larger of 200 ms and two round trips, or many for not so long.
     pub fn is_silent(&self, now: Instant) -> bool {
         self.silent_at().is_some_and(|at| at <= now)
     }
 
     /// When it will count as silent, should nothing come.
     pub fn silent_at(&self) -> Option<Instant> {
-        self.inflight.unanswered_since().map(|since| since + self.patience())
+        self.inflight.silent_at(self.rtt() + self.estimate.rtt_variation * 4, self.patience())
     }
 
     pub fn patience(&self) -> Duration {

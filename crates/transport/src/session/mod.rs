@@ -3,7 +3,6 @@
 mod attached;
 mod config;
 mod incoming;
-mod memory;
 mod outgoing;
 
 pub use attached::{PathStats, PathStatus};
@@ -18,15 +17,13 @@ use crate::send::Outbox;
 use crate::stats::Stats;
 use crate::wire::{Control, Recovered};
 use attached::Attached;
+use bytes::Bytes;
 use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Rate, Seq};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The blocks of both directions between two nodes. Call [`Session::handle`] with what the paths report,
 /// [`Session::handle_timeout`] when [`Session::next_timeout`] is reached, then take events, control bytes and
 /// datagrams until there are none; [`crate::drive`] does it for a [`crate::Path`].
-///
-/// What it holds is bounded whatever the far end does: [`SessionConfig::memory_max`] states the formula, and
-/// [`Session::memory`] what is held now.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,
@@ -71,6 +68,8 @@ struct Reports {
     last_sent: Option<Instant>,
     told_limit: u64,
     newest_seen: Option<u32>,
+    /// The last one, for the path that returns second best: should the best one be dead, nobody here knows yet.
+    copy: Option<(PathId, Bytes)>,
 }
 
 /// Reports with news go out this often: 8 % of a 160 ms round trip, and 50 small datagrams a second.

@@ -1,9 +1,9 @@
 //! What a session gives its paths to send: which datagram next, decided when a path has room for it.
 
-use super::Session;
 use super::attached::Attached;
+use super::{REPORT_NEWS, Session};
 use crate::inflight::Sent;
-use crate::path::{PAYLOAD_MIN, PathId, Token};
+use crate::path::{PathId, Token};
 use crate::schedule::Line;
 use crate::send::{Now, Offer, Outsymbol, relative};
 use crate::wire::{Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair};
@@ -11,9 +11,11 @@ use bytes::Bytes;
 use skyhaul_units::{Duration, Instant, Rate};
 
 /// Control bytes waiting for the path, beyond which receipts wait too.
-pub(super) const CONTROL_MAX: usize = 256 << 10;
+const CONTROL_MAX: usize = 256 << 10;
 /// A stalled path is tried this often, or once in a round trip.
 const TRY: Duration = Duration::from_millis(200);
+/// Copies of reports take at most this part of a path's rate.
+const COPY_PART: u64 = 32;
 /// How long nothing new must have come before the end of a transfer is repaired ahead.
 const IDLE: Duration = Duration::from_millis(10);
 
@@ -29,6 +31,9 @@ impl Session {
         let reports = self.return_path() == Some(id);
         if reports && self.report_due().is_some_and(|due| due <= now) {
             return self.report(now, id, payload);
+        }
+        if let Some((_, copy)) = self.reports.copy.take_if(|(path, _)| *path == id) {
+            return self.track(now, id, Sent::Notice, copy);
         }
         if !self.is_open() {
             return None;
@@ -87,6 +92,17 @@ impl Session {
         usable.min_by_key(|(id, path)| (path.options.standby, path.rtt(), **id)).map(|(id, _)| *id)
     }
 
+    /// On which path copies of reports of this size go: the one that returns second best, where they cost little.
+    fn second_return_path(&self, first: PathId, len: usize) -> Option<PathId> {
+        let fits = |path: &Attached| {
+            let little = (path.line().rate * REPORT_NEWS).as_u64() / COPY_PART;
+            path.payload.is_some_and(|payload| len <= payload) && len as u64 <= little
+        };
+        let free = |path: &Attached| path.is_usable() && !path.options.standby && !path.options.metered;
+        let others = self.paths.iter().filter(|(id, path)| **id != first && free(path) && fits(path));
+        others.min_by_key(|(id, path)| (path.rtt(), **id)).map(|(id, _)| *id)
+    }
+
     /// What this path may carry, beside what the others do; `None` where it waits.
     fn offer(&self, now: Instant, id: PathId, payload: usize) -> Option<Offer> {
         let utc = self.config.utc_at_zero + now.since(Instant::ZERO);
@@ -138,6 +154,14 @@ impl Session {
         Some(offer)
     }
 
+    /// Where copies go of what goes on `path`: on the free paths at work, or else on metered ones, or else on standbys.
+    fn copy_paths(&self, path: PathId) -> Vec<PathId> {
+        let rank = |path: &Attached| (path.options.standby, path.options.metered);
+        let others = || self.paths.iter().filter(|(other, at)| **other != path && at.is_usable());
+        let best = others().map(|(_, other)| rank(other)).min();
+        others().filter(|(_, other)| Some(rank(other)) == best).map(|(other, _)| *other).collect()
+    }
+
     fn symbol_out(&mut self, now: Instant, id: PathId, symbol: Outsymbol) -> Option<(Token, Bytes)> {
         *(if symbol.header.repeated {
             &mut self.stats.symbols_repeated
@@ -145,12 +169,7 @@ impl Session {
             &mut self.stats.symbols_sent
         }) += 1;
         if symbol.redundant {
-            let others: Vec<PathId> = self
-                .paths
-                .iter()
-                .filter(|(other, path)| **other != id && path.is_usable())
-                .map(|(id, _)| *id)
-                .collect();
+            let others = self.copy_paths(id);
             for other in others {
                 self.outbox.copy(other, symbol.slice);
             }
@@ -232,7 +251,7 @@ impl Session {
         let inbox = self.inbox.as_mut()?;
         self.reports.sent += 1;
         self.reports.last_sent = Some(now);
-        let runs = self.recovered.len().min(RECOVERED_MAX).min((payload - PAYLOAD_MIN) / 5);
+        let runs = self.recovered.len().min(RECOVERED_MAX);
         let (mut report, flows) = inbox.report(self.reports.sent, payload - HEAD_INFO - 5 * runs);
         self.reports.told_limit = report.limit;
         for _ in 0..runs {
@@ -243,7 +262,10 @@ impl Session {
             }
         }
         let sent = Sent::Report { flows, recovered: report.recovered.clone() };
-        self.track(now, id, sent, report.encode())
+        let datagram = report.encode();
+        let second = self.second_return_path(id, datagram.len());
+        self.reports.copy = second.map(|path| (path, datagram.clone()));
+        self.track(now, id, sent, datagram)
     }
 
     fn track(&mut self, now: Instant, id: PathId, sent: Sent, datagram: Bytes) -> Option<(Token, Bytes)> {
@@ -254,4 +276,3 @@ impl Session {
         Some((token, datagram))
     }
 }
-
