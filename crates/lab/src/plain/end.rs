@@ -88,7 +88,9 @@ impl PlainEnd {
         self.holes.push((Instant::ZERO, until));
     }
 
-    pub(super) fn change(&mut self, at: Instant, change: PlainChange) {
+    /// What is sent here meets a change of its line at an instant to come. Changes are told in the order in which they
+    /// happen.
+    pub fn change(&mut self, at: Instant, change: PlainChange) {
         match change {
             PlainChange::Hole(span) => self.holes.push((at, at + span)),
             _ => self.changes.push_back((at, change)),

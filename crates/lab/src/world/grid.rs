@@ -212,7 +212,7 @@ impl Draw {
 /// How often the position is looked at.
 const SAMPLE: Duration = Duration::from_millis(20);
 /// Datagrams of a run in packets of 1500 bytes, beyond which they are jumbo.
-const DATAGRAMS_MAX: u64 = 300_000;
+const DATAGRAMS_MAX: u64 = 60_000;
 /// What QUIC leaves of packets of 9000 bytes.
 const JUMBO: usize = 8_938;
 /// Bytes of a symbol's header within its block, for flows near the base.
