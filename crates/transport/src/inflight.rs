@@ -92,7 +92,9 @@ pub struct Arrival {
 }
 
 /// Transmissions remembered at most: 375 MB of full-size symbols. Beyond, the oldest counts as lost.
-const ENTRIES_MAX: usize = 1 << 18;
+pub const ENTRIES_MAX: usize = 1 << 18;
+/// What a transmission remembered costs, in bytes: its entry, its coding number's and its fate.
+pub const ENTRY: u64 = 128;
 /// A path that does not answer is tried again after at most 32 times its patience.
 const BACKOFF_MAX: u32 = 5;
 /// Half a round trip: what is later than that was not merely overtaken.
@@ -101,6 +103,11 @@ const WINDOW_MAX_EIGHTHS: u64 = 4;
 const WINDOW_MIN: Duration = Duration::from_millis(4);
 
 impl Inflight {
+    /// Transmissions remembered.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub fn add(&mut self, now: Instant, sent: Sent, sid: Option<Sid>) -> (Token, Option<Sent>) {
         let token = Token(self.first + self.entries.len() as u64);
         self.entries.push_back(Some(Entry { sent, sid, at: now, judged: false }));

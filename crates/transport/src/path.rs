@@ -20,7 +20,7 @@ pub struct Token(pub u64);
 pub enum PathEvent {
     /// The path carries symbols of up to `payload` bytes from now on. Reported again when `payload` changes.
     Up {
-        /// Largest symbol datagram, its own header included, in bytes.
+        /// Largest symbol datagram, its own header included, in bytes. A path with less than [`PAYLOAD_MIN`] is not used.
         payload: usize,
     },
     /// A symbol or report datagram arrived.
@@ -73,6 +73,11 @@ impl core::fmt::Display for DownReason {
         }
     }
 }
+
+/// The smallest payload with which a path can be used: a report of one flow at its longest fits.
+pub const PAYLOAD_MIN: usize = 400;
+/// The largest payload that is used: what repair is computed of has a length of 16 bits.
+pub const PAYLOAD_MAX: usize = 65_000;
 
 /// How a session may use a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

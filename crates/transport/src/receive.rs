@@ -62,14 +62,14 @@ pub enum Came {
 }
 
 /// Flows with a state at one time: a session carries one per contact, file or stream.
-const FLOWS_MAX: usize = 1 << 16;
+pub const FLOWS_MAX: usize = 1 << 16;
 /// How far ahead of the first open block of a flow a symbol may be.
 const AHEAD_MAX: u64 = 1 << 22;
 /// What one symbol's block may grow by beyond the window, so that an honest sender is never refused over a rounding.
-const SLACK: u64 = 1 << 16;
+pub const SLACK: u64 = 1 << 16;
 /// Runs of places done beyond the first open one, over all flows: as many as blocks of no bytes fit into a window of
 /// 64 MiB. An honest far end stays below, since each run ends at a block that it holds.
-const RUNS_MAX: usize = 1 << 18;
+pub const RUNS_MAX: usize = 1 << 18;
 /// Flows in one report, as the parser bounds them.
 const FLOWS_TOLD: usize = 256;
 /// Reports that tell each piece of news: a lost one then costs nothing.
@@ -360,6 +360,11 @@ impl Inbox {
     pub fn in_flight(&self) -> u64 {
         let open = |flow: &Flow| flow.blocks.values().filter(|block| !block.dead).count() as u64;
         self.flows.values().map(open).sum()
+    }
+
+    /// Bytes held against the window, flows, and runs of places done.
+    pub fn counts(&self) -> (u64, usize, usize) {
+        (self.held, self.flows.len() + self.news.len(), self.runs)
     }
 
     /// Whether there is something the far end does not know.

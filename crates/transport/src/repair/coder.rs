@@ -132,7 +132,7 @@ impl Coder {
         self.counters.groups += 1;
         let queue = if group.is_untimed() { &mut self.untimed } else { &mut self.timed };
         queue.push_back(group);
-        while self.retained() > RETAINED_MAX {
+        while self.closed() > RETAINED_MAX {
             let oldest = self.untimed.pop_front().or_else(|| self.timed.pop_front());
             self.counters.abandoned += u64::from(oldest.is_some());
         }
@@ -175,7 +175,12 @@ impl Coder {
         &self.counters
     }
 
-    fn retained(&self) -> usize {
+    /// Datagrams kept in closed groups and the open one.
+    pub fn retained(&self) -> usize {
+        self.closed() + self.open.as_ref().map_or(0, Group::len)
+    }
+
+    fn closed(&self) -> usize {
         self.timed.iter().chain(&self.untimed).map(Group::len).sum()
     }
 

@@ -149,6 +149,12 @@ impl Decoder {
         &self.counters
     }
 
+    /// Bytes of datagrams and repair symbols kept.
+    pub fn memory(&self) -> u64 {
+        let waiting = self.groups.values().map(|group| (group.repairs.len() * group.len) as u64);
+        self.history.as_ref().map_or(0, History::bytes) as u64 + waiting.sum::<u64>()
+    }
+
     /// Repair symbols that wait for more.
     pub fn held(&self) -> usize {
         self.held

@@ -24,6 +24,10 @@ impl History {
     }
 
     /// The oldest number that is kept.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub fn base(&self) -> u64 {
         self.base
     }

@@ -56,7 +56,9 @@ pub mod repetition;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use coder::RETAINED_MAX;
 pub use coder::{Coder, CoderCounters};
+pub(crate) use decoder::REPAIRS_MAX;
 pub use decoder::{Decoder, DecoderCounters};
 pub use fates::FateOrder;
 pub use losses::RepairTable;
@@ -118,5 +120,8 @@ pub const REPAIR_HEADER: usize = 7;
 
 /// Bytes in front of each source in what is coded: its length.
 const LENGTH: usize = 2;
+
+/// Bytes of datagrams that a decoder keeps, those just arrived included.
+pub(crate) const DECODER_MAX: u64 = history::HISTORY_BYTES_MAX as u64 + (1 << 16);
 
 const MASK: u32 = (1 << 24) - 1;

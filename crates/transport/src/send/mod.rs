@@ -119,6 +119,11 @@ impl Outbox {
         });
     }
 
+    /// Flows with a state.
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
     /// Whether one more flow can be told apart.
     pub fn knows_or_fits(&self, flow: FlowId) -> bool {
         self.flows.len() < FLOWS_MAX || self.flows.contains_key(&flow)

@@ -2,7 +2,7 @@
 
 use super::{CloseReason, Event, REPORT_WAITING, Reports, Session};
 use crate::inflight::{Arrival, Sent, Verdict};
-use crate::path::{PathEvent, PathId, Token};
+use crate::path::{PAYLOAD_MAX, PAYLOAD_MIN, PathEvent, PathId, Token};
 use crate::receive::{Came, Inbox};
 use crate::repair::Sid;
 use crate::wire::{Control, Datagram, RECOVERED_MAX, Recovered, Report, Symbol};
@@ -20,11 +20,14 @@ impl Session {
         }
         match event {
             PathEvent::Up { payload } => {
+                if payload < PAYLOAD_MIN {
+                    return;
+                }
                 if !self.paths.contains_key(&path) {
                     self.add_path(path, crate::path::PathOptions::default());
                 }
                 if let Some(attached) = self.paths.get_mut(&path)
-                    && attached.payload.replace(payload).is_none()
+                    && attached.payload.replace(payload.min(PAYLOAD_MAX)).is_none()
                 {
                     self.events.push_back(Event::PathUp(path));
                 }

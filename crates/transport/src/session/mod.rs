@@ -3,6 +3,7 @@
 mod attached;
 mod config;
 mod incoming;
+mod memory;
 mod outgoing;
 
 pub use attached::{PathStats, PathStatus};
@@ -24,6 +25,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// The blocks of both directions between two nodes. Call [`Session::handle`] with what the paths report,
 /// [`Session::handle_timeout`] when [`Session::next_timeout`] is reached, then take events, control bytes and
 /// datagrams until there are none; [`crate::drive`] does it for a [`crate::Path`].
+///
+/// What it holds is bounded whatever the far end does: [`SessionConfig::memory_max`] states the formula, and
+/// [`Session::memory`] what is held now.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,

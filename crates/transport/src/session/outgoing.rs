@@ -3,7 +3,7 @@
 use super::attached::Attached;
 use super::{REPORT_NEWS, Session};
 use crate::inflight::Sent;
-use crate::path::{PathId, Token};
+use crate::path::{PAYLOAD_MIN, PathId, Token};
 use crate::schedule::Line;
 use crate::send::{Now, Offer, Outsymbol, relative};
 use crate::wire::{Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use skyhaul_units::{Duration, Instant, Rate};
 
 /// Control bytes waiting for the path, beyond which receipts wait too.
-const CONTROL_MAX: usize = 256 << 10;
+pub(super) const CONTROL_MAX: usize = 256 << 10;
 /// A stalled path is tried this often, or once in a round trip.
 const TRY: Duration = Duration::from_millis(200);
 /// Copies of reports take at most this part of a path's rate.
@@ -251,7 +251,7 @@ impl Session {
         let inbox = self.inbox.as_mut()?;
         self.reports.sent += 1;
         self.reports.last_sent = Some(now);
-        let runs = self.recovered.len().min(RECOVERED_MAX);
+        let runs = self.recovered.len().min(RECOVERED_MAX).min((payload - PAYLOAD_MIN) / 5);
         let (mut report, flows) = inbox.report(self.reports.sent, payload - HEAD_INFO - 5 * runs);
         self.reports.told_limit = report.limit;
         for _ in 0..runs {

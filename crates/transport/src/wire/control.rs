@@ -133,6 +133,21 @@ impl ControlReader {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// Bytes that wait for the rest of their message.
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether none wait.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// What is behind the messages taken so far, for whoever reads on.
+    pub fn into_rest(self) -> Vec<u8> {
+        self.buffer
+    }
+
     /// The next whole message.
     ///
     /// # Errors

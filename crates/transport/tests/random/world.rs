@@ -555,6 +555,8 @@ impl Side {
         assert_eq!(stats.blocks_delivered + stats.blocks_repaired, self.received, "{stats:?}");
         let most = setup.send_buffer.max(skyhaul_transport::cost(70_000));
         assert!(stats.send_buffer <= most, "{stats:?}");
+        let most = config(setup).memory_max(self.session.paths().count(), 1438);
+        assert!(self.session.memory() <= most, "{} of {most}: {stats:?}", self.session.memory());
     }
 
     fn is_quiet(&self, peer: &Self) -> bool {
