@@ -95,17 +95,40 @@ impl Socket {
         self.state.max_gso_segments().get()
     }
 
-    /// Sends a datagram or a batch; `false` where the socket's buffer is full.
+    /// Sends a datagram or a batch; `false` where the socket's buffer is full. A batch that the system does not take in one
+    /// call goes in several; should the buffer become full between them, all of it is to be sent again, and arrives in
+    /// part twice.
     ///
     /// # Errors
     /// As the system says; the datagrams are lost, as on a line.
-    pub fn send(&self, transmit: &Outgoing<'_>) -> io::Result<bool> {
+    pub fn send(&self, outgoing: &Outgoing<'_>) -> io::Result<bool> {
+        let at_once = self.max_segments();
+        match outgoing.segment_size {
+            Some(size) if outgoing.contents.len() > size * at_once => {
+                for part in outgoing.contents.chunks(size * at_once) {
+                    let segment_size = (part.len() > size).then_some(size);
+                    if !self.send_part(outgoing, part, segment_size)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            size => self.send_part(outgoing, outgoing.contents, size),
+        }
+    }
+
+    fn send_part(
+        &self,
+        outgoing: &Outgoing<'_>,
+        contents: &[u8],
+        segment_size: Option<usize>,
+    ) -> io::Result<bool> {
         let transmit = Transmit {
-            destination: transmit.to,
-            ecn: transmit.ecn.map(to_codepoint),
-            contents: transmit.contents,
-            segment_size: transmit.segment_size,
-            src_ip: transmit.from,
+            destination: outgoing.to,
+            ecn: outgoing.ecn.map(to_codepoint),
+            contents,
+            segment_size,
+            src_ip: outgoing.from,
         };
         match self.state.try_send(UdpSockRef::from(&self.socket), &transmit) {
             Ok(()) => Ok(true),
@@ -212,5 +235,64 @@ const fn from_codepoint(ecn: EcnCodepoint) -> Ecn {
         EcnCodepoint::Ect0 => Ecn::Ect0,
         EcnCodepoint::Ect1 => Ecn::Ect1,
         EcnCodepoint::Ce => Ecn::Ce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All datagrams that come within two seconds, until there are `count`.
+    fn received(socket: &mut Socket, count: usize) -> Vec<(Option<Ecn>, Vec<u8>)> {
+        let mut got = Vec::new();
+        while got.len() < count {
+            let timeout = rustix::event::Timespec { tv_sec: 2, tv_nsec: 0 };
+            let mut fds = [rustix::event::PollFd::new(&socket.socket, rustix::event::PollFlags::IN)];
+            if rustix::event::poll(&mut fds, Some(&timeout)).unwrap() == 0 {
+                break;
+            }
+            socket
+                .receive(|incoming| {
+                    let ecn = incoming.ecn;
+                    got.extend(incoming.map(|datagram| (ecn, datagram.to_vec())));
+                })
+                .unwrap();
+        }
+        got
+    }
+
+    #[test]
+    fn batches_of_any_length_arrive_as_single_datagrams_with_their_mark() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (near, mut far) = (Socket::bind(here).unwrap(), Socket::bind(here).unwrap());
+        let to = far.local_addr().unwrap();
+        // More than the system takes in one call, and a last one that is shorter.
+        let contents: Vec<u8> = (0..100 * 300 + 7).map(|n| (n / 300) as u8).collect();
+        let outgoing =
+            Outgoing { to, from: None, ecn: Some(Ecn::Ect0), contents: &contents, segment_size: Some(300) };
+        assert!(near.send(&outgoing).unwrap());
+        let got = received(&mut far, 101);
+        assert_eq!(got.len(), 101);
+        for (index, (ecn, datagram)) in got.iter().enumerate() {
+            assert_eq!(*ecn, Some(Ecn::Ect0));
+            assert_eq!(*datagram, vec![index as u8; if index < 100 { 300 } else { 7 }]);
+        }
+    }
+
+    #[test]
+    fn what_was_not_granted_is_said_with_its_settings() {
+        let buffers = |send, receive| Buffers {
+            send: Bytes::mib(send),
+            receive: Bytes::mib(receive),
+            wanted: Bytes::mib(16),
+        };
+        assert_eq!(buffers(16, 17).advice(), None);
+        let advice = buffers(16, 4).advice().unwrap();
+        assert!(
+            advice.contains("4 MiB of 16 MiB") && advice.contains("net.core.rmem_max=16777216"),
+            "{advice}"
+        );
+        assert!(!advice.contains("wmem"), "{advice}");
+        assert!(buffers(1, 4).advice().unwrap().contains("net.core.wmem_max=16777216"));
     }
 }

@@ -65,8 +65,9 @@ fn driver(configs: Vec<(SocketAddr, EndpointConfig)>, clock: Clock) -> Result<Dr
         ..SessionConfig::default()
     };
     let mut driver: Option<Driver> = None;
-    for (address, config) in configs {
+    for (address, mut config) in configs {
         let socket = bind(address, driver.is_none())?;
+        config.path.max_segments = socket.max_segments();
         let endpoint =
             Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
         match &mut driver {

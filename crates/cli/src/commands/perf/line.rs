@@ -33,7 +33,7 @@ impl LineFlags {
                 Failure::new(Exit::Usage, &format!("an IP packet of {} is not possible", self.mtu), help)
             })?;
         let controller = self.controller()?;
-        Ok(PathConfig { udp_payload, max_segments: BATCH, controller, ..PathConfig::over(Rate::ZERO) })
+        Ok(PathConfig { udp_payload, controller, ..PathConfig::over(Rate::ZERO) })
     }
 
     fn controller(&self) -> Result<ControllerConfig, Failure> {
@@ -53,6 +53,3 @@ impl LineFlags {
         }
     }
 }
-
-/// Datagrams that leave in one system call: the kernel's bound is 64.
-const BATCH: usize = 64;
