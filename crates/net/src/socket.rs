@@ -137,7 +137,7 @@ impl Socket {
         }
     }
 
-    /// Takes what has arrived, up to [`AT_ONCE`] messages, and hands over each. Returns how many there were; fewer than
+    /// Takes what has arrived, up to eight messages, and hands over each. Returns how many there were; fewer than
     /// that means that there are no more now.
     ///
     /// # Errors
