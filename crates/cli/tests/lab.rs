@@ -39,8 +39,8 @@ fn text(bytes: &[u8]) -> String {
 
 /// A folder with a scenario in it.
 fn folder(scenario: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("tiny.toml"), scenario).unwrap();
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    std::fs::write(folder.path().join("tiny.toml"), scenario).expect("a fresh folder takes a file");
     folder
 }
 
