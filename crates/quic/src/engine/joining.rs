@@ -96,7 +96,11 @@ impl Engine {
             };
             match secret.and_then(|secret| secret.proof(connection, path, true)) {
                 Some(proof) => joining.unsent = Control::Join { path: path.0, proof }.encode(),
-                None => return connection.close(now, "the session has ended"),
+                None => {
+                    connection.close(now, "the session has ended");
+                    self.events.extend(joining.refused("the session has ended".to_owned()));
+                    return;
+                }
             }
         }
         self.roles.insert(key, Role::Joining(joining));
