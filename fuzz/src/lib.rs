@@ -7,6 +7,7 @@ mod capture;
 mod configuration;
 mod products;
 mod repair;
+mod session;
 mod storage;
 mod tls;
 mod wire;
@@ -15,6 +16,7 @@ pub use capture::{bit_stream, contact_records, frames, mission, packets};
 pub use configuration::configuration;
 pub use products::{construction_record, product_name};
 pub use repair::repair_symbols;
+pub use session::session;
 pub use storage::log_segment;
 pub use tls::{tls_frames, tls_path};
 pub use wire::{wire_control, wire_datagram};
@@ -42,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "packets", body: packets, rounds: 200_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },
+    Target { name: "session", body: session, rounds: 300 },
     Target { name: "tls_frames", body: tls_frames, rounds: 200_000 },
     Target { name: "tls_path", body: tls_path, rounds: 1_000 },
     Target { name: "wire_control", body: wire_control, rounds: 200_000 },
