@@ -47,6 +47,7 @@ impl Session {
             return;
         }
         self.clock = now;
+        self.take_early(now);
         let ids: Vec<PathId> = self.paths.keys().copied().collect();
         for id in &ids {
             self.judge_path(now, *id);
@@ -119,8 +120,22 @@ impl Session {
         }
     }
 
+    /// Takes in what overtook the far end's greeting, now that it is known from where its symbols count flows.
+    fn take_early(&mut self, now: Instant) {
+        while self.is_open()
+            && let Some((path, bytes)) = self.early.pop()
+        {
+            self.datagram(now, path, &bytes);
+        }
+    }
+
     fn datagram(&mut self, now: Instant, path: PathId, bytes: &Bytes) {
         match Datagram::decode(bytes) {
+            Ok(Datagram::Symbol(_) | Datagram::Protected { .. } | Datagram::Repair { .. })
+                if !self.is_open() =>
+            {
+                self.early.keep(path, bytes.clone());
+            }
             Ok(Datagram::Symbol(symbol)) => self.symbol(now, symbol, Came::Sent),
             Ok(Datagram::Protected { sid, content }) => {
                 match Datagram::decode(&content) {

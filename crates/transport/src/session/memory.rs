@@ -1,5 +1,6 @@
 //! What a session holds, and what it may hold at most.
 
+use super::early::EARLY_MAX;
 use super::{Session, SessionConfig};
 use crate::block::{MAX_BLOCK, cost};
 use crate::inflight::{ENTRIES_MAX, ENTRY};
@@ -30,7 +31,13 @@ impl Session {
         let flows = flows as u64 + self.outbox.flows() as u64;
         let control = (self.control.bytes.len() + self.control.greeting.len()) as u64;
         Amount::new(
-            self.outbox.held + held + flows * FLOW + runs as u64 * RUN + control + paths.sum::<u64>(),
+            self.outbox.held
+                + held
+                + self.early.held()
+                + flows * FLOW
+                + runs as u64 * RUN
+                + control
+                + paths.sum::<u64>(),
         )
     }
 }
@@ -40,7 +47,7 @@ impl SessionConfig {
     ///
     /// ```text
     ///   send_buffer, or one block of 16 MiB if that is more
-    /// + receive_window + 64 KiB
+    /// + receive_window + 64 KiB + 8 MiB of what overtook the greeting
     /// + 2 * 65,536 flows * 256 B + 262,144 runs of settled places * 48 B + 2 greetings and the control bytes behind
     /// + paths * (262,144 transmissions * 128 B                          (the path never tells what became of them)
     ///            + 12,240 datagrams to be repaired * payload
@@ -55,12 +62,12 @@ impl SessionConfig {
         let control = 2 * MESSAGE_MAX as u64 + super::outgoing::CONTROL_MAX as u64 + 64;
         let coder = (RETAINED_MAX + OPEN_GROUPS) as u64 * payload;
         let decoder = DECODER_MAX + crate::repair::REPAIRS_MAX as u64 * payload;
-        let path =
-            (ENTRIES_MAX as u64 + 1) * ENTRY + coder + decoder + (MESSAGE_MAX + CONTROL_READ) as u64;
+        let path = (ENTRIES_MAX as u64 + 1) * ENTRY + coder + decoder + (MESSAGE_MAX + CONTROL_READ) as u64;
         Amount::new(
             self.send_buffer.as_u64().max(cost(MAX_BLOCK))
                 + self.receive_window.as_u64()
                 + SLACK
+                + EARLY_MAX
                 + flows
                 + control
                 + paths * path,

@@ -2,6 +2,7 @@
 
 mod attached;
 mod config;
+mod early;
 mod incoming;
 mod memory;
 mod outgoing;
@@ -44,6 +45,7 @@ pub struct Session {
     reports: Reports,
     /// Protected datagrams that repair stood for here, and how many reports more are to say so.
     recovered: VecDeque<(Recovered, u8)>,
+    early: early::Early,
     peer_window: u64,
     /// From where the far end's symbols, and ours, count flows.
     flow_bases: (FlowId, FlowId),
@@ -101,6 +103,7 @@ impl Session {
             wanted_close: None,
             reports: Reports::default(),
             recovered: VecDeque::new(),
+            early: early::Early::default(),
             peer_window: 0,
             flow_bases: (FlowId(0), FlowId(0)),
             next_probe: Instant::ZERO,
@@ -228,6 +231,7 @@ impl Session {
     pub fn measured(&mut self, path: PathId, estimate: Estimate) {
         if let Some(path) = self.paths.get_mut(&path) {
             path.estimate = estimate;
+            path.inflight.hear(estimate.rtt);
         }
     }
 
@@ -289,7 +293,8 @@ impl Session {
 
     /// How long after a path's claim a report must agree with it: the claim and the report cross on the way.
     fn settle(&self) -> Duration {
-        let slowest = self.paths.values().map(|path| path.inflight.rtt()).max().unwrap_or(Duration::ZERO);
+        let slowest = self.paths.values().map(|path| path.inflight.rtt().max(path.rtt())).max();
+        let slowest = slowest.unwrap_or(Duration::ZERO);
         slowest * 2 + REPORT_WAITING
     }
 
