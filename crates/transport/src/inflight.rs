@@ -71,6 +71,8 @@ pub struct Inflight {
     window_eighths: u64,
     sids: BTreeMap<u32, Token>,
     rtt: RoundTrip,
+    /// What the path says that a round trip takes, for as long as none was measured here.
+    said: Duration,
     fates: Fates,
 }
 
@@ -267,7 +269,12 @@ impl Inflight {
 
     /// How long no news is normal, doubled each time that it ended with no news since (RFC 6298 5.5).
     fn patience(&self) -> Duration {
-        self.rtt.patience() * (1 << self.backoff.0)
+        self.rtt.patience(self.said) * (1 << self.backoff.0)
+    }
+
+    /// The path has measured a round trip by itself.
+    pub const fn hear(&mut self, rtt: Duration) {
+        self.said = rtt;
     }
 
     /// The smoothed round-trip time; zero before the first measurement.
@@ -361,9 +368,9 @@ impl RoundTrip {
     }
 
     /// How long no news is normal: for what nothing sent later can tell of, the last symbols before a pause.
-    fn patience(&self) -> Duration {
+    fn patience(&self, said: Duration) -> Duration {
         if self.smoothed == Duration::ZERO {
-            return PATIENCE_FIRST;
+            return PATIENCE_FIRST.max(said.scaled(3, 2) + ACK_DELAY);
         }
         self.smoothed + (self.deviation * 4).max(self.smoothed / 4) + ACK_DELAY
     }

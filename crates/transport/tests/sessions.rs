@@ -8,8 +8,10 @@
 
 mod random;
 
-use random::case::Case;
+use random::case::{Case, Step, Wanted};
+use random::line::{Faults, LineConfig};
 use random::world::{Summary, World};
+use skyhaul_units::{Duration, Rate};
 
 #[test]
 fn whatever_happens_everything_is_delivered_once_or_settled() {
@@ -32,6 +34,66 @@ fn whatever_happens_everything_is_delivered_once_or_settled() {
         count < 100 || total.delivered > count * 5 && total.expired > count,
         "the runs did next to nothing"
     );
+}
+
+/// A transfer over 10 s there and back with 14 % lost in both directions: 6 MB at 10 Mbit/s, whose flight is 12 MB. Four
+/// repetitions in a row bring all of it, and the memory stays within what the session states.
+#[test]
+fn a_round_trip_of_ten_seconds_with_a_seventh_lost_is_no_hindrance() {
+    for measured in [false, true] {
+        let faults = Faults { loss: 140, ..Faults::default() };
+        let delay = [Duration::from_secs(5); 2];
+        let line = LineConfig { rate: Rate::from_mbps(10), delay, payload: 1_438, measured, faults };
+        let opened = Step::Wait(Duration::from_secs(60));
+        let blocks = (0..100).map(|_| Step::Send(0, Wanted::durable(60_000)));
+        let steps = [opened].into_iter().chain(blocks).chain([Step::Await(Duration::from_secs(120))]);
+        World::run(&Case::over(&[line], steps.collect()));
+    }
+}
+
+fn line(rate: u64, delay_ms: u64) -> LineConfig {
+    let delay = [Duration::from_millis(delay_ms); 2];
+    let (rate, faults) = (Rate::from_mbps(rate), Faults::default());
+    LineConfig { rate, delay, payload: 1_438, measured: true, faults }
+}
+
+#[test]
+fn a_greeting_lost_with_the_first_path_is_said_again_on_the_second() {
+    let lines = [line(1, 300), line(4, 60)];
+    let steps = vec![
+        Step::DropPath(0, 0),
+        Step::Send(0, Wanted::durable(1_209)),
+        Step::Await(Duration::from_secs(10)),
+    ];
+    World::run(&Case::over(&lines, steps));
+}
+
+/// The block that waits needs the room that the one behind it in its flow would take.
+#[test]
+fn no_reliable_block_overtakes_one_that_waits_for_a_block_of_another_flow() {
+    let loose = |flow, len, priority| Wanted { durable: false, flow, priority, ..Wanted::durable(len) };
+    let steps = vec![
+        Step::Wait(Duration::from_secs(1)),
+        Step::Send(0, loose(0, 19_401, 2)),
+        Step::Send(0, Wanted { depends: Some(0), ..loose(1, 119, 2) }),
+        Step::Send(0, loose(1, 16_649, 1)),
+        Step::Await(Duration::from_secs(10)),
+    ];
+    let mut case = Case::over(&[line(40, 15)], steps);
+    case.setup.window = 20_000;
+    World::run(&case);
+}
+
+/// All that is sent again while nothing answers is little, and each look at it finds something to do.
+#[test]
+fn an_only_path_that_is_cut_for_long_is_tried_less_and_less() {
+    let steps = vec![
+        Step::Wait(Duration::from_secs(1)),
+        Step::Send(0, Wanted::durable(44_000)),
+        Step::Cut(0, 3, Duration::from_secs(30)),
+        Step::Await(Duration::from_secs(60)),
+    ];
+    World::run(&Case::over(&[line(40, 2)], steps));
 }
 
 /// Runs a seed; should it fail, the smallest case found is shown.

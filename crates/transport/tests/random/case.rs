@@ -30,6 +30,8 @@ pub struct Setup {
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     Wait(Duration),
+    /// All that was handed over is settled within this time.
+    Await(Duration),
     /// An end hands a block over.
     Send(usize, Wanted),
     /// An end takes back one of the blocks it handed over lately.
@@ -67,7 +69,33 @@ pub struct Wanted {
     pub redundant: bool,
 }
 
+impl Wanted {
+    /// A block of a durable flow with nothing special.
+    pub const fn durable(len: usize) -> Self {
+        Self {
+            durable: true,
+            flow: 0,
+            len,
+            expendable: false,
+            deadline: None,
+            priority: 1,
+            class: 0,
+            depends: None,
+            alone: false,
+            redundant: false,
+        }
+    }
+}
+
 impl Case {
+    /// A run over these lines, with everything else usual.
+    pub fn over(lines: &[LineConfig], steps: Vec<Step>) -> Self {
+        let lines = lines.iter().map(|line| (*line, PathOptions::default())).collect();
+        let (window, send_buffer) = (64 << 20, 64 << 20);
+        let setup = Setup { lines, window, send_buffer, repair: true, classes: false, policy: 3 };
+        Self { seed: 1, setup, steps }
+    }
+
     pub fn new(seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let paths = chance.between(1, 4);

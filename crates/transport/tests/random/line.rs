@@ -61,8 +61,8 @@ pub struct End {
     pub closed: bool,
 }
 
-/// What a path lets be under way at once, as a congestion window does.
-const OPEN_MAX: usize = 400;
+/// What a path lets be under way at once at least, as a congestion window does; else twice what the line holds.
+const OPEN_MIN: usize = 400;
 /// IPv4, UDP and QUIC around a datagram.
 const HEADERS: Amount = Amount::new(62);
 /// Control bytes taken at a time: so few that messages come in pieces.
@@ -151,7 +151,9 @@ impl End {
 
 impl Path for End {
     fn room(&mut self, now: Instant) -> usize {
-        usize::from(self.alive && !self.closed && self.free_at <= now && self.open < OPEN_MAX)
+        let held = (self.config.rate * self.round_trip()).as_usize() / self.config.payload;
+        let most = OPEN_MIN.max(held * 2);
+        usize::from(self.alive && !self.closed && self.free_at <= now && self.open < most)
     }
 
     fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes) {

@@ -135,6 +135,11 @@ impl World {
             Step::Wait(span) => {
                 self.run_until(self.now + span, |_| false);
             }
+            Step::Await(span) => {
+                self.pump();
+                let done = self.run_until(self.now + span, Self::is_settled);
+                assert!(done, "not settled in {span}: {}", self.state());
+            }
             Step::Send(side, wanted) => self.make(side, wanted),
             Step::Cancel(side, back) => self.cancel(side, back),
             Step::Pin(side, flow, path) => {
@@ -237,10 +242,7 @@ impl World {
             flows.iter().for_each(|flow| side.session.pin(*flow, None));
         }
         let limit = self.now + SETTLE;
-        let done = self.run_until(limit, |world| {
-            let settled = |side: &Side| side.settled == side.order.len() as u64;
-            world.sides.iter().all(|side| side.greeted && side.waiting.is_empty() && settled(side))
-        });
+        let done = self.run_until(limit, Self::is_settled);
         assert!(done, "not all settled: {}", self.state());
         for side in &mut self.sides {
             side.receipts();
@@ -269,6 +271,11 @@ impl World {
             self.summary.stalls += old.paths().map(|(_, path)| path.stats.stalls).sum::<u64>();
             self.summary.recovered += old.stats().symbols_recovered;
         }
+    }
+
+    fn is_settled(&mut self) -> bool {
+        let settled = |side: &Side| side.settled == side.order.len() as u64;
+        self.sides.iter().all(|side| side.greeted && side.waiting.is_empty() && settled(side))
     }
 
     fn state(&self) -> String {
