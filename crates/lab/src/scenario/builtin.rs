@@ -14,6 +14,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("comparison-660ms.toml", include_str!("../../../../scenarios/comparison-660ms.toml")),
     ("over-quic.toml", include_str!("../../../../scenarios/over-quic.toml")),
     ("repair.toml", include_str!("../../../../scenarios/repair.toml")),
+    ("repair-bulk.toml", include_str!("../../../../scenarios/repair-bulk.toml")),
     ("jwst.toml", include_str!("../../../../scenarios/jwst.toml")),
     ("gateway.toml", include_str!("../../../../scenarios/gateway.toml")),
 ];

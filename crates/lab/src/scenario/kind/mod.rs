@@ -84,6 +84,7 @@ mod controller;
 mod flow;
 mod goodput;
 mod line;
+mod repair;
 
 /// All kinds.
-pub static KINDS: &[&dyn Kind] = &[&flow::Flow, &goodput::Goodput, &blocks::Blocks, &bisect::Bisect];
+pub static KINDS: &[&dyn Kind] = &[&flow::Flow, &goodput::Goodput, &blocks::Blocks, &bisect::Bisect, &repair::Repair];
