@@ -7,6 +7,7 @@ use nodes::{CALLED, CALLER, World, address, identity};
 use skyhaul_quic::{ConnectError, ConnectionId, EndpointEvent, SocketId};
 use skyhaul_transport::wire::Control;
 use skyhaul_transport::{DownReason, Path as _, PathEvent, PathId, PathOptions};
+use skyhaul_units::Duration;
 
 const FIRST: PathId = PathId(0);
 const SECOND: PathId = PathId(1);
@@ -197,4 +198,15 @@ fn a_connection_that_joins_and_says_something_else_first_is_closed() {
     assert!(closed);
     assert_eq!(world.nodes[CALLED].connected, 1);
     assert!(!world.nodes[CALLED].up.contains(&SECOND));
+}
+
+#[test]
+fn two_paths_of_ten_seconds_there_and_back_that_lose_a_seventh_carry_a_session() {
+    let mut world = World::over(1, Duration::from_secs(5), 140);
+    world.join(1);
+    let up = world.run(120, |world| world.nodes.iter().all(|node| node.up.contains(&SECOND)));
+    assert!(up, "the second path did not come up: {:?}", world.nodes[CALLER].refused);
+    world.send(50);
+    arrives(&mut world, 50, 300);
+    assert!(world.nodes.iter().all(|node| node.disconnected.is_empty() && node.down.is_empty()));
 }

@@ -99,9 +99,6 @@ fn an_only_path_that_is_cut_for_long_is_tried_less_and_less() {
 /// Runs a seed; should it fail, the smallest case found is shown.
 fn run(seed: u64) -> Summary {
     let case = Case::new(seed);
-    if std::env::var("SKYHAUL_NOSHRINK").is_ok() {
-        return World::run(&case);
-    }
     let outcome = std::panic::catch_unwind(|| World::run(&case));
     outcome.unwrap_or_else(|_| {
         let (case, failure) = Case::new(seed).shrunk(|case| {

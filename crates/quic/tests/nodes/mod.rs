@@ -20,7 +20,6 @@ pub const CALLED: usize = 1;
 pub const SOCKETS: usize = 3;
 /// Rounds at one instant: some follow from each other.
 const STILL_MAX: u32 = 100;
-const ONE_WAY: Duration = Duration::from_millis(20);
 
 /// Where an end is reached over a line.
 pub fn address(node: usize, socket: usize) -> SocketAddr {
@@ -59,6 +58,11 @@ pub struct World {
     pub cut: BTreeSet<usize>,
     flying: BTreeMap<(Instant, u64), (SocketAddr, SocketAddr, Bytes)>,
     order: u64,
+    one_way: Duration,
+    /// Datagrams lost, in thousandths.
+    loss: u64,
+    /// Xorshift64 (Marsaglia 2003).
+    random: u64,
     /// Rounds in which time did not go on.
     still: u32,
 }
@@ -100,6 +104,11 @@ impl World {
     /// A session over the first addresses. `bare` is the key of the bare endpoint: 1 is the caller's, 3 another that the
     /// called end trusts.
     pub fn connected(bare: u8) -> Self {
+        Self::over(bare, Duration::from_millis(20), 0)
+    }
+
+    /// The same over lines of this delay that lose so many thousandths.
+    pub fn over(bare: u8, one_way: Duration, loss: u64) -> Self {
         let mut world = Self {
             now: Instant::ZERO,
             nodes: [node(1, false), node(2, true)],
@@ -107,11 +116,15 @@ impl World {
             cut: BTreeSet::new(),
             flying: BTreeMap::new(),
             order: 0,
+            one_way,
+            loss,
+            random: 0x5379_6861_756c,
             still: 0,
         };
         let called = identity(2).fingerprint();
         world.nodes[CALLER].engine.connect(world.now, address(CALLED, 0), called).unwrap();
-        assert!(world.run(2, |world| world.nodes.iter().all(|node| node.up.contains(&PathId(0)))));
+        let up = world.run(120, |world| world.nodes.iter().all(|node| node.up.contains(&PathId(0))));
+        assert!(up, "no session");
         world
     }
 
@@ -201,8 +214,14 @@ impl World {
             return;
         }
         for datagram in bytes.chunks(transmit.segment_size.unwrap_or(bytes.len())) {
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+            if self.random % 1000 < self.loss {
+                continue;
+            }
             self.order += 1;
-            let at = (self.now + ONE_WAY, self.order);
+            let at = (self.now + self.one_way, self.order);
             self.flying.insert(at, (from, transmit.to, Bytes::copy_from_slice(datagram)));
         }
     }
