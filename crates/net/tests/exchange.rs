@@ -1,6 +1,7 @@
 //! Programs that await: blocks cross real sockets, memory stays bounded, and ends are told.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
 use skyhaul_net::exchange::{Exchange, LinkError, Setup};
 use skyhaul_quic::Identity;

@@ -18,6 +18,8 @@ const TRY: Duration = Duration::from_millis(200);
 const COPY_PART: u64 = 32;
 /// How long nothing new must have come before the end of a transfer is repaired ahead.
 const IDLE: Duration = Duration::from_millis(10);
+/// A path that carried no symbol for so long is measured with a report, as often.
+const UNUSED: Duration = Duration::from_secs(1);
 
 impl Session {
     /// The next datagram to send on `path` at `now`, with the token under which the path reports its fate. Call it only
@@ -55,7 +57,7 @@ impl Session {
         {
             return self.symbol_out(now, id, symbol);
         }
-        self.tail(now, id)
+        self.tail(now, id).or_else(|| self.measure(now, id, payload))
     }
 
     /// Control bytes to send on `path`, in order; tell with [`Session::control_taken`] how many it took.
@@ -236,6 +238,18 @@ impl Session {
     /// When a class that is held back may go on.
     pub(super) fn class_due(&self) -> Option<Instant> {
         self.tree.next_timeout(self.clock, |class| self.outbox.has_class(class))
+    }
+
+    /// A path that carries nothing is measured now and then: what it showed during a busy set-up may be long out of date,
+    /// and would keep it out of use.
+    fn measure(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
+        let several = self.paths.len() > 1;
+        let path = self.paths.get_mut(&id).filter(|_| several)?;
+        if now < path.try_at || now.since(path.last_symbol) < UNUSED {
+            return None;
+        }
+        path.try_at = now + path.rtt().max(UNUSED);
+        self.report(now, id, payload)
     }
 
     fn try_stalled(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {

@@ -181,7 +181,7 @@ fn closed_groups_are_bounded() {
         coder.protect(Instant::ZERO, &content(number), None);
     }
     let kept: usize = core::iter::from_fn(|| coder.poll_tail(Instant::ZERO)).count();
-    assert!(kept <= coder::RETAINED_MAX / 200 + 16, "{kept}");
+    assert!(kept <= RETAINED_MAX / 200 + 16, "{kept}");
     assert!(coder.counters().abandoned > 20);
 }
 
@@ -261,7 +261,7 @@ fn what_waits_is_bounded_and_counted_when_it_is_given_up() {
     for round in 0..100u32 {
         (0..90).for_each(|index| decoder.repair(symbol(round * 100, index)));
         balanced(&decoder);
-        assert!(decoder.held() <= decoder::REPAIRS_MAX);
+        assert!(decoder.held() <= REPAIRS_MAX);
     }
     assert!(decoder.counters().failed_groups >= 70);
     // A jump far ahead leaves nothing behind.
