@@ -501,6 +501,7 @@ fn expand(low: u32, next: u64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use skyhaul_units::Duration;
 
     proptest! {
         #[test]
@@ -525,5 +526,87 @@ mod tests {
             let beyond: Vec<(u64, u64)> = if keep < 59 { vec![(keep + 1, 60)] } else { vec![] };
             prop_assert_eq!(flow.settled(), beyond);
         }
+    }
+    fn symbol(flow: u32, seq: u64, bytes: &'static [u8], life: Option<Duration>) -> Symbol {
+        let head = Some(crate::wire::Head { sent: Utc::default(), life });
+        let (offset, fin, repeated) = (0, bytes.ends_with(b"."), false);
+        let header = crate::wire::SymbolHeader {
+            flow: FlowId(flow),
+            seq_low: seq as u32,
+            offset,
+            fin,
+            repeated,
+            head,
+        };
+        Symbol { header, bytes: Bytes::from_static(bytes) }
+    }
+
+    fn notice(inbox: &mut Inbox, flow: u32, seq: u64, cost: u64, stats: &mut Stats) {
+        let notice = Notice { given_up: vec![(FlowId(flow), seq, cost)] };
+        inbox.notice(Instant::ZERO, &notice, stats);
+    }
+
+    #[test]
+    fn a_block_given_up_makes_way_for_those_behind_it_and_gives_its_room_back_once() {
+        let (mut inbox, mut stats) = (Inbox::new(10_000, Resume::default()), Stats::default());
+        inbox.symbol(Instant::ZERO, symbol(0, 1, b"whole.", None), Came::Sent, &mut stats);
+        assert_eq!(inbox.pop(), None, "it waits for the one before it");
+        for _ in 0..2 {
+            notice(&mut inbox, 0, 0, 400, &mut stats);
+            assert_eq!(inbox.limit(), 10_400);
+        }
+        assert_eq!(inbox.pop().map(|received| received.id.seq), Some(Seq(1)));
+        let (report, _) = inbox.report(1, 1_000);
+        assert_eq!((report.flows[0].next, report.limit), (2, 10_400));
+    }
+
+    #[test]
+    fn a_block_that_expired_keeps_its_place_until_the_far_end_gives_it_up() {
+        let (mut inbox, mut stats) = (Inbox::new(10_000, Resume::default()), Stats::default());
+        let life = Some(Duration::from_millis(10));
+        inbox.symbol(Instant::ZERO, symbol(0, 0, b"a part", life), Came::Sent, &mut stats);
+        assert_eq!(inbox.counts().0, cost(6));
+        let late = inbox.expiry_due().unwrap();
+        inbox.expire(late, &mut stats);
+        assert_eq!((inbox.counts().0, inbox.expiry_due()), (cost(0), None));
+        inbox.symbol(late, symbol(0, 0, b"all of it.", life), Came::Sent, &mut stats);
+        assert_eq!((inbox.pop(), stats.symbols_late, stats.blocks_expired), (None, 1, 1));
+        notice(&mut inbox, 0, 0, cost(10), &mut stats);
+        assert_eq!((inbox.counts().0, stats.blocks_expired), (0, 1));
+        assert_eq!(inbox.limit(), 10_000 + cost(10));
+        assert!(!inbox.is_waiting());
+    }
+
+    #[test]
+    fn a_flow_in_custody_is_told_as_finished_whatever_comes_of_it() {
+        let resume = Resume { finished_below: FlowId(4), open: Vec::new() };
+        let (mut inbox, mut stats) = (Inbox::new(10_000, resume), Stats::default());
+        notice(&mut inbox, 2, 0, 400, &mut stats);
+        inbox.symbol(Instant::ZERO, symbol(3, 0, b"again.", None), Came::Sent, &mut stats);
+        let (report, told) = inbox.report(1, 1_000);
+        assert_eq!(told, [FlowId(2), FlowId(3)]);
+        assert!(report.flows.iter().all(|flow| flow.next == Seq::FINISHED.0));
+        assert_eq!(inbox.limit(), 10_000);
+    }
+
+    #[test]
+    fn each_flow_has_its_turn_in_the_reports() {
+        let (mut inbox, mut stats) = (Inbox::new(1_000_000, Resume::default()), Stats::default());
+        for flow in 0..100 {
+            inbox.symbol(Instant::ZERO, symbol(flow, 0, b"a part", None), Came::Sent, &mut stats);
+        }
+        let told: BTreeSet<FlowId> = (0..10).flat_map(|number| inbox.report(number, 400).1).collect();
+        assert_eq!(told.len(), 100);
+    }
+
+    #[test]
+    fn a_far_end_that_never_sends_the_first_block_is_bounded() {
+        let (mut inbox, mut stats) = (Inbox::new(10_000, Resume::default()), Stats::default());
+        for seq in 0..2 * RUNS_MAX as u64 {
+            notice(&mut inbox, 0, 1 + seq * 2, 0, &mut stats);
+        }
+        assert_eq!((inbox.counts().2, stats.over_limit), (RUNS_MAX, RUNS_MAX as u64));
+        notice(&mut inbox, 0, 0, 0, &mut stats);
+        assert_eq!(inbox.counts().2, RUNS_MAX - 1, "the first is taken, and the run behind it passed");
     }
 }

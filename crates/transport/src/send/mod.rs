@@ -4,6 +4,8 @@ mod fate;
 mod outgoing;
 mod queues;
 mod repeats;
+#[cfg(test)]
+mod tests;
 
 pub use outgoing::{Now, Outsymbol, relative};
 

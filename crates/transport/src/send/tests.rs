@@ -1,0 +1,155 @@
+//! What goes next, and what becomes of it, without paths.
+
+use super::*;
+use crate::block::Mode;
+use crate::classes::ClassesConfig;
+use crate::schedule::Strict;
+use crate::stats::Stats;
+use crate::wire::FlowReport;
+use bytes::Bytes;
+use skyhaul_units::{Rate, Utc};
+
+/// An outbox, and who asks for its symbols.
+struct Sender {
+    outbox: Outbox,
+    tree: ClassTree,
+    stats: Stats,
+}
+
+const LINE: Line = Line { rate: Rate::from_mbps(100), one_way_delay: Duration::from_millis(50) };
+const PAYLOAD: usize = 1_400;
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn block(flow: u32, priority: u8, len: usize) -> Block {
+    Block { priority, ..Block::reliable(FlowId(flow), Bytes::from(vec![1; len])) }
+}
+
+impl Sender {
+    fn new(limit: u64) -> Self {
+        let mut outbox = Outbox::default();
+        outbox.raise_limit(limit);
+        Self { outbox, tree: ClassTree::new(&ClassesConfig::default()).unwrap(), stats: Stats::default() }
+    }
+
+    fn push(&mut self, block: Block) -> BlockId {
+        self.outbox.push(at(0), block)
+    }
+
+    /// Sends all that may go; the blocks that were begun, in their order.
+    fn send_all(&mut self, millis: u64) -> Vec<BlockId> {
+        let mut begun: Vec<BlockId> = Vec::new();
+        while let Some(symbol) = self.send(millis) {
+            let name = BlockId { flow: symbol.slice.flow, seq: symbol.slice.seq };
+            if !begun.contains(&name) {
+                begun.push(name);
+            }
+        }
+        begun
+    }
+
+    fn send(&mut self, millis: u64) -> Option<Outsymbol> {
+        let (now, flight) = (at(millis), LINE.one_way_delay);
+        let at = Now { now, utc: Utc::default(), flight, flow_base: FlowId(0) };
+        let offer = Offer {
+            at,
+            path: PathId(0),
+            payload: PAYLOAD,
+            lead: 0,
+            only_late_for: None,
+            line: LINE,
+            coded: (Duration::ZERO, PAYLOAD),
+            tail: 0,
+            also_late: false,
+        };
+        self.outbox.next_symbol(&offer, &mut self.tree, &Strict)
+    }
+
+    fn report(&mut self, millis: u64, flow: u32, next: u64) {
+        let report = FlowReport { flow: FlowId(flow), next, ..FlowReport::default() };
+        self.outbox.report(at(millis), &report, Duration::ZERO, &mut self.stats);
+    }
+
+    fn settled(&mut self) -> Vec<(BlockId, Outcome)> {
+        core::iter::from_fn(|| self.outbox.poll_settled()).collect()
+    }
+}
+
+#[test]
+fn a_block_begun_before_one_ahead_of_it_leaves_that_its_room() {
+    // The window takes two of the three; the last in its flow is the most important.
+    let mut sender = Sender::new(2 * cost(10_000));
+    let [first, second, third] = [2, 1, 0].map(|priority| sender.push(block(0, priority, 10_000)));
+    assert_eq!(sender.send_all(0), [second, first], "with the third begun, the first would find no room");
+    assert!(sender.outbox.is_held_back());
+    sender.report(100, 0, 2);
+    assert_eq!(sender.settled(), [(first, Outcome::Delivered), (second, Outcome::Delivered)]);
+    sender.outbox.raise_limit(3 * cost(10_000));
+    assert_eq!(sender.send_all(101), [third]);
+    sender.report(200, 0, 3);
+    assert_eq!(sender.outbox.held, 0);
+}
+
+#[test]
+fn what_depends_on_an_expired_block_expires_with_it_unless_it_is_useful_alone() {
+    let mut sender = Sender::new(1_000_000);
+    let span = Duration::from_millis(60);
+    let expendable = |len| Block { mode: Mode::Expendable, deadline: Some(span), ..block(0, 1, len) };
+    let first = sender.push(expendable(100_000));
+    let next = sender.push(Block { depends_on: Some(first), ..block(1, 1, 1_000) });
+    let alone = sender.push(Block { depends_on: Some(first), useful_alone: true, ..block(1, 1, 1_000) });
+    let last = sender.push(Block { depends_on: Some(next), ..block(2, 1, 1_000) });
+    assert!(sender.send(0).is_some());
+    assert_eq!(sender.outbox.expiry_due(&LINE), Some(at(10)));
+    sender.outbox.expire(at(10), &LINE, Duration::from_millis(300));
+    let expired = [first, next, last].map(|name| (name, Outcome::Expired));
+    assert_eq!(sender.settled(), expired);
+    let later = sender.push(Block { depends_on: Some(last), ..block(3, 1, 1_000) });
+    assert_eq!(sender.settled(), [(later, Outcome::Expired)], "one that comes later, too");
+    assert_eq!(sender.send_all(11), [alone]);
+    let notice = sender.outbox.notice(at(11), Duration::from_millis(300)).unwrap();
+    let costs: Vec<_> = notice.given_up.iter().map(|(flow, seq, cost)| (flow.0, *seq, *cost)).collect();
+    assert_eq!(costs, [(0, 0, cost(100_000)), (1, 0, 0), (2, 0, 0), (3, 0, 0)], "only the first was begun");
+    assert_eq!(sender.outbox.notice(at(12), Duration::from_millis(300)), None);
+    assert_eq!(sender.outbox.notice_due(Duration::from_millis(300)), Some(at(311)));
+}
+
+#[test]
+fn what_is_under_way_whole_is_given_up_only_when_the_news_of_it_is_overdue() {
+    let mut sender = Sender::new(1_000_000);
+    let deadline = Some(Duration::from_millis(60));
+    let name = sender.push(Block { mode: Mode::Expendable, deadline, ..block(0, 1, 1_000) });
+    assert_eq!(sender.send_all(0), [name]);
+    let news = Duration::from_millis(300);
+    sender.outbox.expire(at(60), &LINE, news);
+    assert_eq!(sender.settled(), []);
+    sender.outbox.expire(at(359), &LINE, news);
+    assert_eq!(sender.settled(), []);
+    // It is looked at again a little later than that.
+    sender.outbox.expire(at(420), &LINE, news);
+    assert_eq!(sender.settled(), [(name, Outcome::Expired)]);
+}
+
+#[test]
+fn what_was_settled_is_forgotten_but_for_its_place() {
+    let mut sender = Sender::new(100_000_000);
+    let waits = sender.push(block(0, 1, 1_000));
+    let hour = Some(Duration::from_secs(3_600));
+    for _ in 0..500 {
+        let name = sender.push(Block {
+            mode: Mode::Expendable,
+            deadline: hour,
+            depends_on: Some(waits),
+            ..block(0, 1, 1_000)
+        });
+        assert!(sender.outbox.give_up(name, Outcome::Cancelled));
+    }
+    assert_eq!(sender.outbox.held, cost(1_000) + 500 * cost(0), "the first block is open: the places stay");
+    assert!(sender.outbox.deadlines.is_empty());
+    assert_eq!(sender.outbox.dependents.values().map(BTreeSet::len).sum::<usize>(), 0);
+    sender.send_all(0);
+    sender.report(100, 0, 501);
+    assert_eq!((sender.outbox.held, sender.outbox.given_up.len()), (0, 0));
+}
