@@ -17,4 +17,6 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("repair-bulk.toml", include_str!("../../../../scenarios/repair-bulk.toml")),
     ("jwst.toml", include_str!("../../../../scenarios/jwst.toml")),
     ("gateway.toml", include_str!("../../../../scenarios/gateway.toml")),
+    ("dtp-bandwidth.toml", include_str!("../../../../scenarios/dtp-bandwidth.toml")),
+    ("dtp-loss.toml", include_str!("../../../../scenarios/dtp-loss.toml")),
 ];

@@ -29,7 +29,9 @@ pub struct Record {
     pub deadline: Option<Instant>,
     /// 0 is the most important.
     pub priority: u8,
-    /// It depends on one that was not taken: it is worth nothing.
+    /// The block without which it is worth nothing.
+    pub needs: Option<BlockId>,
+    /// That one was not taken.
     pub in_vain: bool,
     /// When the far end's application got it.
     pub arrived: Option<Instant>,
@@ -50,7 +52,15 @@ impl Record {
 impl Ledger {
     pub(super) fn offered(&mut self, id: BlockId, at: Instant, due: &Due, priority: u8) {
         let deadline = due.deadline.map(|span| at + span);
-        let record = Record { at, size: due.size, deadline, priority, in_vain: false, arrived: None };
+        let record = Record {
+            at,
+            size: due.size,
+            deadline,
+            priority,
+            needs: due.needs,
+            in_vain: false,
+            arrived: None,
+        };
         self.flows.entry(id.flow).or_default().blocks.push(record);
     }
 
@@ -83,6 +93,12 @@ impl Ledger {
     /// One block.
     pub fn record(&self, id: BlockId) -> Option<&Record> {
         self.flows.get(&id.flow)?.blocks.get(usize::try_from(id.seq.0).ok()?)
+    }
+
+    /// Whether a block arrived in time, and so did the one that it needs.
+    pub fn is_of_use(&self, record: &Record) -> bool {
+        let needed = record.needs.and_then(|needed| self.record(needed));
+        record.is_on_time() && needed.is_none_or(Record::is_on_time)
     }
 
     /// The blocks of one flow.

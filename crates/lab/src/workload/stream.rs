@@ -120,6 +120,8 @@ pub struct Due {
     pub deadline: Option<Duration>,
     /// Whether it depends on the last that stood alone.
     pub depends: bool,
+    /// That one, where it was taken.
+    pub needs: Option<BlockId>,
 }
 
 impl Stream {
@@ -162,7 +164,7 @@ impl Stream {
             .map(|life| life.fixed + life.filled_at.map_or(Duration::ZERO, |rate| rate.time_for(size)));
         self.next_at = at + pause;
         self.count += 1;
-        Due { at, size, deadline, depends }
+        Due { at, size, deadline, depends, needs: self.intra.filter(|_| depends) }
     }
 
     /// SplitMix64 (Steele, Lea, Flood 2014).
@@ -248,7 +250,7 @@ fn hand_over(
         priority,
         mode,
         deadline: due.deadline,
-        depends_on: stream.intra.filter(|_| due.depends),
+        depends_on: due.needs,
         ..Block::reliable(flow, content.slice(..len))
     };
     let taken: Result<BlockId, SendError> = session.send(now, block);
@@ -256,7 +258,7 @@ fn hand_over(
         stream.intra = taken.as_ref().ok().copied();
     }
     let at = if due.at > now || matches!(stream.config.pattern, Pattern::Bulk { .. }) { now } else { due.at };
-    let lost_already = due.depends && stream.intra.is_none();
+    let lost_already = due.depends && due.needs.is_none();
     match taken {
         Ok(id) if !lost_already => ledger.offered(id, at, &due, priority),
         Ok(id) => ledger.offered_in_vain(id, at, &due, priority),

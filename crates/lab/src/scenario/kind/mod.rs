@@ -81,10 +81,12 @@ impl core::fmt::Debug for dyn Experiment {
 mod bisect;
 mod blocks;
 mod controller;
+mod dtp;
 mod flow;
 mod goodput;
 mod line;
 mod repair;
 
 /// All kinds.
-pub static KINDS: &[&dyn Kind] = &[&flow::Flow, &goodput::Goodput, &blocks::Blocks, &bisect::Bisect, &repair::Repair];
+pub static KINDS: &[&dyn Kind] =
+    &[&flow::Flow, &goodput::Goodput, &blocks::Blocks, &bisect::Bisect, &repair::Repair, &dtp::Dtp];
