@@ -41,7 +41,7 @@ pub enum Pattern {
     Bulk {
         /// Their size.
         size: Bytes,
-        /// Bytes held by the session at most: a little more than is under way, so that other streams find room.
+        /// Bytes of it that the session holds at most: a little more than is under way, so that other streams find room.
         held: Bytes,
     },
 }
@@ -84,6 +84,8 @@ pub struct Stream {
     count: u64,
     /// The frame that the next ones depend on; `None` within a stream too where it was not taken.
     intra: Option<BlockId>,
+    /// Bytes handed over and not settled.
+    held: Bytes,
     random: u64,
 }
 
@@ -127,7 +129,7 @@ pub struct Due {
 impl Stream {
     /// A stream whose sizes `seed` decides.
     pub const fn new(config: StreamConfig, seed: u64) -> Self {
-        Self { config, next_at: config.start, count: 0, intra: None, random: seed }
+        Self { config, next_at: config.start, count: 0, intra: None, held: Bytes::ZERO, random: seed }
     }
 
     /// What is sent, and how.
@@ -205,9 +207,8 @@ impl Traffic {
                 if now < stream.config.start || now >= stream.config.stop {
                     continue;
                 }
-                while session.stats().send_buffer < held.as_u64()
-                    && hand_over(now, stream, &self.content, session, &mut self.ledger)
-                {}
+                while stream.held < held && hand_over(now, stream, &self.content, session, &mut self.ledger) {
+                }
                 continue;
             }
             while stream.next_at().is_some_and(|at| at <= now) {
@@ -219,7 +220,11 @@ impl Traffic {
 
 impl User for Traffic {
     fn event(&mut self, _: Instant, _: &mut Session, event: Event) {
-        if let Event::Settled { outcome, .. } = event {
+        if let Event::Settled { id, outcome } = event {
+            let size = self.ledger.record(id).map_or(Bytes::ZERO, |record| record.size);
+            for stream in self.streams.iter_mut().filter(|stream| stream.config.flow == id.flow) {
+                stream.held = stream.held - size;
+            }
             match outcome {
                 Outcome::Delivered => self.settled.delivered += 1,
                 Outcome::Expired => self.settled.expired += 1,
@@ -259,6 +264,9 @@ fn hand_over(
     }
     let at = if due.at > now || matches!(stream.config.pattern, Pattern::Bulk { .. }) { now } else { due.at };
     let lost_already = due.depends && due.needs.is_none();
+    if taken.is_ok() {
+        stream.held += due.size;
+    }
     match taken {
         Ok(id) if !lost_already => ledger.offered(id, at, &due, priority),
         Ok(id) => ledger.offered_in_vain(id, at, &due, priority),
