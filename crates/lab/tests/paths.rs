@@ -57,13 +57,11 @@ fn several_paths_carry_what_they_can_together_however_unlike_they_are() {
     }
 }
 
-/// The longest time without a delivery after the first path dies, in one direction or both.
-fn gap(dying: WorldPath, surviving: WorldPath, directions: &[usize], seed: u64) -> Duration {
+/// The longest time without a delivery after the first path dies.
+fn gap(dying: WorldPath, surviving: WorldPath, seed: u64) -> Duration {
     let mut world = bulk(&[dying, surviving], 8 << 10, seed);
     let at = world.now() + secs(3);
-    for side in directions {
-        world.paths[0].ends[*side].change(at, PlainChange::Hole(secs(100)));
-    }
+    world.paths[0].change(at, PlainChange::Hole(secs(100)));
     world.run_until(at, |_| false);
     let before = world.far.user.blocks();
     world.far.user.watch(at);
@@ -78,11 +76,12 @@ fn gap(dying: WorldPath, surviving: WorldPath, directions: &[usize], seed: u64) 
 #[test]
 fn a_path_that_dies_leaves_no_gap_and_loses_nothing() {
     for (dying, surviving) in [(100, 100), (700, 20), (20, 700), (40, 100), (300, 100), (10, 10)] {
-        for (rate, directions) in [(100, &[0, 1][..]), (20, &[0])] {
-            let gap = gap(path(rate, dying, 0), path(20, surviving, 0), directions, dying);
+        // What was lost just before the end must not hide that nothing is heard: it once did at 2 %.
+        for loss in [0, 2] {
+            let gap = gap(path(100, dying, loss), path(20, surviving, loss), dying);
             let bar = ms(200).max(ms(surviving) * 2);
-            println!("{rate} {dying} ms dies beside {surviving} ms in {directions:?}: {gap} of {bar}");
-            assert!(gap <= bar);
+            println!("{dying} ms dies beside {surviving} ms, {loss} % lost: {gap} of {bar}");
+            assert!(gap <= bar, "{dying} ms dies beside {surviving} ms, {loss} % lost: {gap} of {bar}");
         }
     }
 }
@@ -182,5 +181,16 @@ fn a_metered_path_carries_only_what_would_be_late_without_it() {
         if deadline {
             assert!(world.near.user.outcomes[1] * 100 <= world.near.user.outcomes[0]);
         }
+    }
+}
+
+#[test]
+fn paths_over_quic_carry_what_plain_ones_do() {
+    for seed in [7, 10, 18] {
+        let set = PathSet::random(seed).in_standard_packets();
+        let (plain, quic) = (set.run().unwrap(), set.run_over_quic().unwrap());
+        let agreement = quic.over_sum() / plain.over_sum();
+        println!("{:.3} over QUIC, {agreement:.3} of the plain run: {set}", quic.over_sum());
+        assert!((0.98..1.02).contains(&agreement), "{agreement:.3} {set}");
     }
 }

@@ -61,7 +61,7 @@ pub struct Inflight {
     newest_arrived: Option<Instant>,
     /// When something was last heard to have arrived.
     last_news: Option<Instant>,
-    /// The oldest transmission that had neither arrived nor been judged when something was last heard. What is sent again
+    /// The oldest open transmission after all that arrived: it and those after it owe an answer. What is sent again
     /// meanwhile does not begin a silence anew.
     owed_from: u64,
     quiet: Quiet,
@@ -136,9 +136,6 @@ impl Inflight {
     pub fn settle_lost(&mut self, token: Token) -> Option<Arrival> {
         self.know(token, true);
         let entry = self.take(token)?;
-        if self.oldest_unjudged().is_none() {
-            self.owed_from = self.end();
-        }
         Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged })
     }
 
@@ -152,7 +149,7 @@ impl Inflight {
         }
         let entry = self.take(token)?;
         self.last_news = Some(now);
-        self.owed_from = self.first_unjudged();
+        self.owed_from = self.owed_from.max(token.0 + 1);
         self.backoff.0 = 0;
         if self.newest_arrived.is_none_or(|newest| newest < entry.at) {
             self.newest_arrived = Some(entry.at);
@@ -240,8 +237,12 @@ impl Inflight {
     pub fn silent_at(&self, rtt: Duration, patience: Duration) -> Option<Instant> {
         let news = |at: Instant| self.last_news.map_or(at, |news| news.max(at));
         let margin = (self.quiet.longest() * 2).max(QUIET_MIN);
-        let second = self.asked(1)?;
-        let patient = (news(self.asked(0)?) + patience).max(second + rtt);
+        let first = self.asked(0)?;
+        if self.end() < self.owed_from + 2 {
+            return None;
+        }
+        let second = self.asked(1).unwrap_or(first);
+        let patient = (news(first) + patience).max(second + rtt);
         let quick = self.asked(MANY).map(|at| news(at + rtt) + margin);
         Some(quick.map_or(patient, |quick| quick.min(patient)))
     }
@@ -260,11 +261,6 @@ impl Inflight {
 
     fn end(&self) -> u64 {
         self.first + self.entries.len() as u64
-    }
-
-    /// The oldest transmission that is open and unjudged; the next one where none is.
-    fn first_unjudged(&self) -> u64 {
-        self.oldest_unjudged().map_or(self.end(), |(token, _)| token)
     }
 
     /// How long no news is normal, doubled each time that it ended with no news since (RFC 6298 5.5).
@@ -307,7 +303,9 @@ impl Inflight {
             self.sids.remove(&sid.to_wire());
         }
         if token.0 == self.owed_from {
-            self.owed_from = self.first_unjudged();
+            let later = self.entries.range((token.0 + 1).saturating_sub(self.first) as usize..);
+            let answered = later.take_while(|entry| entry.is_none()).count() as u64;
+            self.owed_from = token.0 + 1 + answered;
         }
         entry
     }

@@ -20,8 +20,10 @@ pub struct PlainEnd {
     changes: VecDeque<(Instant, PlainChange)>,
     up: bool,
     free_at: Instant,
-    /// Nothing gets through between these pairs; as few as were told.
-    holes: Vec<(Instant, Instant)>,
+    /// When nothing gets through from here; as few as were told.
+    holes: Holes,
+    /// When no news get here.
+    holes_back: Holes,
     to_me: Timeline,
     to_peer: Vec<(Instant, PathEvent)>,
     /// Datagrams of which the far end will tell, and has not yet.
@@ -43,7 +45,8 @@ impl PlainEnd {
             changes: VecDeque::new(),
             up: false,
             free_at: Instant::ZERO,
-            holes: Vec::new(),
+            holes: Holes::default(),
+            holes_back: Holes::default(),
             to_me: Timeline::default(),
             to_peer: Vec::new(),
             open: 0,
@@ -84,16 +87,21 @@ impl PlainEnd {
     }
 
     pub(super) fn cut(&mut self, until: Instant) {
-        self.holes.retain(|(_, end)| *end > until);
-        self.holes.push((Instant::ZERO, until));
+        self.holes.add(Instant::ZERO, until);
+        self.holes_back.add(Instant::ZERO, until);
     }
 
-    /// What is sent here meets a change of its line at an instant to come. Changes are told in the order in which they
-    /// happen.
-    pub fn change(&mut self, at: Instant, change: PlainChange) {
+    pub(super) fn change(&mut self, at: Instant, change: PlainChange) {
         match change {
-            PlainChange::Hole(span) => self.holes.push((at, at + span)),
+            PlainChange::Hole(span) => self.holes.add(at, at + span),
             _ => self.changes.push_back((at, change)),
+        }
+    }
+
+    /// The direction to here changes: news of what was sent here come over it.
+    pub(super) fn change_back(&mut self, at: Instant, change: PlainChange) {
+        if let PlainChange::Hole(span) = change {
+            self.holes_back.add(at, at + span);
         }
     }
 
@@ -132,14 +140,9 @@ impl PlainEnd {
         self.open > (self.line.rate * (self.round_trip() * 2 + SPARE)).as_u64() / packet + 16
     }
 
-    /// When something gets through again that would leave at `at`; `None` where it gets through.
-    fn swallowed_until(&self, at: Instant) -> Option<Instant> {
-        self.holes.iter().filter(|(from, until)| *from <= at && at < *until).map(|(_, until)| *until).max()
-    }
-
     /// What would leave the far end at `left` arrives here.
     fn news_at(&self, left: Instant) -> Instant {
-        self.swallowed_until(left).unwrap_or(left) + self.back
+        self.holes_back.until(left).unwrap_or(left) + self.back
     }
 
     fn acknowledged(&mut self, token: Token, arrives: Instant) {
@@ -187,7 +190,7 @@ impl Path for PlainEnd {
         let packet = Amount::of(datagram.len()) + HEADERS;
         self.free_at = self.free_at.max(now) + self.line.rate.time_for(packet);
         let left = self.free_at;
-        let swallowed = self.swallowed_until(left);
+        let swallowed = self.holes.until(left);
         let lost = self.losses.next(&mut self.chance) || swallowed.is_some();
         let lie = !lost && self.chance.happens(self.line.lies);
         let arrives = left + self.line.one_way_delay;
@@ -210,7 +213,7 @@ impl Path for PlainEnd {
         let lost = self.chance.happens(self.line.loss);
         let late = if lost { self.line.one_way_delay * 3 } else { Duration::ZERO };
         let len = bytes.len().min(CONTROL_PIECE);
-        let leaves = self.swallowed_until(now).unwrap_or(now);
+        let leaves = self.holes.until(now).unwrap_or(now);
         self.control_at = self.control_at.max(leaves + self.line.one_way_delay + late);
         self.to_peer.push((self.control_at, PathEvent::Control(Bytes::copy_from_slice(&bytes[..len]))));
         len
@@ -245,6 +248,22 @@ impl Path for PlainEnd {
 
     fn close(&mut self, _: Instant, reason: &str) {
         self.closed = Some(reason.to_owned());
+    }
+}
+
+/// Times in which nothing gets through.
+#[derive(Debug, Default)]
+struct Holes(Vec<(Instant, Instant)>);
+
+impl Holes {
+    fn add(&mut self, from: Instant, until: Instant) {
+        self.0.retain(|hole| hole.0 < from || hole.1 > until);
+        self.0.push((from, until));
+    }
+
+    /// When something gets through again that would leave at `at`; `None` where it gets through.
+    fn until(&self, at: Instant) -> Option<Instant> {
+        self.0.iter().filter(|(from, until)| *from <= at && at < *until).map(|(_, until)| *until).max()
     }
 }
 

@@ -108,9 +108,15 @@ impl PlainPath {
 
     /// Both directions change at an instant to come. Changes are told in the order in which they happen.
     pub fn change(&mut self, at: Instant, change: PlainChange) {
-        for end in &mut self.ends {
-            end.change(at, change);
+        for side in 0..2 {
+            self.change_from(side, at, change);
         }
+    }
+
+    /// The direction from one end, 0 or 1, to the other changes.
+    pub fn change_from(&mut self, side: usize, at: Instant, change: PlainChange) {
+        self.ends[side].change(at, change);
+        self.ends[1 - side].change_back(at, change);
     }
 }
 

@@ -19,4 +19,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("gateway.toml", include_str!("../../../../scenarios/gateway.toml")),
     ("dtp-bandwidth.toml", include_str!("../../../../scenarios/dtp-bandwidth.toml")),
     ("dtp-loss.toml", include_str!("../../../../scenarios/dtp-loss.toml")),
+    ("paths.toml", include_str!("../../../../scenarios/paths.toml")),
+    ("paths-over-quic.toml", include_str!("../../../../scenarios/paths-over-quic.toml")),
+    ("path-dies.toml", include_str!("../../../../scenarios/path-dies.toml")),
 ];

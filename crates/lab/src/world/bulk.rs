@@ -24,6 +24,11 @@ impl Bulk {
         Self { template: block, left: count, settled: 0 }
     }
 
+    /// Hands over no more.
+    pub const fn stop(&mut self) {
+        self.left = 0;
+    }
+
     /// Blocks of which the far end said that it has them.
     pub const fn settled(&self) -> u64 {
         self.settled

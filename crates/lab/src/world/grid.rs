@@ -1,9 +1,11 @@
 //! Random sets of paths, and what bulk data gets out of them.
 
+use super::engines::Engines;
 use super::{Bulk, Sink, World, WorldConfig, WorldPath};
 use crate::plain::{IP_AND_QUIC, PlainLine};
+use bytes::Bytes as Buffer;
 use core::num::NonZeroU32;
-use skyhaul_transport::{PathOptions, SessionConfig};
+use skyhaul_transport::{Block, PathOptions, SessionConfig};
 use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
 
 /// Several paths, watched while one flow of bulk data has them to itself.
@@ -24,8 +26,17 @@ pub struct Yield {
     pub best: Rate,
     /// What all together could carry.
     pub sum: Rate,
-    /// Datagrams sent.
-    pub datagrams: u64,
+}
+
+/// Why a run did not get to its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fault(pub(super) String);
+
+impl Fault {
+    pub(super) fn new(what: impl core::fmt::Display) -> Self {
+        Self(what.to_string())
+    }
 }
 
 impl Yield {
@@ -84,6 +95,15 @@ impl PathSet {
         set
     }
 
+    /// The same in packets of 1500 bytes, however many.
+    #[must_use]
+    pub fn in_standard_packets(mut self) -> Self {
+        for line in self.paths.iter_mut().flat_map(|path| &mut path.lines) {
+            line.payload = PlainLine::default().payload;
+        }
+        self
+    }
+
     /// How long after its opening a session is watched, and for how long.
     pub fn watch(&self) -> (Duration, Duration) {
         let longest = self.longest_rtt();
@@ -105,26 +125,61 @@ impl PathSet {
         sum * (self.longest_rtt() * 4) + Bytes::mib(32)
     }
 
-    /// Runs it. `None` where the sessions did not open.
-    pub fn run(&self) -> Option<Yield> {
-        let window = self.window();
-        let session =
-            SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
-        let (near, far) = (Bulk::new(FlowId(0)), Sink::default());
-        let mut world = World::new(WorldConfig::alike(session), &self.paths, self.seed, near, far);
+    /// Runs it over plain paths.
+    ///
+    /// # Errors
+    /// The sessions did not open.
+    pub fn run(&self) -> Result<Yield, Fault> {
+        let bulk = Bulk::of(Block::reliable(FlowId(0), Buffer::from_static(BLOCK)), u64::MAX);
+        let config = WorldConfig::alike(self.session());
+        let mut world = World::new(config, &self.paths, self.seed, bulk, Sink::default());
         if !world.open() {
-            return None;
+            return Err(Fault::new("the sessions did not open"));
         }
-        let (warm_up, watch) = self.watch();
-        let from = world.now() + warm_up;
-        let first = mean_position(&mut world, from, watch / 2);
-        let second = mean_position(&mut world, from + watch / 2, watch / 2);
-        let stats = world.near.session.stats();
-        Some(Yield {
-            goodput: Rate::over(Bytes::new(second.saturating_sub(first)), watch / 2),
+        let from = world.now() + self.watch().0;
+        self.measure(from, |limit| {
+            world.run_until(limit, |_| false);
+            Ok(world.far.user.delivered())
+        })
+    }
+
+    /// Runs it over the production engine and QUIC, each path with its rate declared. Its packets are of 1500 bytes: ask
+    /// for a set [in these](Self::in_standard_packets).
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn run_over_quic(&self) -> Result<Yield, Fault> {
+        let mut engines = Engines::new(self, &self.session())?;
+        let from = Instant::ZERO + START + self.watch().0 + self.longest_rtt() * 6;
+        self.measure(from, |limit| engines.run_until(limit))
+    }
+
+    fn session(&self) -> SessionConfig {
+        let window = self.window();
+        SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() }
+    }
+
+    /// The pace between the mean positions in the two halves of the watch: by how much the order lags at one instant does
+    /// not count.
+    fn measure(
+        &self,
+        from: Instant,
+        mut run_until: impl FnMut(Instant) -> Result<Bytes, Fault>,
+    ) -> Result<Yield, Fault> {
+        let half = self.watch().1 / 2;
+        let samples = half.as_nanos() / SAMPLE.as_nanos();
+        let mut mean = |from: Instant| -> Result<u64, Fault> {
+            let mut sum = 0u128;
+            for sample in 1..=samples {
+                sum += u128::from(run_until(from + SAMPLE * sample)?.as_u64());
+            }
+            Ok(u64::try_from(sum / u128::from(samples.max(1))).unwrap_or(u64::MAX))
+        };
+        let (first, second) = (mean(from)?, mean(from + half)?);
+        Ok(Yield {
+            goodput: Rate::over(Bytes::new(second.saturating_sub(first)), half),
             best: self.paths.iter().map(limit).max().unwrap_or(Rate::ZERO),
             sum: Rate::from_bps(self.paths.iter().map(|path| limit(path).as_bps()).sum()),
-            datagrams: stats.symbols_sent + stats.symbols_repeated,
         })
     }
 
@@ -160,17 +215,6 @@ pub fn limit(path: &WorldPath) -> Rate {
     let kept = line.rate.scaled(line.loss.complement().as_ppb().into(), Probability::ONE.as_ppb().into());
     let packet = (Bytes::of(line.payload) + IP_AND_QUIC).as_u64();
     kept.scaled(Bytes::of(line.payload).as_u64() - SYMBOL_HEADER, packet)
-}
-
-/// Bytes delivered, on average over a stretch: by how much the order lags at one instant does not count.
-fn mean_position(world: &mut World<Bulk, Sink>, from: Instant, span: Duration) -> u64 {
-    let samples = span.as_nanos() / SAMPLE.as_nanos();
-    let mut sum = 0u128;
-    for sample in 1..=samples {
-        world.run_until(from + SAMPLE * sample, |_| false);
-        sum += u128::from(world.far.user.delivered().as_u64());
-    }
-    u64::try_from(sum / u128::from(samples.max(1))).unwrap_or(u64::MAX)
 }
 
 fn share(part: Rate, whole: Rate) -> f64 {
@@ -209,6 +253,10 @@ impl Draw {
     }
 }
 
+/// What bulk data is handed over in: small enough that a block is through soon on a slow path.
+pub(super) static BLOCK: &[u8] = &[0x5a; 64 << 10];
+/// The handshakes, and the line's start.
+const START: Duration = Duration::from_secs(2);
 /// How often the position is looked at.
 const SAMPLE: Duration = Duration::from_millis(20);
 /// Datagrams of a run in packets of 1500 bytes, beyond which they are jumbo.

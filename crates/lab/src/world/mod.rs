@@ -18,10 +18,11 @@
 //! ```
 
 mod bulk;
+mod engines;
 mod grid;
 
 pub use bulk::{Bulk, Sink};
-pub use grid::{PathSet, Yield, limit};
+pub use grid::{Fault, PathSet, Yield, limit};
 
 use crate::plain::{PlainLine, PlainPath};
 use skyhaul_transport::{

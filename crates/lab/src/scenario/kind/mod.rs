@@ -85,8 +85,18 @@ mod dtp;
 mod flow;
 mod goodput;
 mod line;
+mod path_dies;
+mod paths;
 mod repair;
 
 /// All kinds.
-pub static KINDS: &[&dyn Kind] =
-    &[&flow::Flow, &goodput::Goodput, &blocks::Blocks, &bisect::Bisect, &repair::Repair, &dtp::Dtp];
+pub static KINDS: &[&dyn Kind] = &[
+    &flow::Flow,
+    &goodput::Goodput,
+    &blocks::Blocks,
+    &bisect::Bisect,
+    &repair::Repair,
+    &dtp::Dtp,
+    &paths::Paths,
+    &path_dies::PathDies,
+];

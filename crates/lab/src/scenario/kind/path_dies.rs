@@ -1,0 +1,175 @@
+//! `path-dies`: one of two paths becomes a black hole while bulk data goes over both.
+
+use super::{Broken, Experiment, Kind, Parameters, Refused};
+use crate::scenario::metric::{Measured, Metric, Unit};
+use crate::world::{Bulk, Sink, World, WorldConfig, WorldPath};
+use crate::{Acknowledging, PlainChange, PlainLine};
+use bytes::Bytes;
+use serde::Deserialize;
+use skyhaul_transport::{Block, FlowId};
+use skyhaul_units::{Duration, Probability, Rate};
+
+/// The kind.
+pub(super) struct PathDies;
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cell {
+    /// Of the path that dies.
+    rate: Rate,
+    /// Of the path that dies.
+    rtt: Duration,
+    /// Of the other.
+    surviving_rate: Rate,
+    /// Of the other.
+    surviving_rtt: Duration,
+    /// Share of datagrams lost on both, before and after.
+    #[serde(default = "nothing")]
+    loss: Probability,
+    /// What dies. Left out: both directions.
+    #[serde(default)]
+    dies: Dies,
+}
+
+const fn nothing() -> Probability {
+    Probability::ZERO
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Dies {
+    #[default]
+    Both,
+    /// The direction of the data.
+    Data,
+    /// The direction of acknowledgements and reports.
+    Return,
+}
+
+impl Dies {
+    /// Whose sending is swallowed: the near side's, the far side's.
+    const fn sides(self) -> &'static [usize] {
+        match self {
+            Self::Both => &[0, 1],
+            Self::Data => &[0],
+            Self::Return => &[1],
+        }
+    }
+}
+
+impl Kind for PathDies {
+    fn name(&self) -> &'static str {
+        "path-dies"
+    }
+
+    fn about(&self) -> &'static str {
+        "one of two paths becomes a black hole: how long nothing is delivered, and what is missing"
+    }
+
+    fn metrics(&self) -> &'static [&'static Metric] {
+        METRICS
+    }
+
+    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+        let cell: Cell = parameters.read()?;
+        if cell.rate == Rate::ZERO || cell.surviving_rate == Rate::ZERO {
+            return Err(Refused::new("a path has no rate; give one above zero"));
+        }
+        Ok(Box::new(cell))
+    }
+}
+
+impl Cell {
+    fn path(&self, rate: Rate, rtt: Duration) -> WorldPath {
+        let acknowledging = Acknowledging::Batches;
+        let line = PlainLine {
+            rate,
+            one_way_delay: rtt / 2,
+            loss: self.loss,
+            acknowledging,
+            ..PlainLine::default()
+        };
+        WorldPath::new(line)
+    }
+}
+
+impl Experiment for Cell {
+    fn virtual_time(&self) -> Duration {
+        BEFORE + AFTER
+    }
+
+    fn cost(&self) -> Duration {
+        let rate = Rate::from_bps(self.rate.as_bps().saturating_add(self.surviving_rate.as_bps()));
+        PER_DATAGRAM * ((rate * (BEFORE + AFTER)).as_u64() / 1_500)
+    }
+
+    fn run(&self, seed: u64) -> Result<Measured, Broken> {
+        let paths = [self.path(self.rate, self.rtt), self.path(self.surviving_rate, self.surviving_rtt)];
+        let bulk = Bulk::of(Block::reliable(FlowId(0), Bytes::from(vec![0x5a; BLOCK])), u64::MAX);
+        let mut world = World::new(WorldConfig::default(), &paths, seed, bulk, Sink::default());
+        if !world.open() {
+            return Err(Broken("the sessions did not open".to_owned()));
+        }
+        let at = world.now() + BEFORE;
+        for side in self.dies.sides() {
+            world.paths[0].change_from(*side, at, PlainChange::Hole(Duration::MAX));
+        }
+        world.run_until(at, |_| false);
+        world.far.user.watch(at);
+        world.run_until(at + AFTER, |_| false);
+        let gap = world.far.user.longest_gap();
+        let sent = world.near.session.stats().blocks_taken;
+        world.near.user.stop();
+        world.touch();
+        // All that was handed over arrives, however slow the path that is left.
+        world.run_for(REST, |world| world.far.user.blocks() == sent);
+        let allowed = SHORTEST.max(self.surviving_rtt * 2);
+        let mut measured = Measured::default();
+        measured.add_time(&GAP, gap);
+        measured.add(&GAP_SHARE, gap.as_secs_f64() / allowed.as_secs_f64());
+        measured.add(&LOST, sent.saturating_sub(world.far.user.blocks()) as f64 * BLOCK as f64);
+        measured
+            .add(&STALLS, world.near.session.paths().map(|(_, path)| path.stats.stalls).sum::<u64>() as f64);
+        Ok(measured)
+    }
+}
+
+const GAP: Metric = Metric {
+    key: "gap_s",
+    heading: "gap",
+    unit: Unit::Seconds,
+    meaning: "longest time without a delivery from the path's end on",
+};
+const GAP_SHARE: Metric = Metric {
+    key: "gap_share",
+    heading: "gap ÷ allowed",
+    unit: Unit::Share,
+    meaning: "the gap over the larger of 200 ms and two round trips of the path that is left",
+};
+const LOST: Metric = Metric {
+    key: "lost_bytes",
+    heading: "bytes lost",
+    unit: Unit::Count,
+    meaning: "bytes handed over that never arrive",
+};
+const STALLS: Metric = Metric {
+    key: "stalls",
+    heading: "stalls",
+    unit: Unit::Count,
+    meaning: "how often a path was left; the dead one once",
+};
+
+const METRICS: &[&Metric] = &[&GAP, &GAP_SHARE, &LOST, &STALLS];
+
+/// The shortest gap that must be allowed.
+const SHORTEST: Duration = Duration::from_millis(200);
+/// How long both paths work.
+const BEFORE: Duration = Duration::from_secs(3);
+/// How long gaps are looked for.
+const AFTER: Duration = Duration::from_secs(4);
+/// How long the rest may take: the send buffer at 5 Mbit/s takes 107 s.
+const REST: Duration = Duration::from_secs(200);
+/// Small, so that a block's own time counts little.
+const BLOCK: usize = 8 << 10;
+/// What a datagram costs a processor core, measured.
+const PER_DATAGRAM: Duration = Duration::from_nanos(5_000);
