@@ -33,7 +33,7 @@ pub use classes::{
     ClassConfig, ClassCounters, ClassError, ClassId, ClassTree, ClassesConfig, MAX_CLASSES, MAX_LEAVES,
 };
 pub use drive::{drive, give_out, take_in};
-pub use path::{DownReason, PAYLOAD_MIN, Estimate, Path, PathEvent, PathId, PathOptions, PathState, Token};
+pub use path::{DownReason, Estimate, PAYLOAD_MIN, Path, PathEvent, PathId, PathOptions, PathState, Token};
 pub use schedule::{
     Candidate, Earliest, Fifo, Forecast, Key, Line, Outlook, Policy, PolicyConfig, Strict, Urgency,
     UrgencyConfig, Verdict, can_arrive, forecast,
