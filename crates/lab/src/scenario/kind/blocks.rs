@@ -131,7 +131,7 @@ impl Cell {
         measured.add(&OFFERED, watched.len() as f64);
         measured.add(&LATE, late as f64);
         measured.add(&RESIDUAL, late as f64 / watched.len() as f64);
-        let expected = groups.expected_failures(ledger, FLOW, self.rtt / 2, self.loss.as_f64(), from);
+        let expected = groups.expected_failures(ledger, FLOW, (self.rtt / 2, self.loss.as_f64()), from);
         measured.add(&COMPUTED, expected / watched.len() as f64 * 1e6);
         measured.add(&OVERHEAD, groups.overhead());
         measured.add(&RECOVERED, stats.symbols_recovered as f64);

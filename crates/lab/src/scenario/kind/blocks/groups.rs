@@ -66,8 +66,7 @@ impl Groups {
         &self,
         ledger: &Ledger,
         flow: FlowId,
-        one_way_delay: Duration,
-        loss: f64,
+        (one_way_delay, loss): (Duration, f64),
         from: Instant,
     ) -> f64 {
         let record = |place: u32| ledger.record(BlockId { flow, seq: Seq(u64::from(place)) });
