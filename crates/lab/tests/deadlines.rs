@@ -54,7 +54,7 @@ fn block(len: usize, deadline: Duration) -> Block {
 }
 
 fn send(world: &mut Plain, block: Block) -> BlockId {
-    let id = world.near.session.send(world.now(), block).unwrap();
+    let id = world.near.session.send(world.now(), block).expect("the session is open and has room");
     world.touch();
     id
 }
@@ -144,7 +144,7 @@ fn what_overtakes_a_greeting_that_is_sent_again_is_not_lost() {
 
 /// Ten seconds of bulk streams in these classes and priorities over 50 Mbit/s; the rate of each.
 fn shares(tree: ClassesConfig, streams: &[(&str, u8)]) -> Vec<f64> {
-    let tree = ClassTree::new(&tree).unwrap();
+    let tree = ClassTree::new(&tree).expect("the test's tree is right");
     let config = |(flow, (class, priority)): (u32, &(&str, u8))| StreamConfig {
         flow: FlowId(flow),
         class: tree.find(class).unwrap_or_default(),
@@ -213,7 +213,11 @@ fn missed(name: &str, text: &str) -> Vec<String> {
 }
 
 fn builtin(file: &str) -> &'static str {
-    skyhaul_lab::scenario::BUILTIN.iter().find(|(name, _)| *name == file).map(|(_, text)| *text).unwrap()
+    skyhaul_lab::scenario::BUILTIN
+        .iter()
+        .find(|(name, _)| *name == file)
+        .map(|(_, text)| *text)
+        .expect("a built-in file")
 }
 
 #[test]
