@@ -83,9 +83,9 @@ fn a_station_uses_both_its_paths_and_loses_nothing_when_one_goes() {
     let mut station =
         Running(skyhaul(&["station", "--config", "station.toml", "--until-sent"], folder).spawn().unwrap());
     ask_until("station.toml", folder, |status| {
-        (states(status) == ["active", "active"]).then_some(()).filter(|()| {
-            status["line"]["paths"][0]["bytes_sent"].as_u64().unwrap_or(0) > 100_000
-        })
+        (states(status) == ["active", "active"])
+            .then_some(())
+            .filter(|()| status["line"]["paths"][0]["bytes_sent"].as_u64().unwrap_or(0) > 100_000)
     });
     let shown = printed(&["status", "--config", "station.toml"], folder);
     assert_eq!(shown.lines().filter(|line| line.starts_with("  path ")).count(), 2, "{shown}");

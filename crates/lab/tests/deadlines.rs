@@ -1,6 +1,8 @@
 //! Blocks with deadlines between two sessions over a plain path: what expires, what is foretold, how classes share, and what
 //! repair reaches in short.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use bytes::Bytes as Buffer;
 use skyhaul_lab::scenario::{Scenario, Selection, Silent, run};
 use skyhaul_lab::workload::{Arrivals, Lifetime, Pattern, StreamConfig, Traffic};
