@@ -153,7 +153,7 @@ impl User for Steady {
         self.next = self.next.max(Instant::ZERO + ms(1_000));
         while self.next <= now && session.is_open() {
             session.send(now, self.block.clone()).unwrap();
-            self.next = self.next + self.every;
+            self.next += self.every;
         }
         Some(self.next)
     }
