@@ -3,4 +3,5 @@
 pub mod case;
 pub mod chance;
 pub mod line;
+mod settings;
 pub mod world;

@@ -3,12 +3,13 @@
 use super::case::{Case, Setup, Step, Wanted};
 use super::chance::Chance;
 use super::line::Line;
+use super::settings::config;
 use bytes::Bytes;
 use skyhaul_transport::{
-    Block, BlockId, ClassConfig, ClassTree, ClassesConfig, Event, FlowId, Mode, Opening, Outcome, PathId,
-    PolicyConfig, Received, Resume, SendError, Seq, Session, SessionConfig, give_out, take_in,
+    Block, BlockId, Event, FlowId, Mode, Opening, Outcome, PathId, Received, Resume, SendError, Seq, Session,
+    give_out, take_in,
 };
-use skyhaul_units::{Bytes as Amount, Duration, Instant, Rate};
+use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A block that an application made.
@@ -578,37 +579,6 @@ impl Side {
         // A path that carries nothing is measured now and then.
         let idle = self.session.next_timeout().is_none_or(|due| due > now + QUIET);
         stats.send_buffer == 0 && stats.blocks_in_flight == 0 && idle && told
-    }
-}
-
-fn config(setup: &Setup) -> SessionConfig {
-    let class = |name: &str, guarantee: u64, ceiling: Option<u64>| ClassConfig {
-        name: name.to_owned(),
-        guarantee: Some(Rate::from_mbps(guarantee)),
-        ceiling: ceiling.map(Rate::from_mbps),
-        ..ClassConfig::default()
-    };
-    let classes = if setup.classes {
-        vec![class("a", 1, None), class("b", 2, Some(3)), class("c", 0, None)]
-    } else {
-        Vec::new()
-    };
-    let classes =
-        ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() }).expect("a good tree");
-    let policy = match setup.policy {
-        0 => PolicyConfig::Strict {},
-        1 => PolicyConfig::Earliest {},
-        2 => PolicyConfig::Fifo {},
-        _ => PolicyConfig::default(),
-    };
-    let defaults = SessionConfig::default();
-    SessionConfig {
-        receive_window: Amount::new(setup.window),
-        send_buffer: Amount::new(setup.send_buffer),
-        repair: defaults.repair.filter(|_| setup.repair),
-        classes,
-        policy,
-        ..defaults
     }
 }
 
