@@ -36,9 +36,11 @@ pub use drive::{drive, give_out, take_in};
 pub use path::{DownReason, Estimate, PAYLOAD_MIN, Path, PathEvent, PathId, PathOptions, PathState, Token};
 pub use schedule::{
     Candidate, Earliest, Fifo, Forecast, Key, Line, Outlook, Policy, PolicyConfig, Strict, Urgency,
-    UrgencyConfig, Verdict, can_arrive, forecast,
+    UrgencyConfig, Verdict, can_arrive, forecast, forecast_by,
 };
-pub use session::{CloseReason, Event, Opening, PathStats, PathStatus, SendError, Session, SessionConfig};
+pub use session::{
+    CloseReason, Event, Hint, Opening, PathStats, PathStatus, SendError, Session, SessionConfig,
+};
 pub use skyhaul_units::{FlowId, Seq};
 pub use stats::Stats;
 pub use wire::{PROTOCOL_VERSION, Resume};

@@ -100,6 +100,8 @@ pub enum PathState {
     /// It has not answered for longer than a round trip allows: nothing goes there but a report now and then, to see
     /// whether it is back.
     Stalled,
+    /// A hint says that it is out, or will be before an answer came back.
+    Absent,
 }
 
 impl PathState {
@@ -110,6 +112,7 @@ impl PathState {
             Self::Active => "active",
             Self::Standby => "standby",
             Self::Stalled => "stalled",
+            Self::Absent => "absent",
         }
     }
 }

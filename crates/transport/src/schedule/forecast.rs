@@ -38,11 +38,19 @@ pub fn forecast<'a>(
     line: &Line,
     queue: impl IntoIterator<Item = (FlowId, &'a Candidate)>,
 ) -> Vec<Forecast> {
+    forecast_by(queue, |ahead| (line.rate > Rate::ZERO).then(|| line.arrival(now, ahead)))
+}
+
+/// The same where `arrival` says when the last of so many bytes arrives; none where that is not known.
+pub fn forecast_by<'a>(
+    queue: impl IntoIterator<Item = (FlowId, &'a Candidate)>,
+    arrival: impl Fn(Bytes) -> Option<Instant>,
+) -> Vec<Forecast> {
     let mut flows: BTreeMap<FlowId, Forecast> = BTreeMap::new();
     let mut ahead = Bytes::ZERO;
     for (flow, candidate) in queue {
         ahead += candidate.unsent;
-        let arrival = (line.rate > Rate::ZERO).then(|| line.arrival(now, ahead));
+        let arrival = arrival(ahead);
         let outlook = judge(arrival, candidate.deadline);
         let new = Forecast { flow, unsent: Bytes::ZERO, done: arrival, outlook, late: 0 };
         let known = flows.entry(flow).or_insert(new);

@@ -23,7 +23,7 @@ pub use arrival::{Line, Verdict, can_arrive};
 pub use draft::{Draft, DraftConfig};
 pub use earliest::Earliest;
 pub use fifo::Fifo;
-pub use forecast::{Forecast, Outlook, forecast};
+pub use forecast::{Forecast, Outlook, forecast, forecast_by};
 pub use strict::Strict;
 pub use urgency::{Urgency, UrgencyConfig};
 

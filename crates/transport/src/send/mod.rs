@@ -3,6 +3,7 @@
 mod fate;
 mod outgoing;
 mod queues;
+mod reclass;
 mod repeats;
 #[cfg(test)]
 mod tests;

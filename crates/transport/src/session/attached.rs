@@ -1,5 +1,6 @@
 //! One path as its session uses it: what is under way there, how it does, its repair.
 
+use super::hints::Hints;
 use crate::inflight::Inflight;
 use crate::path::{Estimate, PathOptions, PathState};
 use crate::repair::{Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation};
@@ -28,6 +29,7 @@ pub struct Attached {
     pub try_at: Instant,
     /// When a block's symbol was last sent here.
     pub last_symbol: Instant,
+    pub hints: Hints,
 }
 
 /// What a session did on one path.
@@ -64,6 +66,8 @@ pub struct PathStatus {
     pub estimate: Estimate,
     /// Share of datagrams lost, as repair is sized for.
     pub loss: Probability,
+    /// Until when a hint says that it is out.
+    pub out_until: Option<Instant>,
     /// Counters.
     pub stats: PathStats,
 }
@@ -104,12 +108,13 @@ impl Attached {
             replan_at: Instant::ZERO,
             try_at: Instant::ZERO,
             last_symbol: Instant::ZERO,
+            hints: Hints::default(),
         }
     }
 
-    /// It can carry datagrams and answers.
+    /// It can carry datagrams, answers, and is not foretold to be out.
     pub fn is_usable(&self) -> bool {
-        self.payload.is_some() && !self.stalled
+        self.payload.is_some() && !self.stalled && !self.hints.is_absent()
     }
 
     /// The round trip, as the path or else the symbols show it.
@@ -125,7 +130,8 @@ impl Attached {
 
     /// Half a round trip, and the rate.
     pub fn line(&self) -> Line {
-        let rate = if self.estimate.rate == Rate::ZERO { RATE_UNKNOWN } else { self.estimate.rate };
+        let known = Some(self.estimate.rate).filter(|rate| *rate > Rate::ZERO);
+        let rate = self.hints.predicted.or(known).unwrap_or(RATE_UNKNOWN);
         Line { rate, one_way_delay: self.rtt() / 2 }
     }
 
@@ -193,6 +199,7 @@ impl Attached {
         let CoderCounters { repairs: sent, repair_bytes, .. } = *self.coder.counters();
         let state = match (self.payload, self.stalled, self.options.standby) {
             (None, _, _) => PathState::Probing,
+            _ if self.hints.is_absent() => PathState::Absent,
             (_, true, _) => PathState::Stalled,
             (_, _, true) => PathState::Standby,
             _ => PathState::Active,
@@ -205,7 +212,8 @@ impl Attached {
             repair_wasted: wasted,
             ..self.stats
         };
-        PathStatus { state, estimate: self.estimate, loss: self.loss(), stats }
+        let out_until = self.hints.out_until();
+        PathStatus { state, estimate: self.estimate, loss: self.loss(), out_until, stats }
     }
 }
 

@@ -47,6 +47,7 @@ impl Session {
             return;
         }
         self.clock = now;
+        self.see_hints(now);
         self.take_early(now);
         let ids: Vec<PathId> = self.paths.keys().copied().collect();
         for id in &ids {
@@ -73,9 +74,12 @@ impl Session {
         let probe = (self.outbox.held > 0).then_some(self.next_probe);
         let several = self.paths.values().filter(|path| path.is_usable()).count() > 1;
         let paths = self.paths.values().flat_map(|path| {
-            let silent = path.silent_at().filter(|_| several && !path.stalled);
-            let trying = path.stalled.then_some(path.try_at);
-            [path.inflight.next_timeout(), path.coder.next_timeout(), self.tail_due(path), silent, trying]
+            let absent = path.hints.is_absent();
+            let silent = path.silent_at().filter(|_| several && !path.stalled && !absent);
+            let trying = path.stalled.then_some(path.try_at).filter(|_| !absent);
+            let coding = [path.coder.next_timeout(), self.tail_due(path)].map(|due| due.filter(|_| !absent));
+            let overdue = path.inflight.next_timeout().map(|due| due.max(path.hints.judge_from));
+            [overdue, coding[0], coding[1], silent, trying, path.hints.next_change(self.clock)]
         });
         let expiry = self.outbox.expiry_due(&self.line());
         let mine = [
@@ -93,7 +97,9 @@ impl Session {
     fn judge_path(&mut self, now: Instant, id: PathId) {
         let several = self.paths.values().filter(|path| path.is_usable()).count() > 1;
         loop {
-            let Some(path) = self.paths.get_mut(&id) else { return };
+            let Some(path) = self.paths.get_mut(&id).filter(|path| now >= path.hints.judge_from) else {
+                return;
+            };
             let Some((sent, _, verdict)) = path.inflight.next_lost(now) else { break };
             path.stats.symbols_lost += u64::from(verdict == Verdict::Overtaken);
             match (self.lost(sent), verdict) {
@@ -105,7 +111,7 @@ impl Session {
         let Some(path) = self.paths.get_mut(&id) else { return };
         path.learn_losses(now);
         path.replan(now);
-        if several && !path.stalled && path.is_silent(now) {
+        if several && !path.stalled && !path.hints.is_absent() && path.is_silent(now) {
             path.stalled = true;
             path.stats.stalls += 1;
             path.try_at = now;

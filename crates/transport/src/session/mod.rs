@@ -3,18 +3,20 @@
 mod attached;
 mod config;
 mod early;
+mod hints;
 mod incoming;
 mod memory;
 mod outgoing;
 
 pub use attached::{PathStats, PathStatus};
 pub use config::{CloseReason, Event, Opening, SendError, SessionConfig};
+pub use hints::Hint;
 
 use crate::block::{Block, BlockId, MAX_BLOCK, Mode, Outcome, cost};
-use crate::classes::ClassTree;
+use crate::classes::{ClassId, ClassTree};
 use crate::path::{DownReason, Estimate, PathId, PathOptions};
 use crate::receive::Inbox;
-use crate::schedule::{Forecast, Line, Policy, forecast};
+use crate::schedule::{Line, Policy, PolicyConfig};
 use crate::send::Outbox;
 use crate::stats::Stats;
 use crate::wire::{Control, Recovered};
@@ -210,6 +212,16 @@ impl Session {
         self.outbox.pin(flow, path);
     }
 
+    /// Shares the line otherwise from now on. Blocks that wait go on in the class of the same name, or in the default one.
+    pub fn share(&mut self, classes: ClassTree, policy: PolicyConfig) {
+        let default = classes.default_leaf();
+        let now = self.tree.leaves().map(|(_, name)| classes.find(name).unwrap_or(default));
+        let now: Vec<ClassId> = now.collect();
+        self.outbox.reclass(|class| now.get(usize::from(class.0)).copied().unwrap_or(default));
+        self.tree = classes;
+        self.policy = policy.build();
+    }
+
     /// The class tree, for names and counters.
     pub const fn classes(&self) -> &ClassTree {
         &self.tree
@@ -268,13 +280,6 @@ impl Session {
     /// The paths and how they do.
     pub fn paths(&self) -> impl Iterator<Item = (PathId, PathStatus)> + '_ {
         self.paths.iter().map(|(id, path)| (*id, path.status()))
-    }
-
-    /// For every flow with something to send: on time, or late by how much, at what the paths carry now.
-    pub fn forecasts(&mut self, now: Instant) -> Vec<Forecast> {
-        let line = self.line();
-        let queue = self.outbox.candidates(now, &line, self.policy.as_ref());
-        forecast(now, &line, queue.iter().map(|(flow, candidate)| (*flow, candidate)))
     }
 
     /// The counters.

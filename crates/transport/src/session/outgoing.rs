@@ -27,6 +27,9 @@ impl Session {
     pub fn poll_datagram(&mut self, now: Instant, id: PathId) -> Option<(Token, Bytes)> {
         let path = self.paths.get(&id).filter(|_| !self.closed)?;
         let payload = path.payload?;
+        if !path.hints.lets(now) {
+            return None;
+        }
         if path.stalled {
             return self.try_stalled(now, id, payload);
         }
