@@ -231,8 +231,19 @@ fn root() -> PathBuf {
 
 const MAX_PRODUCTION_LINES: usize = 600;
 
-const SANS_IO: &[&str] =
-    &["units", "coding", "ccsds", "level0", "congestion", "transport", "identity", "quic", "tls", "link"];
+const SANS_IO: &[&str] = &[
+    "units",
+    "coding",
+    "ccsds",
+    "level0",
+    "congestion",
+    "transport",
+    "identity",
+    "engine",
+    "quic",
+    "tls",
+    "link",
+];
 
 const BANNED_IN_CORE: &[&str] = &[
     "std::fs",
@@ -276,13 +287,17 @@ const USES: &[(&str, &[&str])] = &[
     ("congestion", &["units"]),
     ("transport", &["units", "coding", "congestion"]),
     ("identity", &[]),
-    ("quic", &["units", "coding", "congestion", "transport", "identity"]),
-    ("tls", &["units", "congestion", "transport", "identity"]),
+    ("engine", &["units", "transport", "identity"]),
+    ("quic", &["units", "coding", "congestion", "transport", "identity", "engine"]),
+    ("tls", &["units", "congestion", "transport", "identity", "engine"]),
     ("link", &["units"]),
-    ("net", &["units", "coding", "congestion", "transport", "identity", "quic", "tls", "link"]),
+    ("net", &["units", "coding", "congestion", "transport", "identity", "engine", "quic", "tls", "link"]),
     ("store", &["units"]),
-    ("lab", &["units", "coding", "congestion", "transport", "quic", "link"]),
-    ("node", &["units", "coding", "ccsds", "level0", "congestion", "transport", "quic", "net", "store"]),
+    ("lab", &["units", "coding", "congestion", "transport", "engine", "quic", "link"]),
+    (
+        "node",
+        &["units", "coding", "ccsds", "level0", "congestion", "transport", "engine", "quic", "net", "store"],
+    ),
     (
         "cli",
         &[
@@ -292,6 +307,7 @@ const USES: &[(&str, &[&str])] = &[
             "level0",
             "congestion",
             "transport",
+            "engine",
             "quic",
             "link",
             "net",

@@ -13,9 +13,11 @@
 //! ```
 
 mod identity;
+mod keying;
 mod refusal;
 mod tls;
 
 pub use identity::{Fingerprint, FingerprintError, Identity, IdentityError};
+pub use keying::Keying;
 pub use refusal::Refusal;
 pub use tls::{RefusedKey, Trust, client_config, presented_key, server_config};

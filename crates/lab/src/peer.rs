@@ -6,9 +6,8 @@
 use crate::{Datagram, Ecn, Endpoint};
 use bytes::{Bytes, BytesMut};
 use core::net::SocketAddr;
-use skyhaul_quic::{
-    ConfigError, EndpointConfig, Engine, EngineEvent, Fingerprint, Identity, PathConfig, Received, SocketId,
-};
+use skyhaul_engine::{EngineEvent, Received, SocketId};
+use skyhaul_quic::{ConfigError, EndpointConfig, Engine, Fingerprint, Identity, PathConfig};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::{Instant, Rate};
 use std::collections::{BTreeSet, VecDeque};
@@ -72,7 +71,7 @@ impl<A: Application> Peer<A> {
         let path = |index: usize| path(index).unwrap_or_else(|| PathConfig::over(Rate::from_mbps(100)));
         let mut engine = Engine::new(endpoint(0, path(0))?, config.session.clone());
         for index in 1..config.addresses.len() {
-            engine.add_endpoint(endpoint(index as u8, path(index))?);
+            engine.add_carrier(endpoint(index as u8, path(index))?);
         }
         Ok(Self {
             addresses: config.addresses,
@@ -116,9 +115,9 @@ impl<A: Application> Endpoint for Peer<A> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         let ecn = match datagram.ecn {
             Ecn::NotCapable => None,
-            Ecn::Ect0 => Some(skyhaul_quic::Ecn::Ect0),
-            Ecn::Ect1 => Some(skyhaul_quic::Ecn::Ect1),
-            Ecn::Ce => Some(skyhaul_quic::Ecn::Ce),
+            Ecn::Ect0 => Some(skyhaul_engine::Ecn::Ect0),
+            Ecn::Ect1 => Some(skyhaul_engine::Ecn::Ect1),
+            Ecn::Ce => Some(skyhaul_engine::Ecn::Ce),
         };
         let payload = BytesMut::from(datagram.payload);
         let socket = self.addresses.iter().position(|address| *address == datagram.to).unwrap_or(0);
@@ -138,9 +137,9 @@ impl<A: Application> Endpoint for Peer<A> {
             let size = transmit.segment_size.unwrap_or(transmit.size).max(1);
             let ecn = match transmit.ecn {
                 None => Ecn::NotCapable,
-                Some(skyhaul_quic::Ecn::Ect0) => Ecn::Ect0,
-                Some(skyhaul_quic::Ecn::Ect1) => Ecn::Ect1,
-                Some(skyhaul_quic::Ecn::Ce) => Ecn::Ce,
+                Some(skyhaul_engine::Ecn::Ect0) => Ecn::Ect0,
+                Some(skyhaul_engine::Ecn::Ect1) => Ecn::Ect1,
+                Some(skyhaul_engine::Ecn::Ce) => Ecn::Ce,
             };
             self.batch.extend((0..contents.len()).step_by(size).map(|start| Datagram {
                 from,

@@ -3,8 +3,9 @@
 use crate::clock::Clock;
 use crate::socket::{AT_ONCE, Outgoing, Socket};
 use crate::waker::Waker;
+use crate::{Carrier, Engine};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_quic::{Endpoint, Engine, EngineEvent, Received, SocketId, Transmit};
+use skyhaul_engine::{EngineEvent, Received, SocketId, Transmit};
 use skyhaul_units::{Bytes, Duration, Instant};
 use std::io;
 use std::os::fd::AsFd as _;
@@ -20,10 +21,10 @@ pub trait Service {
     fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
 }
 
-/// An engine, the sockets of its endpoints and its clock.
+/// An engine, the sockets of its carriers and its clock.
 pub struct Driver {
     engine: Engine,
-    /// In the order of the engine's endpoints.
+    /// In the order of the engine's carriers.
     sockets: Vec<Socket>,
     clock: Clock,
     waker: Waker,
@@ -61,10 +62,10 @@ impl Driver {
         Ok(Self { engine, sockets: vec![socket], clock, waker, batch, unsent, send_errors })
     }
 
-    /// Adds the socket of one more endpoint.
-    pub fn add_socket(&mut self, endpoint: Endpoint, socket: Socket) -> SocketId {
+    /// Adds the socket of one more carrier.
+    pub fn add_socket(&mut self, carrier: impl Into<Carrier>, socket: Socket) -> SocketId {
         self.sockets.push(socket);
-        self.engine.add_endpoint(endpoint)
+        self.engine.add_carrier(carrier.into())
     }
 
     /// Wakes the driver when the service has something new.
@@ -77,7 +78,7 @@ impl Driver {
         &self.sockets[0]
     }
 
-    /// All sockets, in the order of the engine's endpoints.
+    /// All sockets, in the order of the engine's carriers.
     pub fn sockets(&self) -> &[Socket] {
         &self.sockets
     }

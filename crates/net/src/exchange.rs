@@ -46,10 +46,11 @@ mod state;
 
 pub use link::{Incoming, Link, LinkError, Sent};
 
+use crate::Engine;
 use crate::{Clock, Driver, Socket, Waker};
 use bridge::Bridge;
 use core::net::SocketAddr;
-use skyhaul_quic::{ConfigError, Endpoint, EndpointConfig, Engine, Fingerprint, Identity, PathConfig};
+use skyhaul_quic::{ConfigError, Endpoint, EndpointConfig, Fingerprint, Identity, PathConfig};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Rate;
 use state::{Call, Shared};
@@ -136,7 +137,7 @@ impl Exchange {
         let mut sockets = setup.bind.iter().map(|address| Socket::bind(*address));
         let first = sockets.next().unwrap_or_else(|| Err(io::Error::other("no address is given")))?;
         let mut addresses = vec![first.local_addr()?];
-        let mut driver = Driver::new(Engine::new(endpoint()?, setup.session.clone()), first, clock)?;
+        let mut driver = Driver::new(Engine::new(endpoint()?.into(), setup.session.clone()), first, clock)?;
         for socket in sockets {
             let socket = socket?;
             addresses.push(socket.local_addr()?);

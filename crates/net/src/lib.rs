@@ -4,6 +4,7 @@
 //! long, thin, lossy line, for tests, demonstrations and rehearsals on machines where the kernel's own emulation would
 //! need root.
 
+mod carrier;
 mod clock;
 mod driver;
 pub mod drops;
@@ -13,8 +14,12 @@ mod socket;
 mod stream;
 mod waker;
 
+pub use carrier::Carrier;
 pub use clock::Clock;
 pub use driver::{Driver, Service};
 pub use socket::{Buffers, Incoming, Outgoing, Socket};
 pub use stream::{Call, Listener, Stream};
 pub use waker::Waker;
+
+/// An engine over the carriers that a driver knows.
+pub type Engine = skyhaul_engine::Engine<Carrier>;

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use noq_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use skyhaul_quic::Ecn;
+use skyhaul_engine::Ecn;
 use skyhaul_units::Bytes;
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};

@@ -3,8 +3,9 @@
 use crate::config::{Mtu, Node};
 use crate::fault::Fault;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_net::Engine;
 use skyhaul_net::{Clock, Driver, Socket};
-use skyhaul_quic::{Endpoint, EndpointConfig, Engine, Identity};
+use skyhaul_quic::{Endpoint, EndpointConfig, Identity};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
 use std::fs;
@@ -116,7 +117,7 @@ pub fn driver(
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    Driver::new(Engine::new(endpoint, session), socket, clock).map_err(|error| {
+    Driver::new(Engine::new(endpoint.into(), session), socket, clock).map_err(|error| {
         Fault::environment(
             format!("the line cannot be served ({error})"),
             bind,

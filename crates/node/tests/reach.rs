@@ -1,10 +1,12 @@
 //! A station that reaches for a centre of another release.
 
+use skyhaul_engine::EngineEvent;
+use skyhaul_net::Engine;
 use skyhaul_net::{Clock, Driver, Service, Socket};
 use skyhaul_node::config::{Config, parse};
 use skyhaul_node::fault::Who;
 use skyhaul_node::station::reach;
-use skyhaul_quic::{Endpoint, EndpointConfig, Engine, EngineEvent, Identity, PathConfig};
+use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::{Bytes, Instant, Rate};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +39,7 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
         ..SessionConfig::default()
     };
     let mut driver =
-        Driver::new(Engine::new(Endpoint::new(config).unwrap(), session), socket, clock).unwrap();
+        Driver::new(Engine::new(Endpoint::new(config).unwrap().into(), session), socket, clock).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("station.key"), &*station.to_pem()).unwrap();

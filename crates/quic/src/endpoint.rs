@@ -2,18 +2,19 @@
 
 use crate::clock::{Clock, TokenClock};
 use crate::config::{ALPN_PREFIX, EndpointConfig};
-use crate::event::{down_reason, refusal};
+use crate::event::{codepoint, down_reason, refusal, transmit};
 use crate::feed::Feed;
 use crate::memories::Memories;
 use crate::path::Notice;
 use crate::tls;
-use crate::{ConnectionId, EndpointEvent, Fingerprint, QuicPath, Received, Refusal, Transmit};
+use crate::{Fingerprint, QuicPath, Refusal};
 use noq_proto::{
     ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, FourTuple, Incoming,
     RandomConnectionIdGenerator, ServerConfig, ValidationTokenConfig,
 };
-use skyhaul_identity::{RefusedKey, Trust};
-use skyhaul_transport::DownReason;
+use skyhaul_engine::{Carrier, CarrierEvent, ConnectError, ConnectionId, Datagrams, Received, Transmit};
+use skyhaul_identity::{Keying, RefusedKey, Trust};
+use skyhaul_transport::{DownReason, Path};
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -38,7 +39,7 @@ pub struct Endpoint {
     answers: VecDeque<(Transmit, Vec<u8>)>,
     /// The connection that took in datagrams last, and when: what came of them is looked at once for all of them.
     unsettled: Option<(ConnectionId, Instant)>,
-    events: VecDeque<EndpointEvent>,
+    events: VecDeque<CarrierEvent>,
     counters: Counters,
     memories: Memories,
 }
@@ -91,28 +92,6 @@ pub enum ConfigError {
     /// A datagram size QUIC doesn't allow (RFC 9000 14).
     #[error("a UDP payload of {0} bytes is not possible: give 1200 to 65527, such as 1472")]
     UdpPayload(u16),
-}
-
-/// A call could not be begun.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectError {
-    /// The address can't be called.
-    #[error("{remote} can't be called ({reason}): give an address and a port other than 0")]
-    Address {
-        /// The address.
-        remote: SocketAddr,
-        /// In the words of the state machine.
-        reason: String,
-    },
-    /// No such endpoint.
-    #[error("the engine has no such socket")]
-    NoSocket,
-    /// The session to be joined has ended.
-    #[error("the session has ended")]
-    NoSession,
-    /// Too many connections.
-    #[error("{MAX_CONNECTIONS} connections are open already: close some")]
-    TooMany,
 }
 
 impl Endpoint {
@@ -173,8 +152,8 @@ impl Endpoint {
         self.trust.accept(trusted);
     }
 
-    /// Calls the node at `remote`, which must have the key `expected`. Ends in [`EndpointEvent::Ready`] or
-    /// [`EndpointEvent::Refused`].
+    /// Calls the node at `remote`, which must have the key `expected`. Ends in [`CarrierEvent::Ready`] or
+    /// [`CarrierEvent::Refused`].
     pub fn connect(
         &mut self,
         now: Instant,
@@ -184,7 +163,7 @@ impl Endpoint {
         self.settle_pending();
         self.sweep();
         if self.connections.len() >= MAX_CONNECTIONS {
-            return Err(ConnectError::TooMany);
+            return Err(ConnectError::TooMany { max: MAX_CONNECTIONS });
         }
         let crypto = tls::client(&self.config.identity, expected, &self.refused, &self.config.alpn());
         let mut client = ClientConfig::new(Arc::new(crypto));
@@ -216,7 +195,7 @@ impl Endpoint {
         let network_path = FourTuple::new(received.remote, received.local_ip);
         let bytes = received.payload.len();
         let mut answer = Vec::new();
-        let ecn = received.ecn.map(Into::into);
+        let ecn = received.ecn.map(codepoint);
         match self.inner.handle(self.clock.std(now), network_path, ecn, received.payload, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 let Some(id) = self.by_handle.get(&handle.0).copied() else { return };
@@ -232,7 +211,7 @@ impl Endpoint {
                 self.settle_pending();
                 self.called(now, incoming, bytes);
             }
-            Some(DatagramEvent::Response(transmit)) => self.answer(transmit.into(), answer),
+            Some(DatagramEvent::Response(response)) => self.answer(transmit(&response), answer),
             None => {}
         }
     }
@@ -273,16 +252,16 @@ impl Endpoint {
             return Some(transmit);
         }
         let limit = self.config.path.max_segments;
-        let mut next = self.after(self.turn);
+        let mut following = self.after(self.turn);
         for _ in 0..self.connections.len() {
-            let id = next?;
-            next = self.after(id);
+            let id = following?;
+            following = self.after(id);
             let held = self.connections.get_mut(&id)?;
-            let transmit = held.path.poll_transmit(now, limit, out);
+            let next = held.path.poll_transmit(now, limit, out);
             self.settle(now, id);
-            if let Some(transmit) = transmit {
+            if let Some(next) = next {
                 self.turn = id;
-                return Some(transmit.into());
+                return Some(transmit(&next));
             }
         }
         None
@@ -295,7 +274,7 @@ impl Endpoint {
     }
 
     /// The next event, until `None`.
-    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+    pub fn poll_event(&mut self) -> Option<CarrierEvent> {
         self.settle_pending();
         self.events.pop_front()
     }
@@ -319,21 +298,16 @@ impl Endpoint {
         let mut answer = Vec::new();
         if handshakes >= RETRY_FROM && !incoming.remote_address_validated() && incoming.may_retry() {
             self.counters.retried += 1;
-            if let Ok(transmit) = self.inner.retry(incoming, &mut answer) {
-                self.answer(transmit.into(), answer);
+            if let Ok(retry) = self.inner.retry(incoming, &mut answer) {
+                self.answer(transmit(&retry), answer);
             }
             return;
         }
         if handshakes >= MAX_HANDSHAKES || self.connections.len() >= MAX_CONNECTIONS {
             self.counters.refused_busy += 1;
-            let transmit = self.inner.refuse(incoming, &mut answer);
-            self.answer(transmit.into(), answer);
-            self.report(EndpointEvent::Refused {
-                id: None,
-                remote,
-                fingerprint: None,
-                reason: Refusal::Busy,
-            });
+            let refusal = self.inner.refuse(incoming, &mut answer);
+            self.answer(transmit(&refusal), answer);
+            self.report(CarrierEvent::Refused { id: None, remote, fingerprint: None, reason: Refusal::Busy });
             return;
         }
         let validated = incoming.remote_address_validated();
@@ -364,11 +338,11 @@ impl Endpoint {
                 self.settle(now, id);
             }
             Err(error) => {
-                if let Some(transmit) = error.response {
-                    self.answer(transmit.into(), answer);
+                if let Some(response) = error.response {
+                    self.answer(transmit(&response), answer);
                 }
                 let reason = refusal(&error.cause, self.config.identity.fingerprint(), &self.config.alpn());
-                self.report(EndpointEvent::Refused { id: None, remote, fingerprint: None, reason });
+                self.report(CarrierEvent::Refused { id: None, remote, fingerprint: None, reason });
             }
         }
     }
@@ -477,17 +451,21 @@ impl Endpoint {
                 held.stage = Stage::Over;
                 let ours = String::from_utf8_lossy(&alpn).into_owned();
                 let reason = Refusal::Version { ours, theirs };
-                EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint: peer, reason }
+                CarrierEvent::Refused { id: Some(id), remote: held.remote, fingerprint: peer, reason }
             }
             Notice::Up => {
                 held.stage = Stage::Ready;
                 held.shown = true;
                 let peer = peer.expect("a path is up only after the peer's key was checked");
-                EndpointEvent::Ready { id, peer, incoming: held.incoming, joins: held.path.joins() }
+                let keying =
+                    Keying::derive(|out, label| held.path.export_keying_material(out, label, b"").is_ok())
+                        .expect("TLS 1.3 exports keys of any length once it is set up");
+                let (incoming, joins) = (held.incoming, held.path.joins());
+                CarrierEvent::Ready { id, peer, keying, incoming, joins }
             }
             Notice::Over(error) => match core::mem::replace(&mut held.stage, Stage::Over) {
                 Stage::Over => return,
-                Stage::Ready => EndpointEvent::Closed { id, reason: down_reason(&error) },
+                Stage::Ready => CarrierEvent::Closed { id, reason: down_reason(&error) },
                 Stage::Handshake => {
                     let reason = match (refused_key, held.expected) {
                         (Some(_), Some(expected)) => Refusal::WrongKey { expected },
@@ -495,7 +473,7 @@ impl Endpoint {
                         (None, _) => refusal(&error, ours, &alpn),
                     };
                     let fingerprint = refused_key.or(peer);
-                    EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint, reason }
+                    CarrierEvent::Refused { id: Some(id), remote: held.remote, fingerprint, reason }
                 }
             },
         };
@@ -510,8 +488,8 @@ impl Endpoint {
         }
         let event = match core::mem::replace(&mut held.stage, Stage::Over) {
             Stage::Over => return,
-            Stage::Ready => EndpointEvent::Closed { id, reason: DownReason::ClosedHere },
-            Stage::Handshake => EndpointEvent::Refused {
+            Stage::Ready => CarrierEvent::Closed { id, reason: DownReason::ClosedHere },
+            Stage::Handshake => CarrierEvent::Refused {
                 id: Some(id),
                 remote: held.remote,
                 fingerprint: None,
@@ -521,7 +499,7 @@ impl Endpoint {
         self.report(event);
     }
 
-    fn report(&mut self, event: EndpointEvent) {
+    fn report(&mut self, event: CarrierEvent) {
         if self.events.len() >= MAX_EVENTS {
             self.events.pop_front();
             self.counters.events_dropped += 1;
@@ -535,6 +513,44 @@ impl Endpoint {
             return;
         }
         self.answers.push_back((transmit, bytes));
+    }
+}
+
+impl Carrier for Endpoint {
+    fn call(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        expected: Fingerprint,
+        joins: bool,
+    ) -> Result<ConnectionId, ConnectError> {
+        if joins { self.join(now, remote, expected) } else { self.connect(now, remote, expected) }
+    }
+
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path> {
+        self.path(id).map(|path| path as &mut dyn Path)
+    }
+
+    fn poll_event(&mut self) -> Option<CarrierEvent> {
+        self.poll_event()
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.next_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.handle_timeout(now);
+    }
+}
+
+impl Datagrams for Endpoint {
+    fn handle_datagram(&mut self, now: Instant, received: Received) {
+        self.handle_datagram(now, received);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.poll_transmit(now, out)
     }
 }
 

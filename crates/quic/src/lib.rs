@@ -29,7 +29,6 @@ mod clock;
 mod config;
 mod control;
 mod endpoint;
-mod engine;
 mod event;
 mod feed;
 mod memories;
@@ -39,8 +38,8 @@ mod setup;
 mod tls;
 
 pub use config::{EndpointConfig, PathConfig};
-pub use endpoint::{ConfigError, ConnectError, Counters, Endpoint};
-pub use engine::{Engine, EngineEvent, SessionId, SocketId};
-pub use event::{ConnectionId, Ecn, EndpointEvent, Received, Transmit};
+pub use endpoint::{ConfigError, Counters, Endpoint};
 pub use path::{ExportError, PathCounters, QuicPath};
+/// An engine whose connections are all QUIC's.
+pub type Engine = skyhaul_engine::Engine<Endpoint>;
 pub use skyhaul_identity::{Fingerprint, FingerprintError, Identity, IdentityError, Refusal};

@@ -5,14 +5,15 @@ mod pair;
 use pair::{CLIENT, Options, SERVER, World, address, identity};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
-use skyhaul_quic::{EndpointEvent, Refusal};
+use skyhaul_engine::CarrierEvent;
+use skyhaul_quic::Refusal;
 use skyhaul_transport::{DownReason, Path};
 use skyhaul_units::{Duration, Instant};
 
 /// The only event of `node`, which must be a refusal.
 fn refusal(world: &World, node: usize) -> (&Refusal, Option<skyhaul_quic::Fingerprint>) {
     match &world.seen[node].events[..] {
-        [(_, EndpointEvent::Refused { reason, fingerprint, remote, .. })] => {
+        [(_, CarrierEvent::Refused { reason, fingerprint, remote, .. })] => {
             assert_eq!(*remote, address(1 - node));
             (reason, *fingerprint)
         }
@@ -24,7 +25,7 @@ fn refusal(world: &World, node: usize) -> (&Refusal, Option<skyhaul_quic::Finger
 fn a_path_comes_up_at_both_ends_with_the_peers_key() {
     let world = World::connected(&Options::default());
     for node in [CLIENT, SERVER] {
-        let [(at, EndpointEvent::Ready { peer, incoming, .. })] = &world.seen[node].events[..] else {
+        let [(at, CarrierEvent::Ready { peer, incoming, .. })] = &world.seen[node].events[..] else {
             panic!("{:?}", world.seen[node].events)
         };
         assert_eq!(*peer, identity(u8::try_from(1 - node).unwrap()).fingerprint());
@@ -117,7 +118,7 @@ fn closing_tells_the_far_end_why() {
     world.path(CLIENT).close(now, "maintenance at noon");
     world.run(Duration::from_secs(5));
     let closed = |node: usize| match world.seen[node].events.last() {
-        Some((_, EndpointEvent::Closed { reason, .. })) => reason.clone(),
+        Some((_, CarrierEvent::Closed { reason, .. })) => reason.clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!(closed(CLIENT), DownReason::ClosedHere);
@@ -142,7 +143,7 @@ fn a_node_started_anew_says_so_and_can_be_called_again() {
     world.restart_server(&options);
     let restarted = world.now;
     world.run(Duration::from_secs(7));
-    let Some((at, EndpointEvent::Closed { reason, .. })) = world.seen[CLIENT].events.last() else {
+    let Some((at, CarrierEvent::Closed { reason, .. })) = world.seen[CLIENT].events.last() else {
         panic!("{:?}", world.seen[CLIENT].events)
     };
     assert_eq!(*reason, DownReason::Failed("the far end has started anew".to_owned()));
@@ -162,7 +163,7 @@ fn many_callers_at_a_time_must_prove_their_addresses_and_are_bounded() {
         let mut client = pair::endpoint(&options, CLIENT);
         client.connect(Instant::ZERO, address(SERVER), identity(1).fingerprint()).unwrap();
         client.poll_transmit(Instant::ZERO, &mut out).unwrap();
-        let received = skyhaul_quic::Received {
+        let received = skyhaul_engine::Received {
             remote: ([198, 51, 100, 1], 1_000 + caller).into(),
             local_ip: None,
             ecn: None,

@@ -4,7 +4,8 @@
 mod nodes;
 
 use nodes::{CALLED, CALLER, World, address, identity};
-use skyhaul_quic::{ConnectError, ConnectionId, EndpointEvent, SocketId};
+use skyhaul_engine::{CarrierEvent, ConnectError, ConnectionId, SocketId};
+use skyhaul_identity::Keying;
 use skyhaul_transport::wire::Control;
 use skyhaul_transport::{DownReason, Path as _, PathEvent, PathId, PathOptions};
 use skyhaul_units::Duration;
@@ -39,7 +40,7 @@ fn arrives(world: &mut World, blocks: usize, seconds: u64) {
 fn answer(world: &mut World, path: u8, proof: impl FnOnce(&mut World, ConnectionId) -> [u8; 32]) -> String {
     let called = identity(2).fingerprint();
     let id = world.bare.join(world.now, address(CALLED, 0), called).unwrap();
-    let ready = |world: &mut World| matches!(world.bare.poll_event(), Some(EndpointEvent::Ready { id: ready, .. }) if ready == id);
+    let ready = |world: &mut World| matches!(world.bare.poll_event(), Some(CarrierEvent::Ready { id: ready, .. }) if ready == id);
     assert!(world.run(2, ready), "the bare endpoint did not connect");
     let proof = proof(world, id);
     let now = world.now;
@@ -56,7 +57,7 @@ fn answer(world: &mut World, path: u8, proof: impl FnOnce(&mut World, Connection
             }
         }
         while let Some(event) = world.bare.poll_event() {
-            if let EndpointEvent::Closed { reason: DownReason::ClosedByPeer(said), .. } = event {
+            if let CarrierEvent::Closed { reason: DownReason::ClosedByPeer(said), .. } = event {
                 reason = Some(said);
             }
         }
@@ -67,14 +68,12 @@ fn answer(world: &mut World, path: u8, proof: impl FnOnce(&mut World, Connection
 
 /// The proof that the caller's end of `first` gives on `second`.
 fn proof(world: &mut World, first: ConnectionId, second: ConnectionId, path: u8) -> [u8; 32] {
-    let mut context = [0; 34];
-    let first = world.bare.path(first).unwrap();
-    first.export_keying_material(&mut context[..32], b"EXPORTER-skyhaul-session", b"").unwrap();
-    context[32..].copy_from_slice(&[1, path]);
-    let mut proof = [0; 32];
-    let second = world.bare.path(second).unwrap();
-    second.export_keying_material(&mut proof, b"EXPORTER-skyhaul-join", &context).unwrap();
-    proof
+    let mut keying = |id| {
+        let connection = world.bare.path(id).unwrap();
+        Keying::derive(|out, label| connection.export_keying_material(out, label, b"").is_ok()).unwrap()
+    };
+    let (first, second) = (keying(first), keying(second));
+    second.prove(&first, path, true)
 }
 
 /// A session of the bare endpoint's own.
@@ -190,11 +189,11 @@ fn a_connection_that_joins_and_says_something_else_first_is_closed() {
     let mut world = World::connected(1);
     let called = identity(2).fingerprint();
     let id = world.bare.join(world.now, address(CALLED, 0), called).unwrap();
-    assert!(world.run(2, |world| matches!(world.bare.poll_event(), Some(EndpointEvent::Ready { .. }))));
+    assert!(world.run(2, |world| matches!(world.bare.poll_event(), Some(CarrierEvent::Ready { .. }))));
     let now = world.now;
     let refuse = Control::Refuse { reason: "no".to_owned() }.encode();
     world.bare.path(id).unwrap().send_control(now, &refuse);
-    let closed = world.run(5, |world| matches!(world.bare.poll_event(), Some(EndpointEvent::Closed { .. })));
+    let closed = world.run(5, |world| matches!(world.bare.poll_event(), Some(CarrierEvent::Closed { .. })));
     assert!(closed);
     assert_eq!(world.nodes[CALLED].connected, 1);
     assert!(!world.nodes[CALLED].up.contains(&SECOND));

@@ -15,8 +15,9 @@ mod source;
 
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
+use skyhaul_net::Engine;
 use skyhaul_net::{Clock, Driver, Socket, drops};
-use skyhaul_quic::{Endpoint, EndpointConfig, Engine};
+use skyhaul_quic::{Endpoint, EndpointConfig};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
 use std::io::Write;
@@ -74,7 +75,7 @@ fn driver(configs: Vec<(SocketAddr, EndpointConfig)>, clock: Clock) -> Result<Dr
             Some(driver) => {
                 driver.add_socket(endpoint, socket);
             }
-            None => driver = Some(Driver::new(Engine::new(endpoint, session.clone()), socket, clock)?),
+            None => driver = Some(Driver::new(Engine::new(endpoint.into(), session.clone()), socket, clock)?),
         }
     }
     driver.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))

@@ -5,8 +5,9 @@ use crate::plain::PlainLine;
 use crate::{Application, Network, NodeId, Peer, PeerConfig, Stop};
 use bytes::Bytes as Buffer;
 use core::net::SocketAddr;
+use skyhaul_engine::{EngineEvent, SessionId, SocketId};
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss};
-use skyhaul_quic::{Engine, EngineEvent, Fingerprint, Identity, PathConfig, SessionId, SocketId};
+use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
 use skyhaul_transport::{Block, Event, FlowId, Opening, PathOptions, SessionConfig, cost};
 use skyhaul_units::{Bytes, Instant};
 

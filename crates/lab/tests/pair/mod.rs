@@ -2,9 +2,10 @@
 
 use bytes::Bytes as Buffer;
 use core::net::SocketAddr;
+use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig, Stop};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_quic::{Engine, EngineEvent, Fingerprint, Identity, PathConfig, SessionId};
+use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
 use skyhaul_transport::{Block, Event, FlowId, Opening, Seq, SessionConfig, cost};
 use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
 

@@ -1,8 +1,9 @@
 //! The transport's side: moves blocks between the program and the sessions.
 
 use super::state::{LinkId, LinkState, Shared, Ticket};
+use crate::Engine;
 use crate::Service;
-use skyhaul_quic::{Engine, EngineEvent, SessionId};
+use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_transport::{BlockId, Event, Opening, Outcome, SendError, cost};
 use skyhaul_units::Instant;
 use std::collections::BTreeMap;

@@ -3,8 +3,10 @@
 use super::keeper::{Kept, ToKeep};
 use super::shared::Shared;
 use crate::status::StationPeer;
+use skyhaul_engine::{EngineEvent, SessionId};
+use skyhaul_net::Engine;
 use skyhaul_net::Service;
-use skyhaul_quic::{Engine, EngineEvent, Fingerprint, SessionId};
+use skyhaul_quic::Fingerprint;
 use skyhaul_store::StationName;
 use skyhaul_transport::{Event, Opening, Resume};
 use skyhaul_units::{Duration, Instant};

@@ -2,7 +2,8 @@
 
 use super::uplink::resolve;
 use crate::status::LinePath;
-use skyhaul_quic::{Engine, SessionId, SocketId};
+use skyhaul_engine::{SessionId, SocketId};
+use skyhaul_net::Engine;
 use skyhaul_transport::{PathId, PathOptions, PathStatus};
 use skyhaul_units::{Duration, Instant};
 

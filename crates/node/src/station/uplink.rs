@@ -4,8 +4,10 @@ use super::paths::{PathPlan, Paths};
 use super::shared::Shared;
 use crate::custody::{FeedError, Feeder};
 use crate::status::{LineState, LineStatus};
+use skyhaul_engine::{EngineEvent, SessionId};
+use skyhaul_net::Engine;
 use skyhaul_net::{Clock, Service};
-use skyhaul_quic::{Engine, EngineEvent, Fingerprint, Refusal, SessionId};
+use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_transport::{Event, Opening, PathId, PathOptions, Resume};
 use skyhaul_units::{Duration, Instant};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -253,8 +255,9 @@ pub fn resolve(address: &str) -> Result<SocketAddr, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skyhaul_engine::SocketId;
     use skyhaul_net::Waker;
-    use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig, SocketId};
+    use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
     use skyhaul_store::{Spool, SpoolConfig, sim::SimDisk};
     use skyhaul_transport::SessionConfig;
     use skyhaul_units::{Bytes, Rate};
@@ -274,7 +277,8 @@ mod tests {
         let shared = Arc::new(Shared::new("station".to_owned(), Vec::new(), spool, clock, waker));
         let endpoint =
             EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
-        let engine = Engine::new(Endpoint::new(endpoint).expect("an endpoint"), SessionConfig::default());
+        let engine =
+            Engine::new(Endpoint::new(endpoint).expect("an endpoint").into(), SessionConfig::default());
         let plan = PathPlan {
             socket: SocketId(0),
             local: "0.0.0.0".to_owned(),

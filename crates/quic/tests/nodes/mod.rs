@@ -3,10 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use bytes::{Bytes, BytesMut};
-use skyhaul_quic::{
-    Endpoint, EndpointConfig, Engine, EngineEvent, Identity, PathConfig, Received, SessionId, SocketId,
-    Transmit,
-};
+use skyhaul_engine::{EngineEvent, Received, SessionId, SocketId, Transmit};
+use skyhaul_quic::{Endpoint, EndpointConfig, Engine, Identity, PathConfig};
 use skyhaul_transport::{Block, DownReason, Event, FlowId, Opening, PathId, PathOptions, SessionConfig};
 use skyhaul_units::{Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,7 +82,7 @@ fn endpoint(key: u8, seed: u8, listen: bool) -> Endpoint {
 fn node(key: u8, listen: bool) -> Node {
     let mut engine = Engine::new(endpoint(key, key * 10, listen), SessionConfig::default());
     for socket in 1..SOCKETS {
-        engine.add_endpoint(endpoint(key, key * 10 + u8::try_from(socket).unwrap(), listen));
+        engine.add_carrier(endpoint(key, key * 10 + u8::try_from(socket).unwrap(), listen));
     }
     Node {
         engine,

@@ -5,7 +5,8 @@
 use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
-use skyhaul_quic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Identity, PathConfig, Received};
+use skyhaul_engine::{CarrierEvent, ConnectionId, Received};
+use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_transport::{Path, PathEvent, Token};
 use skyhaul_units::{Bytes as Size, Duration, Instant, Probability, Rate};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -105,7 +106,7 @@ impl Link {
 /// What a node has seen.
 #[derive(Default)]
 pub struct Seen {
-    pub events: Vec<(Instant, EndpointEvent)>,
+    pub events: Vec<(Instant, CarrierEvent)>,
     pub path_events: Vec<(Instant, PathEvent)>,
     pub ready: Option<ConnectionId>,
     pub payload: usize,
@@ -286,7 +287,7 @@ impl World {
         let endpoint = &mut self.nodes[node];
         let seen = &mut self.seen[node];
         while let Some(event) = endpoint.poll_event() {
-            if let EndpointEvent::Ready { id, .. } = event {
+            if let CarrierEvent::Ready { id, .. } = event {
                 seen.ready = Some(id);
             }
             seen.events.push((self.now, event));

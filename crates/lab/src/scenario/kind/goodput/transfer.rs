@@ -6,7 +6,8 @@ use crate::{Application, LinkId, Network, NodeId, Peer, PeerConfig, Stop};
 use bytes::Bytes as Buffer;
 use core::net::SocketAddr;
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_quic::{Engine, EngineEvent, Fingerprint, Identity, PathConfig, SessionId};
+use skyhaul_engine::{EngineEvent, SessionId};
+use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
 use skyhaul_transport::{Block, Event, FlowId, Opening, Seq, SessionConfig, cost};
 use skyhaul_units::{Bytes, Instant};
 

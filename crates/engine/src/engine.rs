@@ -1,6 +1,6 @@
-//! Sessions over QUIC paths: the endpoints, and for each session the connections that are its paths.
+//! The carriers of a node, and for each session the connections that are its paths.
 //!
-//! One engine serves one node: one endpoint for each UDP socket, or address in the lab. It is driven like everything
+//! One engine serves one node: one carrier for each socket, or address in the lab. It is driven like everything
 //! sans-IO: hand it what arrived and the time, then take datagrams and events until there are none.
 //!
 //! A session begins with one connection. Further ones join it: each end proves with keying material of the new connection
@@ -8,28 +8,29 @@
 
 mod joining;
 
-use crate::{ConnectError, ConnectionId, Endpoint, EndpointEvent, Fingerprint, Received, Refusal, Transmit};
+use crate::{Carrier, CarrierEvent, ConnectError, ConnectionId, Datagrams, Received, Transmit};
 use core::net::SocketAddr;
-use joining::{Joining, Secret};
+use joining::Joining;
+use skyhaul_identity::{Fingerprint, Keying, Refusal};
 use skyhaul_transport::{
-    DownReason, Estimate, Event, Path as _, PathEvent, PathId, PathOptions, Session, SessionConfig, give_out,
+    DownReason, Estimate, Event, Path, PathEvent, PathId, PathOptions, Session, SessionConfig, give_out,
     take_in,
 };
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Endpoints and the sessions over their connections.
-pub struct Engine {
-    endpoints: Vec<Endpoint>,
+/// Carriers and the sessions over their connections.
+pub struct Engine<C> {
+    carriers: Vec<C>,
     session_config: SessionConfig,
     sessions: BTreeMap<SessionId, Held>,
-    /// What each connection is for. Bounded by the endpoints' connections.
+    /// What each connection is for. Bounded by the carriers' connections.
     roles: BTreeMap<Key, Role>,
     next_session: u64,
     events: VecDeque<EngineEvent>,
     /// When sessions were last served: what was due then and is still there waits for its path.
     flushed: Instant,
-    /// The endpoint polled for datagrams last: the next one has its turn first.
+    /// The carrier polled for datagrams last: the next one has its turn first.
     turn: usize,
 }
 
@@ -43,17 +44,17 @@ impl core::fmt::Display for SessionId {
     }
 }
 
-/// An engine's endpoint, and the socket or address that it stands for, in the order in which they were added.
+/// An engine's carrier, and the socket or address that it stands for, in the order in which they were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SocketId(pub usize);
 
-/// A connection of one of the endpoints.
+/// A connection of one of the carriers.
 type Key = (SocketId, ConnectionId);
 
 struct Held {
     session: Session,
     paths: BTreeMap<PathId, Key>,
-    secret: Secret,
+    keying: Keying,
     peer: Fingerprint,
     /// Numbers of paths are not used again.
     next_path: u16,
@@ -122,11 +123,11 @@ pub enum EngineEvent {
 /// A session that waits for its path's room is looked at this often, should the path not say when it has some.
 const WAITING: Duration = Duration::from_millis(20);
 
-impl Engine {
-    /// An engine over `endpoint` whose sessions are set up as `session_config` says.
-    pub fn new(endpoint: Endpoint, session_config: SessionConfig) -> Self {
+impl<C: Carrier> Engine<C> {
+    /// An engine over `carrier` whose sessions are set up as `session_config` says.
+    pub fn new(carrier: C, session_config: SessionConfig) -> Self {
         Self {
-            endpoints: vec![endpoint],
+            carriers: vec![carrier],
             session_config,
             sessions: BTreeMap::new(),
             roles: BTreeMap::new(),
@@ -137,13 +138,13 @@ impl Engine {
         }
     }
 
-    /// Adds an endpoint for one more socket.
-    pub fn add_endpoint(&mut self, endpoint: Endpoint) -> SocketId {
-        self.endpoints.push(endpoint);
-        SocketId(self.endpoints.len() - 1)
+    /// Adds a carrier for one more socket.
+    pub fn add_carrier(&mut self, carrier: C) -> SocketId {
+        self.carriers.push(carrier);
+        SocketId(self.carriers.len() - 1)
     }
 
-    /// Begins a connection over the first endpoint to the node at `remote` that has the key `expected`.
+    /// Begins a connection over the first carrier to the node at `remote` that has the key `expected`.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -156,7 +157,7 @@ impl Engine {
         self.connect_from(now, SocketId(0), remote, expected)
     }
 
-    /// The same over the endpoint `socket`.
+    /// The same over the carrier `socket`.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -167,8 +168,8 @@ impl Engine {
         remote: SocketAddr,
         expected: Fingerprint,
     ) -> Result<SessionId, ConnectError> {
-        let endpoint = self.endpoints.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
-        let connection = endpoint.connect(now, remote, expected)?;
+        let carrier = self.carriers.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
+        let connection = carrier.call(now, remote, expected, false)?;
         let id = self.new_id();
         self.roles.insert((socket, connection), Role::Calling(id));
         Ok(id)
@@ -186,9 +187,10 @@ impl Engine {
         options: PathOptions,
     ) -> Result<PathId, ConnectError> {
         let held = self.sessions.get_mut(&id).ok_or(ConnectError::NoSession)?;
-        let endpoint = self.endpoints.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
-        let path = u8::try_from(held.next_path).map(PathId).map_err(|_| ConnectError::TooMany)?;
-        let connection = endpoint.join(now, remote, held.peer)?;
+        let carrier = self.carriers.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
+        let too_many = |_| ConnectError::TooMany { max: usize::from(u8::MAX) };
+        let path = u8::try_from(held.next_path).map(PathId).map_err(too_many)?;
+        let connection = carrier.call(now, remote, held.peer, true)?;
         held.next_path += 1;
         self.roles.insert((socket, connection), Role::Joining(Joining::calling(id, path, options, remote)));
         Ok(path)
@@ -197,15 +199,15 @@ impl Engine {
     /// Closes one path of a session, telling the far end why.
     pub fn leave(&mut self, now: Instant, id: SessionId, path: PathId, reason: &str) {
         let key = self.sessions.get(&id).and_then(|held| held.paths.get(&path)).copied();
-        if let Some(connection) = key.and_then(|key| self.endpoints.get_mut(key.0.0)?.path(key.1)) {
+        if let Some(connection) = key.and_then(|key| connection(&mut self.carriers, key)) {
             connection.close(now, reason);
         }
     }
 
-    /// An endpoint, for its counters and trusted keys; the first where there is no such.
-    pub fn endpoint(&mut self, socket: SocketId) -> &mut Endpoint {
-        let index = if socket.0 < self.endpoints.len() { socket.0 } else { 0 };
-        &mut self.endpoints[index]
+    /// A carrier, for what only its kind has; the first where there is no such.
+    pub fn carrier(&mut self, socket: SocketId) -> &mut C {
+        let index = if socket.0 < self.carriers.len() { socket.0 } else { 0 };
+        &mut self.carriers[index]
     }
 
     /// A connected session. What is done to it takes effect at the next [`Engine::flush`].
@@ -221,10 +223,10 @@ impl Engine {
     /// The measurements of a session's first path.
     pub fn estimate(&mut self, id: SessionId) -> Option<Estimate> {
         let key = *self.sessions.get(&id)?.paths.first_key_value()?.1;
-        self.endpoints.get_mut(key.0.0)?.path(key.1).map(|path| path.estimate())
+        connection(&mut self.carriers, key).map(|path| path.estimate())
     }
 
-    /// The connections that are a session's paths: the endpoint of each, and the connection there.
+    /// The connections that are a session's paths: the carrier of each, and the connection there.
     pub fn paths(&self, id: SessionId) -> impl Iterator<Item = (PathId, SocketId, ConnectionId)> + '_ {
         let paths = self.sessions.get(&id).into_iter().flat_map(|held| held.paths.iter());
         paths.map(|(path, key)| (*path, key.0, key.1))
@@ -237,24 +239,17 @@ impl Engine {
             self.roles.iter().filter(|(_, role)| calling(role)).map(|(key, _)| *key).collect();
         let paths = self.sessions.get(&id).map(|held| held.paths.values().copied().collect::<Vec<_>>());
         for key in called.into_iter().chain(paths.unwrap_or_default()) {
-            if let Some(path) = self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) {
+            if let Some(path) = connection(&mut self.carriers, key) {
                 path.close(now, reason);
             }
         }
     }
 
-    /// A datagram arrived at the socket of an endpoint.
-    pub fn handle_datagram(&mut self, now: Instant, socket: SocketId, received: Received) {
-        if let Some(endpoint) = self.endpoints.get_mut(socket.0) {
-            endpoint.handle_datagram(now, received);
-        }
-    }
-
     /// Does what is due on the connections; sessions are served by [`Engine::flush`].
     pub fn handle_timeout(&mut self, now: Instant) {
-        for endpoint in &mut self.endpoints {
-            if endpoint.next_timeout().is_some_and(|due| due <= now) {
-                endpoint.handle_timeout(now);
+        for carrier in &mut self.carriers {
+            if carrier.next_timeout().is_some_and(|due| due <= now) {
+                carrier.handle_timeout(now);
             }
         }
     }
@@ -263,15 +258,15 @@ impl Engine {
     /// sessions, then take events and transmits.
     pub fn flush(&mut self, now: Instant) {
         self.flushed = now;
-        self.take_endpoint_events(now);
+        self.take_carrier_events(now);
         self.advance_joins(now);
         for (id, held) in &mut self.sessions {
-            serve(&mut self.endpoints, held, now);
+            serve(&mut self.carriers, held, now);
             while let Some(event) = held.session.poll() {
                 self.events.push_back(EngineEvent::Session { id: *id, event });
             }
         }
-        self.take_endpoint_events(now);
+        self.take_carrier_events(now);
     }
 
     /// When [`Engine::handle_timeout`] and [`Engine::flush`] are due.
@@ -279,32 +274,8 @@ impl Engine {
         let sessions = self.sessions.values().filter_map(|held| held.session.next_timeout()).min();
         let waiting = self.flushed + WAITING;
         let sessions = sessions.map(|due| if due <= self.flushed { waiting } else { due });
-        let endpoints = self.endpoints.iter().filter_map(Endpoint::next_timeout).min();
-        [endpoints, sessions].into_iter().flatten().min()
-    }
-
-    /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first; and the endpoint
-    /// whose socket it goes from.
-    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
-        if let Some(found) = self.poll_endpoints(now, out) {
-            return Some(found);
-        }
-        if !self.refill(now) {
-            return None;
-        }
-        self.poll_endpoints(now, out)
-    }
-
-    fn poll_endpoints(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
-        let count = self.endpoints.len();
-        for step in 0..count {
-            let index = (self.turn + step) % count;
-            if let Some(transmit) = self.endpoints[index].poll_transmit(now, out) {
-                self.turn = index;
-                return Some((SocketId(index), transmit));
-            }
-        }
-        None
+        let carriers = self.carriers.iter().filter_map(Carrier::next_timeout).min();
+        [carriers, sessions].into_iter().flatten().min()
     }
 
     /// Uses the room that short datagrams left: it shows when they are out, and nothing would come to tell of it.
@@ -313,8 +284,7 @@ impl Engine {
         for held in self.sessions.values_mut().filter(|held| held.session.has_symbol()) {
             for id in held.session.path_order() {
                 let Some(key) = held.paths.get(&id) else { continue };
-                if let Some(path) = self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1))
-                {
+                if let Some(path) = connection(&mut self.carriers, *key) {
                     any |= give_out(&mut held.session, id, path, now);
                 }
             }
@@ -332,46 +302,46 @@ impl Engine {
         SessionId(self.next_session - 1)
     }
 
-    fn take_endpoint_events(&mut self, now: Instant) {
-        for index in 0..self.endpoints.len() {
-            while let Some(event) = self.endpoints[index].poll_event() {
+    fn take_carrier_events(&mut self, now: Instant) {
+        for index in 0..self.carriers.len() {
+            while let Some(event) = self.carriers[index].poll_event() {
                 let socket = SocketId(index);
                 match event {
-                    EndpointEvent::Ready { id, peer, incoming, joins } => {
-                        self.ready(now, (socket, id), (peer, incoming, joins));
+                    CarrierEvent::Ready { id, peer, keying, incoming, joins } => {
+                        self.ready(now, (socket, id), (peer, keying), (incoming, joins));
                     }
-                    EndpointEvent::Refused { id, remote, fingerprint, reason } => {
+                    CarrierEvent::Refused { id, remote, fingerprint, reason } => {
                         self.refused(id.map(|id| (socket, id)), (remote, fingerprint, reason));
                     }
-                    EndpointEvent::Closed { id, reason } => self.closed(now, (socket, id), reason),
+                    CarrierEvent::Closed { id, reason } => self.closed(now, (socket, id), reason),
                 }
             }
         }
     }
 
-    fn ready(&mut self, now: Instant, key: Key, (peer, incoming, joins): (Fingerprint, bool, bool)) {
+    fn ready(
+        &mut self,
+        now: Instant,
+        key: Key,
+        (peer, keying): (Fingerprint, Keying),
+        (incoming, joins): (bool, bool),
+    ) {
         if joins {
             let joining = self.roles.remove(&key);
             let joining = match joining {
                 Some(Role::Joining(joining)) => joining,
                 _ => Joining::called(peer),
             };
-            return self.begin_join(now, key, joining);
+            return self.begin_join(now, key, (joining, keying));
         }
         let id = match self.roles.get(&key) {
             Some(Role::Calling(id)) => *id,
             _ => self.new_id(),
         };
-        let Some(path) = self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) else {
-            return;
-        };
-        let Some(secret) = Secret::of(path) else {
-            return path.close(now, "no keying material");
-        };
         let mut session = Session::new(self.session_config.clone());
         session.add_path(PathId(0), PathOptions::default());
         let paths = BTreeMap::from([(PathId(0), key)]);
-        self.sessions.insert(id, Held { session, paths, secret, peer, next_path: 1 });
+        self.sessions.insert(id, Held { session, paths, keying, peer, next_path: 1 });
         self.roles.insert(key, Role::Member(id, PathId(0)));
         self.events.push_back(EngineEvent::Connected { id, fingerprint: peer, incoming });
     }
@@ -399,9 +369,7 @@ impl Engine {
         match self.roles.remove(&key) {
             Some(Role::Member(id, path)) => {
                 let Some(held) = self.sessions.get_mut(&id) else { return };
-                if let Some(connection) =
-                    self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1))
-                {
+                if let Some(connection) = connection(&mut self.carriers, key) {
                     take_in(&mut held.session, path, connection, now);
                 }
                 held.session.handle(now, path, PathEvent::Down(reason.clone()));
@@ -422,11 +390,48 @@ impl Engine {
     }
 }
 
+impl<C: Datagrams> Engine<C> {
+    /// A datagram arrived at the socket of a carrier.
+    pub fn handle_datagram(&mut self, now: Instant, socket: SocketId, received: Received) {
+        if let Some(carrier) = self.carriers.get_mut(socket.0) {
+            carrier.handle_datagram(now, received);
+        }
+    }
+
+    /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first; and the carrier
+    /// whose socket it goes from.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
+        if let Some(found) = self.poll_carriers(now, out) {
+            return Some(found);
+        }
+        if !self.refill(now) {
+            return None;
+        }
+        self.poll_carriers(now, out)
+    }
+
+    fn poll_carriers(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
+        let count = self.carriers.len();
+        for step in 0..count {
+            let index = (self.turn + step) % count;
+            if let Some(transmit) = self.carriers[index].poll_transmit(now, out) {
+                self.turn = index;
+                return Some((SocketId(index), transmit));
+            }
+        }
+        None
+    }
+}
+
+fn connection<C: Carrier>(carriers: &mut [C], key: Key) -> Option<&mut dyn Path> {
+    carriers.get_mut(key.0.0)?.connection(key.1)
+}
+
 /// Everything that can move between a session and its paths.
-fn serve(endpoints: &mut [Endpoint], held: &mut Held, now: Instant) {
+fn serve<C: Carrier>(carriers: &mut [C], held: &mut Held, now: Instant) {
     let Held { session, paths, .. } = held;
     for (id, key) in paths.iter() {
-        if let Some(path) = endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) {
+        if let Some(path) = connection(carriers, *key) {
             take_in(session, *id, path, now);
         }
     }
@@ -434,13 +439,13 @@ fn serve(endpoints: &mut [Endpoint], held: &mut Held, now: Instant) {
     let order = if paths.len() == 1 { paths.keys().copied().collect() } else { session.path_order() };
     for id in order {
         let Some(key) = paths.get(&id) else { continue };
-        if let Some(path) = endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) {
+        if let Some(path) = connection(carriers, *key) {
             give_out(session, id, path, now);
         }
     }
     if let Some(reason) = session.wants_close() {
         for key in paths.values() {
-            if let Some(path) = endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1)) {
+            if let Some(path) = connection(carriers, *key) {
                 path.close(now, &reason);
             }
         }

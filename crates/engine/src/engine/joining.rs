@@ -6,19 +6,16 @@
 //!   the path is added ◄────── Join { path, proof } ── the path is added
 //! ```
 //!
-//! A proof is keying material of the new connection, with a secret of the session's first connection, the direction and
-//! the path's number as context: only the two ends of both connections can make it.
+//! A proof is made with keying material of the new connection over a secret of the session's first connection, the
+//! direction and the path's number ([`Keying::prove`]): only the two ends of both connections can make it.
 
-use super::{Engine, EngineEvent, Key, Role, SessionId};
-use crate::{Fingerprint, QuicPath};
+use super::{Engine, EngineEvent, Key, Role, SessionId, connection};
+use crate::Carrier;
 use core::net::SocketAddr;
+use skyhaul_identity::{Fingerprint, Keying};
 use skyhaul_transport::wire::{Control, ControlReader};
-use skyhaul_transport::{Path as _, PathEvent, PathId, PathOptions};
+use skyhaul_transport::{PathEvent, PathId, PathOptions};
 use skyhaul_units::{Duration, Instant};
-
-/// Keying material of a session's first connection.
-#[derive(Clone)]
-pub(super) struct Secret([u8; 32]);
 
 /// A connection on its way into a session.
 pub(super) struct Joining {
@@ -27,7 +24,8 @@ pub(super) struct Joining {
     /// Control bytes still to be sent.
     unsent: Vec<u8>,
     payload: usize,
-    began: Option<Instant>,
+    /// Once it is up, since when, and its keying material.
+    began: Option<(Instant, Keying)>,
 }
 
 enum Side {
@@ -38,23 +36,6 @@ enum Side {
 /// A far end that has not said what it wants to join for this long is closed: a message that is lost twice on a round
 /// trip of 10 s takes 100 s.
 const JOIN_WITHIN: Duration = Duration::from_secs(120);
-
-impl Secret {
-    pub(super) fn of(path: &QuicPath) -> Option<Self> {
-        let mut secret = [0; 32];
-        path.export_keying_material(&mut secret, b"EXPORTER-skyhaul-session", b"").ok()?;
-        Some(Self(secret))
-    }
-
-    /// The proof that the calling end gives (`from_caller`), or the called one, on `connection` for `path`.
-    fn proof(&self, connection: &QuicPath, path: PathId, from_caller: bool) -> Option<[u8; 32]> {
-        let mut context = self.0.to_vec();
-        context.extend_from_slice(&[u8::from(from_caller), path.0]);
-        let mut proof = [0; 32];
-        connection.export_keying_material(&mut proof, b"EXPORTER-skyhaul-join", &context).ok()?;
-        Some(proof)
-    }
-}
 
 impl Joining {
     pub(super) fn calling(
@@ -85,25 +66,21 @@ impl Joining {
     }
 }
 
-impl Engine {
+impl<C: Carrier> Engine<C> {
     /// A connection for one more path is up.
-    pub(super) fn begin_join(&mut self, now: Instant, key: Key, mut joining: Joining) {
-        joining.began = Some(now);
+    pub(super) fn begin_join(&mut self, now: Instant, key: Key, (mut joining, keying): (Joining, Keying)) {
         if let Side::Calling { session, path, .. } = joining.side {
-            let secret = self.sessions.get(&session).map(|held| held.secret.clone());
-            let Some(connection) = self.endpoints.get_mut(key.0.0).and_then(|endpoint| endpoint.path(key.1))
-            else {
+            let Some(held) = self.sessions.get(&session) else {
+                if let Some(connection) = connection(&mut self.carriers, key) {
+                    connection.close(now, "the session has ended");
+                }
+                self.events.extend(joining.refused("the session has ended".to_owned()));
                 return;
             };
-            match secret.and_then(|secret| secret.proof(connection, path, true)) {
-                Some(proof) => joining.unsent = Control::Join { path: path.0, proof }.encode(),
-                None => {
-                    connection.close(now, "the session has ended");
-                    self.events.extend(joining.refused("the session has ended".to_owned()));
-                    return;
-                }
-            }
+            let proof = keying.prove(&held.keying, path.0, true);
+            joining.unsent = Control::Join { path: path.0, proof }.encode();
         }
+        joining.began = Some((now, keying));
         self.roles.insert(key, Role::Joining(joining));
     }
 
@@ -123,7 +100,7 @@ impl Engine {
 
     /// Gives the joining back while it is not over.
     fn advance_join(&mut self, now: Instant, key: Key, mut joining: Joining) -> Option<Joining> {
-        let connection = self.endpoints.get_mut(key.0.0)?.path(key.1)?;
+        let connection = connection(&mut self.carriers, key)?;
         while let Some(event) = connection.poll(now) {
             match event {
                 PathEvent::Up { payload } => joining.payload = payload,
@@ -140,7 +117,9 @@ impl Engine {
         joining.unsent.drain(..taken);
         match joining.reader.next_message() {
             Ok(Some(Control::Join { path, proof })) => self.joined(now, key, joining, (PathId(path), proof)),
-            Ok(None) if joining.began.is_none_or(|began| now.since(began) < JOIN_WITHIN) => Some(joining),
+            Ok(None) if joining.began.as_ref().is_none_or(|(began, _)| now.since(*began) < JOIN_WITHIN) => {
+                Some(joining)
+            }
             Ok(_) | Err(_) => {
                 connection.close(now, "a connection that joins a session says which first");
                 self.events.extend(joining.refused("the far end did not let it join".to_owned()));
@@ -156,7 +135,7 @@ impl Engine {
         joining: Joining,
         (path, proof): (PathId, [u8; 32]),
     ) -> Option<Joining> {
-        let connection = self.endpoints.get_mut(key.0.0)?.path(key.1)?;
+        let connection = connection(&mut self.carriers, key)?;
         let (from_caller, options) = match joining.side {
             Side::Calling { options, .. } => (false, options),
             Side::Called { .. } => (true, PathOptions::default()),
@@ -165,20 +144,20 @@ impl Engine {
             Side::Calling { session, path: ours, .. } => id == session && path == ours,
             Side::Called { peer } => held.peer == peer && !held.paths.contains_key(&path) && path.0 > 0,
         };
-        let found = self.sessions.iter().find(|(id, held)| {
-            may(**id, held) && held.secret.proof(connection, path, from_caller) == Some(proof)
+        let (_, keying) = joining.began.as_ref()?;
+        let found = self.sessions.iter_mut().find(|(id, held)| {
+            may(**id, held) && keying.is_proved(&held.keying, (path.0, from_caller), &proof)
         });
-        let Some((id, secret)) = found.map(|(id, held)| (*id, held.secret.clone())) else {
+        let Some((id, held)) = found else {
             connection.close(now, "no session here has this path");
             self.events.extend(joining.refused("no session has this path".to_owned()));
             return None;
         };
         if from_caller {
-            let proof = secret.proof(connection, path, false)?;
+            let proof = keying.prove(&held.keying, path.0, false);
             // A stream on which nothing was sent takes so few bytes whole.
             connection.send_control(now, &Control::Join { path: path.0, proof }.encode());
         }
-        let held = self.sessions.get_mut(&id)?;
         held.session.add_path(path, options);
         held.session.handle(now, path, PathEvent::Up { payload: joining.payload });
         let rest = joining.reader.into_rest();
@@ -187,7 +166,7 @@ impl Engine {
         }
         held.paths.insert(path, key);
         held.next_path = held.next_path.max(u16::from(path.0) + 1);
-        self.roles.insert(key, Role::Member(id, path));
+        self.roles.insert(key, Role::Member(*id, path));
         None
     }
 }

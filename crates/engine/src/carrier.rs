@@ -1,0 +1,105 @@
+//! What the engine needs of whatever makes connections.
+
+use core::net::SocketAddr;
+use skyhaul_identity::{Fingerprint, Keying, Refusal};
+use skyhaul_transport::{DownReason, Path};
+use skyhaul_units::Instant;
+
+/// A connection of one carrier; never used again for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+impl core::fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Takes and makes calls over one socket, and knows each connection by its id.
+pub trait Carrier {
+    /// Calls the node at `remote`, which must have the key `expected`, for a session or, if it `joins`, for one more path of
+    /// one. Ends in [`CarrierEvent::Ready`] or [`CarrierEvent::Refused`].
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    fn call(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        expected: Fingerprint,
+        joins: bool,
+    ) -> Result<ConnectionId, ConnectError>;
+
+    /// A connection, until its end has been polled from it.
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path>;
+
+    /// The next event, until `None`.
+    fn poll_event(&mut self) -> Option<CarrierEvent>;
+
+    /// When [`Carrier::handle_timeout`] is due.
+    fn next_timeout(&self) -> Option<Instant>;
+
+    /// Does what is due.
+    fn handle_timeout(&mut self, now: Instant);
+}
+
+/// What a carrier reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CarrierEvent {
+    /// A connection is up, its peer's key checked: see [`Carrier::connection`].
+    Ready {
+        /// The connection.
+        id: ConnectionId,
+        /// The peer's key.
+        peer: Fingerprint,
+        /// What both ends can prove that they share.
+        keying: Keying,
+        /// True where the peer called.
+        incoming: bool,
+        /// The call is for one more path of a session that stands.
+        joins: bool,
+    },
+    /// A handshake came to nothing. No session knew of it.
+    Refused {
+        /// The connection, where there was one.
+        id: Option<ConnectionId>,
+        /// The other node's address.
+        remote: SocketAddr,
+        /// Its key, if it has shown one.
+        fingerprint: Option<Fingerprint>,
+        /// Why, and what to do.
+        reason: Refusal,
+    },
+    /// A connection that was ready has ended. Its path says so too, after its last news.
+    Closed {
+        /// The connection.
+        id: ConnectionId,
+        /// Why.
+        reason: DownReason,
+    },
+}
+
+/// A call could not be begun.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The address can't be called.
+    #[error("{remote} can't be called ({reason}): give an address and a port other than 0")]
+    Address {
+        /// The address.
+        remote: SocketAddr,
+        /// In the words of the carrier.
+        reason: String,
+    },
+    /// No such carrier.
+    #[error("the engine has no such socket")]
+    NoSocket,
+    /// The session to be joined has ended.
+    #[error("the session has ended")]
+    NoSession,
+    /// Too many connections.
+    #[error("{max} connections are open already: close some")]
+    TooMany {
+        /// As many as there may be.
+        max: usize,
+    },
+}
