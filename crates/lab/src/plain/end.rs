@@ -1,8 +1,9 @@
 //! One end of a plain path.
 
+use super::acks::{Acks, Holes};
 use super::chance::{Chance, Losses};
 use super::timeline::Timeline;
-use super::{Acknowledging, PlainChange, PlainLine};
+use super::{PlainChange, PlainLine};
 use bytes::Bytes;
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
 use skyhaul_units::{Bytes as Amount, Duration, Instant};
@@ -12,8 +13,6 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct PlainEnd {
     line: PlainLine,
-    /// How long news from the far end take.
-    back: Duration,
     chance: Chance,
     losses: Losses,
     /// In the order in which they happen.
@@ -22,35 +21,30 @@ pub struct PlainEnd {
     free_at: Instant,
     /// When nothing gets through from here; as few as were told.
     holes: Holes,
-    /// When no news get here.
-    holes_back: Holes,
+    acks: Acks,
     to_me: Timeline,
     to_peer: Vec<(Instant, PathEvent)>,
     /// Datagrams of which the far end will tell, and has not yet.
     open: u64,
-    /// Those that arrive, for the acknowledgement that tells of them together; and when the first of them does.
-    batch: (Vec<Token>, Instant),
     /// When the last control bytes arrive: the stream keeps its order.
     control_at: Instant,
     closed: Option<String>,
 }
 
 impl PlainEnd {
-    pub(super) fn new(line: PlainLine, back: Duration, seed: u64) -> Self {
+    pub(super) fn new(line: PlainLine, back: PlainLine, seed: u64) -> Self {
         Self {
             line,
-            back,
             chance: Chance::new(seed),
             losses: Losses::new(line.loss, line.mean_burst),
             changes: VecDeque::new(),
             up: false,
             free_at: Instant::ZERO,
             holes: Holes::default(),
-            holes_back: Holes::default(),
+            acks: Acks::new(line.acknowledging, back, !seed),
             to_me: Timeline::default(),
             to_peer: Vec::new(),
             open: 0,
-            batch: (Vec::new(), Instant::ZERO),
             control_at: Instant::ZERO,
             closed: None,
         }
@@ -58,15 +52,14 @@ impl PlainEnd {
 
     /// When the next event arrives here.
     pub fn next_event(&self) -> Option<Instant> {
-        let batch = self.batch_due().map(|due| due + self.back);
-        [self.to_me.next_at(), batch, (!self.up).then_some(Instant::ZERO)].into_iter().flatten().min()
+        let up = (!self.up).then_some(Instant::ZERO);
+        [self.to_me.next_at(), self.acks.next_at(), up].into_iter().flatten().min()
     }
 
     /// When the line takes the next datagram.
     pub fn free_at(&self) -> Instant {
         let at = Instant::ZERO + self.free_at.since(Instant::ZERO + self.line.ahead);
-        let news =
-            || self.to_me.next_news().into_iter().chain(self.batch_due().map(|due| due + self.back)).min();
+        let news = || self.to_me.next_news().into_iter().chain(self.acks.next_at()).min();
         if self.is_full() { news().map_or(at, |news| news.max(at)) } else { at }
     }
 
@@ -88,7 +81,7 @@ impl PlainEnd {
 
     pub(super) fn cut(&mut self, until: Instant) {
         self.holes.add(Instant::ZERO, until);
-        self.holes_back.add(Instant::ZERO, until);
+        self.acks.add_hole(Instant::ZERO, until);
     }
 
     pub(super) fn change(&mut self, at: Instant, change: PlainChange) {
@@ -100,8 +93,10 @@ impl PlainEnd {
 
     /// The direction to here changes: news of what was sent here come over it.
     pub(super) fn change_back(&mut self, at: Instant, change: PlainChange) {
-        if let PlainChange::Hole(span) = change {
-            self.holes_back.add(at, at + span);
+        match change {
+            PlainChange::Hole(span) => self.acks.add_hole(at, at + span),
+            PlainChange::Loss(loss) => self.acks.change_loss(at, loss),
+            PlainChange::Rate(_) | PlainChange::OneWayDelay(_) => {}
         }
     }
 
@@ -120,7 +115,10 @@ impl PlainEnd {
             self.changes.pop_front();
             match change {
                 PlainChange::Rate(rate) => self.line.rate = rate,
-                PlainChange::OneWayDelay(delay) => (self.line.one_way_delay, self.back) = (delay, delay),
+                PlainChange::OneWayDelay(delay) => {
+                    self.line.one_way_delay = delay;
+                    self.acks.set_delay(delay);
+                }
                 PlainChange::Loss(loss) => {
                     self.line.loss = loss;
                     self.losses = Losses::new(loss, self.line.mean_burst);
@@ -131,51 +129,13 @@ impl PlainEnd {
     }
 
     fn round_trip(&self) -> Duration {
-        self.line.one_way_delay + self.back
+        self.line.one_way_delay + self.acks.delay()
     }
 
     /// Two round trips, and a few datagrams for lines that hold none.
     fn is_full(&self) -> bool {
         let packet = (Amount::of(self.line.payload) + HEADERS).as_u64();
         self.open > (self.line.rate * (self.round_trip() * 2 + SPARE)).as_u64() / packet + 16
-    }
-
-    /// What would leave the far end at `left` arrives here.
-    fn news_at(&self, left: Instant) -> Instant {
-        self.holes_back.until(left).unwrap_or(left) + self.back
-    }
-
-    fn acknowledged(&mut self, token: Token, arrives: Instant) {
-        if self.line.acknowledging == Acknowledging::Each {
-            let at = self.news_at(arrives);
-            return self.to_me.add(at, PathEvent::Acked(token));
-        }
-        if self.batch_due().is_some_and(|due| due <= arrives) {
-            self.tell_batch();
-        }
-        if self.batch.0.is_empty() {
-            self.batch.1 = arrives;
-        }
-        self.batch.0.push(token);
-        if self.batch.0.len() == BATCH {
-            self.batch.1 = arrives;
-            self.tell_batch_at(arrives);
-        }
-    }
-
-    fn batch_due(&self) -> Option<Instant> {
-        (!self.batch.0.is_empty()).then(|| self.batch.1 + BATCH_DELAY)
-    }
-
-    fn tell_batch(&mut self) {
-        self.tell_batch_at(self.batch.1 + BATCH_DELAY);
-    }
-
-    fn tell_batch_at(&mut self, left: Instant) {
-        let at = self.news_at(left);
-        for token in core::mem::take(&mut self.batch.0) {
-            self.to_me.add(at, PathEvent::Acked(token));
-        }
     }
 }
 
@@ -197,14 +157,16 @@ impl Path for PlainEnd {
         if !lost && !lie {
             self.to_peer.push((arrives, PathEvent::Datagram(datagram)));
         }
-        let Some(token) = token.filter(|_| !self.chance.happens(self.line.silence)) else { return };
+        let Some(token) = token.filter(|_| !self.chance.happens(self.line.silence)) else {
+            return if lost { self.acks.silent_lost() };
+        };
         self.open += 1;
         if lost {
             let late = arrives + self.round_trip() / 4;
-            let at = self.news_at(swallowed.map_or(late, |until| until.max(late)));
-            self.to_me.add(at, PathEvent::Lost(token));
+            let known = swallowed.map_or(late, |until| until.max(late));
+            self.acks.datagram_lost(token, (arrives, known), &mut self.to_me);
         } else {
-            self.acknowledged(token, arrives);
+            self.acks.datagram_arrives(token, (arrives, self.line.one_way_delay), &mut self.to_me);
         }
     }
 
@@ -224,9 +186,7 @@ impl Path for PlainEnd {
         if !core::mem::replace(&mut self.up, true) {
             return Some(PathEvent::Up { payload: self.line.payload });
         }
-        if self.batch_due().is_some_and(|due| self.news_at(due) <= now) {
-            self.tell_batch();
-        }
+        self.acks.advance(now, &mut self.to_me);
         let event = self.to_me.take(now)?;
         if matches!(event, PathEvent::Acked(_) | PathEvent::Lost(_)) {
             self.open -= 1;
@@ -251,29 +211,9 @@ impl Path for PlainEnd {
     }
 }
 
-/// Times in which nothing gets through.
-#[derive(Debug, Default)]
-struct Holes(Vec<(Instant, Instant)>);
-
-impl Holes {
-    fn add(&mut self, from: Instant, until: Instant) {
-        self.0.retain(|hole| hole.0 < from || hole.1 > until);
-        self.0.push((from, until));
-    }
-
-    /// When something gets through again that would leave at `at`; `None` where it gets through.
-    fn until(&self, at: Instant) -> Option<Instant> {
-        self.0.iter().filter(|(from, until)| *from <= at && at < *until).map(|(_, until)| *until).max()
-    }
-}
-
 /// IPv4, UDP and QUIC around a datagram: 20, 8 and 34 bytes.
 pub const HEADERS: Amount = Amount::new(62);
 /// Control bytes taken at a time: so few that messages come in pieces.
 const CONTROL_PIECE: usize = 700;
 /// Beyond two round trips: acknowledgements that wait, and ticks.
 const SPARE: Duration = Duration::from_millis(60);
-/// Datagrams that one acknowledgement tells of.
-const BATCH: usize = 10;
-/// How long the first of them waits.
-const BATCH_DELAY: Duration = Duration::from_millis(25);

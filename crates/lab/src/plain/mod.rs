@@ -1,9 +1,11 @@
 //! A path without QUIC between two sessions: for tests of what lies above a path, thousands of runs at a time.
 //!
 //! It knows the fate of each datagram when it is sent, and tells it after a round trip, or lies about it, or keeps it
-//! to itself: a path's claims are hints, and the session above must do without them. It lets datagrams go exactly at
+//! to itself: a path's claims are hints, and the session above must do without them. Its acknowledgements are lost on the
+//! way back as any datagram is. It lets datagrams go exactly at
 //! the line's rate, and no more of them than two round trips hold: what a controller that knows the line would do.
 
+mod acks;
 mod chance;
 mod end;
 mod timeline;
@@ -86,8 +88,8 @@ impl PlainPath {
     /// A path of two directions: from the first end to the second, and back.
     pub fn between([there, back]: [PlainLine; 2], seed: u64) -> Self {
         let ends = [
-            PlainEnd::new(there, back.one_way_delay, seed),
-            PlainEnd::new(back, there.one_way_delay, seed ^ 0x5555),
+            PlainEnd::new(there, back, seed),
+            PlainEnd::new(back, there, seed ^ 0x5555),
         ];
         Self { ends }
     }

@@ -104,3 +104,90 @@ fn a_line_becomes_slower_and_longer() {
     let estimate = path.ends[0].estimate();
     assert_eq!((estimate.rtt, estimate.rate), (Duration::from_millis(400), Rate::from_mbps(6)));
 }
+
+/// How long after they would have come at once acknowledgements come, the longest and on average; and how many datagrams
+/// that arrived count as lost.
+fn lateness(line: PlainLine, back: PlainLine, span: Duration) -> (Duration, Duration, usize, usize) {
+    let mut path = PlainPath::between([line, back], 3);
+    let (got, mut told) = flood(&mut path, at(span));
+    told.sort_by_key(|(then, _)| *then);
+    let round_trip = line.one_way_delay + back.one_way_delay;
+    let late: Vec<Duration> = told
+        .iter()
+        .filter_map(|(then, news)| match news {
+            // Datagrams of equal size leave one after the other from the start.
+            PathEvent::Acked(token) => {
+                let left = at(line.rate.time_for(skyhaul_units::Bytes::new(1500)) * (token.0 + 1));
+                Some(then.since(left + round_trip))
+            }
+            _ => None,
+        })
+        .collect();
+    let lost = told.iter().filter(|(_, news)| matches!(news, PathEvent::Lost(_))).count();
+    let mean = late.iter().fold(Duration::ZERO, |sum, late| sum + *late) / late.len() as u64;
+    (late.iter().copied().max().unwrap(), mean, lost, got.len())
+}
+
+#[test]
+fn an_acknowledgement_that_is_lost_is_made_good_by_the_next() {
+    let line = PlainLine {
+        rate: Rate::from_mbps(12),
+        acknowledging: Acknowledging::Batches,
+        ..PlainLine::default()
+    };
+    let back = PlainLine { loss: Probability::of(60, 100), ..line };
+    let span = SECOND * 20;
+    let (longest, mean, lost, got) = lateness(line, line, span);
+    assert!(longest < Duration::from_millis(10) && mean < Duration::from_millis(5), "{longest} {mean}");
+    assert_eq!(lost, 0);
+    // Ten datagrams take 10 ms; at 60 % loss one and a half acknowledgements in a row are lost on average.
+    let (longest, lossy, none, _) = lateness(line, back, span);
+    assert!(
+        (Duration::from_millis(16)..Duration::from_millis(24)).contains(&lossy),
+        "{lossy}, the longest {longest}"
+    );
+    assert!(longest > Duration::from_millis(60));
+    assert_eq!(none, 0, "one range spans all that arrived");
+    assert!(got > 19_000);
+}
+
+#[test]
+fn an_acknowledgement_spans_64_ranges_and_no_more() {
+    let loss = Probability::of(60, 100);
+    let line = PlainLine { loss, acknowledging: Acknowledging::Batches, ..PlainLine::default() };
+    let lost = |back: PlainLine| {
+        let mut path = PlainPath::between([line, back], 5);
+        let (got, told) = flood(&mut path, at(SECOND * 30));
+        let acked = told.iter().filter(|(_, news)| matches!(news, PathEvent::Acked(_))).count();
+        (got.len(), acked)
+    };
+    let (got, acked) = lost(PlainLine { loss: Probability::ZERO, ..line });
+    assert!(got - acked < 800, "but for those under way all are told of: {got} {acked}");
+    // Ten arrivals make six ranges at 60 % loss: ten acknowledgements in a row would have to be lost.
+    let (got, acked) = lost(line);
+    let untold = (got - acked) as f64 / got as f64;
+    assert!((0.003..0.03).contains(&untold), "{untold}");
+}
+
+#[test]
+fn the_last_datagrams_are_asked_for_until_news_come() {
+    let loss = Probability::of(90, 100);
+    let back = PlainLine { loss, ..PlainLine::default() };
+    for seed in 0..20 {
+        let mut path = PlainPath::between([PlainLine::default(), back], seed);
+        let [near, _] = &mut path.ends;
+        assert!(near.poll(at(Duration::ZERO)).is_some());
+        near.send(at(Duration::ZERO), Some(Token(0)), Bytes::from(vec![0; 100]));
+        let mut asked = 0;
+        let news = loop {
+            let next = near.next_event().unwrap();
+            asked += 1;
+            assert!(asked < 200, "time goes on");
+            if let Some(news) = near.poll(next) {
+                break (next, news);
+            }
+        };
+        assert_eq!(news.1, PathEvent::Acked(Token(0)));
+        assert!(news.0 < at(SECOND * 600), "seed {seed}: {}", news.0);
+    }
+}

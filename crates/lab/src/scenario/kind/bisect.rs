@@ -1,7 +1,7 @@
 //! `bisect`: the highest loss at which a stream of blocks still arrives in time, both directions losing alike.
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
-use crate::PlainLine;
+use crate::{Acknowledging, PlainLine};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Arrivals, Lifetime, Pattern, StreamConfig, Traffic};
 use crate::world::{World, WorldConfig, WorldPath};
@@ -135,6 +135,7 @@ impl Cell {
         let line = PlainLine {
             rate: self.rate,
             one_way_delay: self.rtt / 2,
+            acknowledging: Acknowledging::Batches,
             loss: Probability::of(u64::from(percent), 100),
             ..PlainLine::default()
         };

@@ -6,7 +6,7 @@
 mod groups;
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
-use crate::PlainLine;
+use crate::{Acknowledging, PlainLine};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Lifetime, OnePath, Pattern, Record, StreamConfig, Traffic};
 use groups::Groups;
@@ -86,6 +86,7 @@ impl Experiment for Cell {
         let line = PlainLine {
             rate: self.rate,
             one_way_delay: self.rtt / 2,
+            acknowledging: Acknowledging::Batches,
             loss: self.loss,
             ..PlainLine::default()
         };

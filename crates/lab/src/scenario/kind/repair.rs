@@ -1,7 +1,7 @@
 //! `repair`: what repair costs a bulk transfer, which gains nothing from it but at its end.
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
-use crate::PlainLine;
+use crate::{Acknowledging, PlainLine};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
 use crate::world::{Bulk, Sink, World, WorldConfig, WorldPath};
 use bytes::Bytes as Buffer;
@@ -79,6 +79,7 @@ impl Cell {
         let line = PlainLine {
             rate: self.rate,
             one_way_delay: self.rtt / 2,
+            acknowledging: Acknowledging::Batches,
             loss: self.loss,
             ..PlainLine::default()
         };
