@@ -158,7 +158,9 @@ impl Path for PlainEnd {
             self.to_peer.push((arrives, PathEvent::Datagram(datagram)));
         }
         let Some(token) = token.filter(|_| !self.chance.happens(self.line.silence)) else {
-            return if lost { self.acks.silent_lost() };
+            return if lost {
+                self.acks.silent_lost()
+            };
         };
         self.open += 1;
         if lost {

@@ -87,10 +87,7 @@ impl PlainPath {
 
     /// A path of two directions: from the first end to the second, and back.
     pub fn between([there, back]: [PlainLine; 2], seed: u64) -> Self {
-        let ends = [
-            PlainEnd::new(there, back, seed),
-            PlainEnd::new(back, there, seed ^ 0x5555),
-        ];
+        let ends = [PlainEnd::new(there, back, seed), PlainEnd::new(back, there, seed ^ 0x5555)];
         Self { ends }
     }
 

@@ -1,10 +1,10 @@
 //! `bisect`: the highest loss at which a stream of blocks still arrives in time, both directions losing alike.
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
-use crate::{Acknowledging, PlainLine};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Arrivals, Lifetime, Pattern, StreamConfig, Traffic};
 use crate::world::{World, WorldConfig, WorldPath};
+use crate::{Acknowledging, PlainLine};
 use serde::Deserialize;
 use skyhaul_transport::repair::Goal;
 use skyhaul_transport::{ClassId, Mode, SessionConfig};

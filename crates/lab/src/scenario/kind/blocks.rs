@@ -6,9 +6,9 @@
 mod groups;
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
-use crate::{Acknowledging, PlainLine};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Lifetime, OnePath, Pattern, Record, StreamConfig, Traffic};
+use crate::{Acknowledging, PlainLine};
 use groups::Groups;
 use serde::Deserialize;
 use skyhaul_transport::repair::Goal;

@@ -1,9 +1,9 @@
 //! `repair`: what repair costs a bulk transfer, which gains nothing from it but at its end.
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
-use crate::{Acknowledging, PlainLine};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
 use crate::world::{Bulk, Sink, World, WorldConfig, WorldPath};
+use crate::{Acknowledging, PlainLine};
 use bytes::Bytes as Buffer;
 use serde::Deserialize;
 use skyhaul_transport::repair::Goal;
