@@ -158,9 +158,10 @@ impl Path for PlainEnd {
             self.to_peer.push((arrives, PathEvent::Datagram(datagram)));
         }
         let Some(token) = token.filter(|_| !self.chance.happens(self.line.silence)) else {
-            return if lost {
-                self.acks.silent_lost()
-            };
+            if lost {
+                self.acks.silent_lost();
+            }
+            return;
         };
         self.open += 1;
         if lost {
