@@ -19,6 +19,14 @@ pub trait Service {
     /// Called after events and at every wake-up: feed sessions, send receipts. Returns when it wants to be called
     /// again by itself: a time that has come means at once, after what arrived meanwhile has been taken.
     fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
+
+    /// A socket to serve from now on, and what speaks there; asked for after each [`Service::work`] until there is none.
+    fn next_socket(&mut self) -> Option<(Endpoint, Socket)> {
+        None
+    }
+
+    /// The socket given last is served under this name.
+    fn socket_added(&mut self, _id: SocketId) {}
 }
 
 /// An engine, the sockets of its carriers and its clock.
@@ -123,7 +131,12 @@ impl Driver {
         while let Some(event) = self.engine.poll_event() {
             service.event(now, &mut self.engine, event);
         }
-        let due = service.work(now, &mut self.engine);
+        let mut due = service.work(now, &mut self.engine);
+        while let Some((endpoint, socket)) = service.next_socket() {
+            let id = self.add_socket(endpoint, socket);
+            service.socket_added(id);
+            due = Some(now);
+        }
         self.engine.flush(now);
         due
     }

@@ -61,7 +61,20 @@ impl Socket {
     /// # Errors
     /// The address is in use, not of this host, or not permitted.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        Self::of(UdpSocket::bind(address)?)
+    }
+
+    /// Binds to `address` and keeps to one network interface.
+    ///
+    /// # Errors
+    /// As [`Socket::bind`]; there is no such interface, or older systems than Linux 5.7 want a right for it.
+    pub fn bind_on(address: SocketAddr, interface: &str) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
+        crate::interface::keep_on(&socket, interface)?;
+        Self::of(socket)
+    }
+
+    fn of(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let wanted = WANTED.as_usize();
         // Refused or cut down by the system's ceiling: what was granted is read back and reported.

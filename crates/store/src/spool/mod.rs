@@ -13,6 +13,7 @@
 
 mod flows;
 mod reader;
+mod waiting;
 
 use crate::disk::Disk;
 use crate::log::{
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 pub use flows::MAX_LIVE_FLOWS;
 pub use reader::{SpoolItem, SpoolReader};
+pub use waiting::Waiting;
 
 /// What may be set of a spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

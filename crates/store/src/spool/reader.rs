@@ -60,6 +60,18 @@ impl Spool {
     /// # Errors
     /// [`SpoolError::Log`] where a file cannot be opened.
     pub fn read(&mut self, reader: &mut SpoolReader) -> Result<Option<SpoolItem>, SpoolError> {
+        self.read_flows(reader, |_| true)
+    }
+
+    /// As [`Spool::read`], of the flows that `wanted` says alone: what the others hold is passed over unread.
+    ///
+    /// # Errors
+    /// As [`Spool::read`].
+    pub fn read_flows(
+        &mut self,
+        reader: &mut SpoolReader,
+        wanted: impl Fn(FlowId) -> bool,
+    ) -> Result<Option<SpoolItem>, SpoolError> {
         loop {
             if let Some(item) = reader.pending.pop_front() {
                 if let SpoolItem::Missing { first, last, .. } = &item {
@@ -68,7 +80,8 @@ impl Spool {
                 return Ok(Some(item));
             }
             let flows = &self.flows;
-            let read = self.log.read_where(&mut reader.cursor, |flow, seq| flows.wants(flow, seq))?;
+            let wants = |flow, seq| wanted(flow) && flows.wants(flow, seq);
+            let read = self.log.read_where(&mut reader.cursor, wants)?;
             match read {
                 None => return Ok(None),
                 // Shows as missing places before the flow's next record, or at the segment's end.
@@ -81,7 +94,7 @@ impl Spool {
                 }
                 Some(Item::SegmentEnd(number)) => {
                     let spans = self.log.sealed_summary(number).map_or(&[][..], |summary| &summary.flows);
-                    for span in spans {
+                    for span in spans.iter().filter(|span| wanted(span.flow)) {
                         reader.reach(&self.flows, span.flow, span.last.next());
                     }
                     reader.expected.retain(|flow, _| self.flows.first_waiting(*flow).is_some());

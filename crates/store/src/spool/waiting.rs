@@ -1,0 +1,99 @@
+//! What waits of each flow, for whoever foretells when it will be through.
+
+use super::Spool;
+use crate::{FlowId, Seq};
+use skyhaul_units::{Bytes, Utc};
+use std::collections::BTreeMap;
+
+/// What waits of one flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// The flow.
+    pub flow: FlowId,
+    /// Payload bytes, as near as the segments' summaries tell: of a segment that is begun, by its share of records.
+    pub bytes: Bytes,
+    /// When the oldest of its records was written; within a segment interpolated.
+    pub oldest: Utc,
+    /// When the newest was.
+    pub newest: Utc,
+}
+
+impl Spool {
+    /// What waits of each live flow from the place that `from` says, or that custody has reached where that is later, in the
+    /// order of the flows. Costs a look at each flow of each segment.
+    pub fn waiting(&self, from: impl Fn(FlowId) -> Option<Seq>) -> Vec<Waiting> {
+        let mut found: BTreeMap<FlowId, Waiting> = BTreeMap::new();
+        for span in self.log.segments().flat_map(|(_, summary)| &summary.flows) {
+            let Some(custody) = self.flows.first_waiting(span.flow) else { continue };
+            let first = from(span.flow).map_or(custody, |place| place.max(custody));
+            if span.last < first {
+                continue;
+            }
+            let total = span.last.next().count_from(span.first);
+            let done = first.count_from(span.first);
+            let lasted = span.last_written.since(span.first_written);
+            let oldest = span.first_written + lasted.scaled(done, total.saturating_sub(1).max(1));
+            let new = Waiting { flow: span.flow, bytes: Bytes::ZERO, oldest, newest: oldest };
+            let flow = found.entry(span.flow).or_insert(new);
+            let share = u128::from(span.bytes.as_u64()) * u128::from(total - done) / u128::from(total.max(1));
+            flow.bytes += Bytes::new(u64::try_from(share).unwrap_or(u64::MAX));
+            flow.oldest = flow.oldest.min(oldest);
+            flow.newest = flow.newest.max(span.last_written);
+        }
+        found.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::SimDisk;
+    use crate::{SpoolConfig, SpoolItem};
+    use std::sync::Arc;
+
+    fn at(secs: i64) -> Utc {
+        Utc::from_micros(1_700_000_000_000_000 + secs * 1_000_000)
+    }
+
+    /// Two flows whose records of 100 kB come in turns, one a second, in segments of 1 MiB.
+    fn spool() -> (Spool, [FlowId; 2]) {
+        let config =
+            SpoolConfig { max_size: Bytes::mib(16), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
+        let mut spool = Spool::open(Arc::new(SimDisk::new(Bytes::mib(256))), config, at(0)).unwrap();
+        let flows = [0, 1].map(|_| spool.open_flow(at(0)).unwrap());
+        for number in 0..40u8 {
+            let flow = flows[usize::from(number % 2)];
+            spool.append(flow, &[number; 100_000], at(i64::from(number))).unwrap();
+        }
+        spool.sync().unwrap();
+        (spool, flows)
+    }
+
+    #[test]
+    fn each_flow_is_counted_from_its_custody_or_from_where_it_is_asked() {
+        let (mut spool, [first, second]) = spool();
+        spool.custody(first, Seq(5));
+        let waiting = spool.waiting(|flow| (flow == second).then_some(Seq(18)));
+        let [a, b] = waiting[..] else { panic!("{waiting:?}") };
+        assert_eq!((a.flow, a.bytes.as_u64(), b.flow, b.bytes.as_u64()), (first, 1_500_000, second, 200_000));
+        assert_eq!((a.oldest, a.newest, b.oldest, b.newest), (at(10), at(38), at(37), at(39)));
+        spool.custody(first, Seq(20));
+        spool.custody(second, Seq(20));
+        assert_eq!(spool.waiting(|_| None), []);
+    }
+
+    #[test]
+    fn readers_of_single_flows_read_all_of_them_and_nothing_else() {
+        let (mut spool, flows) = spool();
+        for wanted in flows {
+            let mut reader = spool.reader_from_custody();
+            let mut places = Vec::new();
+            while let Some(item) = spool.read_flows(&mut reader, |flow| flow == wanted).unwrap() {
+                let SpoolItem::Block(record) = item else { panic!("{item:?}") };
+                assert_eq!(record.flow, wanted);
+                places.push(record.seq.0);
+            }
+            assert_eq!(places, (0..20).collect::<Vec<u64>>());
+        }
+    }
+}
