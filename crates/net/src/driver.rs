@@ -21,7 +21,7 @@ pub trait Service {
     fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
 
     /// A socket to serve from now on, and what speaks there; asked for after each [`Service::work`] until there is none.
-    fn next_socket(&mut self) -> Option<(Endpoint, Socket)> {
+    fn next_socket(&mut self) -> Option<(Carrier, Socket)> {
         None
     }
 
@@ -132,8 +132,8 @@ impl Driver {
             service.event(now, &mut self.engine, event);
         }
         let mut due = service.work(now, &mut self.engine);
-        while let Some((endpoint, socket)) = service.next_socket() {
-            let id = self.add_socket(endpoint, socket);
+        while let Some((carrier, socket)) = service.next_socket() {
+            let id = self.add_socket(carrier, socket);
             service.socket_added(id);
             due = Some(now);
         }
