@@ -72,6 +72,7 @@ mod tests {
             taken: Instant::ZERO,
             order: 0,
             started: true,
+            followers: crate::schedule::Followers::default(),
         }
     }
 

@@ -110,6 +110,7 @@ mod tests {
             taken: Instant::ZERO,
             order: 0,
             started: unsent < size,
+            followers: crate::schedule::Followers::default(),
         }
     }
 

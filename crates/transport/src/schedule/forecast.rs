@@ -95,6 +95,7 @@ mod tests {
             taken: Instant::ZERO,
             order: 0,
             started: false,
+            followers: crate::schedule::Followers::default(),
         }
     }
 

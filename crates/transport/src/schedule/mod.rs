@@ -47,6 +47,17 @@ pub struct Candidate {
     pub order: u64,
     /// Whether any symbol of it has been sent.
     pub started: bool,
+    /// What waits for it and is worth nothing without it.
+    pub followers: Followers,
+}
+
+/// Blocks that wait for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Followers {
+    /// How many.
+    pub count: u32,
+    /// What of them still has to be sent.
+    pub unsent: Bytes,
 }
 
 impl Candidate {

@@ -17,6 +17,9 @@
 //! between 5 and 10 differ by less than 1 % up to 150 %; below, a line that is just full misses deadlines it could keep,
 //! above, a heavily overloaded one does.
 //!
+//! - A block without which others are worth nothing counts with them: its bytes and theirs, for what all of them bring. An
+//!   intra frame of 60 kB is no dearer by the frame than the 29 that need it, and waits behind those of the one
+//!   before, whose price is paid.
 //! - What can't make it stands behind all that can.
 //! - What has no deadline counts as if it were large, whatever its size: it gives way to what has one, and keeps the order
 //!   of hand-over within its priority. Its rank falls with its age, towards nothing, so it never starves; it is
@@ -68,10 +71,11 @@ impl Urgency {
         Self { config }
     }
 
-    /// Bytes × (1 + slope × `slack`)² ÷ worth, in millionths of a byte. `slack` is in parts per billion of a lifetime.
-    fn rank(&self, bytes: Bytes, slack: u64, priority: u8) -> u64 {
+    /// Bytes × (1 + slope × `slack`)² ÷ worth of `blocks`, in millionths of a byte. `slack` is in parts per billion of a
+    /// lifetime.
+    fn rank(&self, bytes: Bytes, slack: u64, (blocks, priority): (u32, u8)) -> u64 {
         let lowest = self.config.lowest_priority.get();
-        let worth = 1 + u128::from(lowest - priority.min(lowest));
+        let worth = (1 + u128::from(lowest - priority.min(lowest))) * u128::from(blocks.max(1));
         let factor = u128::from(WHOLE + u64::from(self.config.slope) * slack);
         // A square of billionths by a million millionths leaves millionths.
         let square = factor * factor / (u128::from(WHOLE) * 1_000);
@@ -85,7 +89,7 @@ impl Policy for Urgency {
         let Some(deadline) = candidate.deadline else {
             let patience = self.config.patience;
             let young = share(patience, patience + now.since(candidate.taken));
-            let rank = u128::from(self.rank(UNDATED, WHOLE, candidate.priority)) * u128::from(young);
+            let rank = u128::from(self.rank(UNDATED, WHOLE, (1, candidate.priority))) * u128::from(young);
             return Key::new(u64::try_from(rank / u128::from(WHOLE)).unwrap_or(u64::MAX), 0, candidate);
         };
         let arrival = line.arrival(now, candidate.unsent);
@@ -94,7 +98,9 @@ impl Policy for Urgency {
         } else {
             0
         };
-        let rank = self.rank(candidate.unsent, slack, candidate.priority);
+        let followers = candidate.followers;
+        let bytes = candidate.unsent + followers.unsent;
+        let rank = self.rank(bytes, slack, (followers.count.saturating_add(1), candidate.priority));
         let key = Key::new(rank, candidate.unsent.as_u64(), candidate);
         if arrival > deadline { key.behind() } else { key }
     }
@@ -106,6 +112,7 @@ const UNDATED: Bytes = Bytes::kib(256);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Followers;
     use skyhaul_units::Rate;
 
     /// 1 kB takes 1 ms.
@@ -125,6 +132,7 @@ mod tests {
             taken: Instant::ZERO,
             order: 0,
             started: unsent < size,
+            followers: Followers::default(),
         }
     }
 
@@ -146,6 +154,22 @@ mod tests {
         assert_eq!(rank(850, &block(2, Some(1_000), 100_000, 100_000)), 100_000_000_000);
         // Without a deadline: 64 x 256 KiB, half of it after ten seconds.
         assert_eq!(rank(10_000, &block(2, None, 5, 5)), 64 * (256 << 10) * 1_000_000 / 2);
+    }
+
+    #[test]
+    fn a_block_counts_with_what_waits_for_it() {
+        let alone = block(2, Some(3_000), 60_000, 60_000);
+        let followers = Followers { count: 29, unsent: Bytes::new(29 * 6_000) };
+        let whole = Candidate { followers, ..alone };
+        // r = 3000 - 2040 - 50 - 60 = 850 ms of 3000: (1 + 7 x 0.2833) squared is 8.9; x 60 kB, or x 234 kB for 30.
+        assert_eq!(key(2_040, &alone).rank / 1_000_000, 534_016);
+        assert_eq!(key(2_040, &whole).rank / 1_000_000, 69_422);
+        let predicted = block(2, Some(3_000), 6_000, 6_000);
+        assert!(
+            key(2_040, &predicted) < key(2_040, &whole),
+            "of one that is there the next frame goes first"
+        );
+        assert!(key(2_040, &whole) < key(1_000, &alone));
     }
 
     #[test]

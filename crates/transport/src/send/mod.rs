@@ -1,5 +1,6 @@
 //! Blocks on their way out: what is still to be sent, what must be sent again, and what goes next.
 
+mod choice;
 mod fate;
 mod outgoing;
 mod queues;
@@ -14,10 +15,10 @@ use crate::block::{Block, BlockId, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::inflight::Slice;
 use crate::path::PathId;
-use crate::schedule::{Line, Policy, Verdict, can_arrive};
+use crate::schedule::{Line, Policy};
 use crate::wire::PROTECTION;
 use fate::GivenUp;
-use outgoing::{Outgoing, id};
+use outgoing::Outgoing;
 use queues::{QueueKey, Queues};
 use skyhaul_units::{Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -88,8 +89,6 @@ pub struct Offer {
 
 /// Bytes of a block that a probe carries: any symbol does.
 const PROBE: u32 = 64;
-/// Blocks looked at in one queue, beyond its first, for one that may be sent.
-const LOOK_AHEAD: usize = 16;
 /// Copies waiting for a path, and slices waiting to be sent once more.
 const COPIES_MAX: usize = 8_192;
 /// Flows with a state at one time.
@@ -133,10 +132,12 @@ impl Outbox {
         self.order += 1;
         let (order, depends_on, alone) = (self.order, block.depends_on, block.useful_alone);
         let name = BlockId { flow: block.flow, seq: self.next_place(block.flow) };
-        let key = QueueKey { class: block.class, priority: block.priority, flow: block.flow };
+        let after = self.after(name, &block);
+        let key = QueueKey { class: block.class, priority: block.priority, flow: block.flow, after };
         self.held += cost(block.bytes.len());
         if let Some(flow) = self.flows.get_mut(&block.flow) {
             let mut outgoing = Outgoing::new(now, block, flow.taken, order);
+            outgoing.after = after;
             flow.taken += outgoing.cost();
             if depends_on.is_some_and(|needed| needed.flow != name.flow) {
                 flow.foreign.insert(name.seq.0);
@@ -296,82 +297,6 @@ impl Outbox {
         self.copies.remove(&path);
     }
 
-    /// The block of `class` that this path should carry next.
-    fn choose(&mut self, class: ClassId, offer: &Offer, policy: &dyn Policy) -> Option<(QueueKey, BlockId)> {
-        let (now, line) = (offer.at.now, offer.line);
-        let flows = &self.flows;
-        let order = self.queues.order(now, class, |key, seq| {
-            let candidate = block(flows, key.flow, Seq(seq)).map(Outgoing::candidate);
-            candidate.map(|candidate| policy.key(now, &candidate, &line))
-        });
-        let mut lead = offer.lead;
-        order.into_iter().find_map(|key| self.choose_in(key, &mut lead, offer).map(|name| (key, name)))
-    }
-
-    fn choose_in(&mut self, key: QueueKey, lead: &mut u64, offer: &Offer) -> Option<BlockId> {
-        let pin = self.pins.get(&key.flow);
-        if pin.is_some_and(|pin| *pin != offer.path) {
-            return None;
-        }
-        // No other path brings what is pinned to this one.
-        let no_lead = &mut 0;
-        let lead = if pin.is_some() { no_lead } else { lead };
-        let queue = self.queues.get(key)?;
-        if *lead >= queue.bytes {
-            *lead -= queue.bytes;
-            return None;
-        }
-        let flow = self.flows.get_mut(&key.flow)?;
-        while flow.block(flow.unbegun).is_some_and(|block| block.begun || !block.is_open()) {
-            flow.unbegun += 1;
-        }
-        let first = *queue.places.first()?;
-        let from = if *lead == 0 {
-            first
-        } else {
-            let beyond = flow.block(first)?.start + *lead;
-            flow.first + flow.blocks.partition_point(|block| block.start < beyond) as u64
-        };
-        *lead = 0;
-        let flow = self.flows.get(&key.flow)?;
-        let fits = |seq: &u64| {
-            let block = flow.block(*seq);
-            block.is_some_and(|block| {
-                self.may_begin(flow, *seq, block) && self.may_follow(block) && suits(block, offer)
-            })
-        };
-        let seq = queue.places.range(from..).take(LOOK_AHEAD).copied().find(fits)?;
-        Some(id(key.flow, seq))
-    }
-
-    /// Whether the far end takes `block`. A reliable one is delivered after those before it in its flow, and keeps its room
-    /// until then: they must find room as well, and so must what they depend on in other flows.
-    fn may_begin(&self, flow: &Flow, seq: u64, block: &Outgoing) -> bool {
-        if block.begun {
-            return true;
-        }
-        let mut ahead = 0;
-        if seq > flow.unbegun && !block.is_expendable() {
-            ahead = flow.block(flow.unbegun).map_or(0, |unbegun| block.start - unbegun.start);
-            let waits = |place: &u64| flow.block(*place).is_some_and(|block| self.waits_for_unbegun(block));
-            if flow.foreign.range(flow.unbegun..seq).any(waits) {
-                return false;
-            }
-        }
-        self.begun + ahead + block.cost() <= self.limit
-    }
-
-    fn waits_for_unbegun(&self, block: &Outgoing) -> bool {
-        let needed = block.block.depends_on.filter(|_| block.is_open() && !block.begun);
-        needed.and_then(|needed| self.block(needed)).is_some_and(|needed| needed.is_open() && !needed.begun)
-    }
-
-    /// Whether what the block depends on has been sent whole: before that it would take room from it.
-    fn may_follow(&self, block: &Outgoing) -> bool {
-        let needed = block.block.depends_on.and_then(|needed| self.block(needed));
-        needed.is_none_or(|needed| !needed.is_open() || needed.sent == needed.len)
-    }
-
     /// Whether there may be something to send.
     pub fn has_symbol(&self) -> bool {
         !self.probes.is_empty() || (!self.queues.is_empty() && !self.is_held_back())
@@ -471,7 +396,7 @@ impl Outbox {
             .into_iter()
             .filter_map(|(key, name)| {
                 let queue = self.queues.get(key)?;
-                let mut candidate = self.block(name)?.candidate();
+                let mut candidate = self.candidate(name, self.block(name)?);
                 candidate.unsent = skyhaul_units::Bytes::new(queue.bytes);
                 Some((policy.key(now, &candidate, line), (key.flow, candidate)))
             })
@@ -485,23 +410,8 @@ impl Outbox {
     }
 }
 
-/// Whether the path may carry this block: in time, and only if it must where it costs.
-fn suits(block: &Outgoing, offer: &Offer) -> bool {
-    let candidate = block.candidate();
-    let in_time = !block.is_expendable()
-        || match can_arrive(offer.at.now, &candidate, &offer.line) {
-            Verdict::Start => true,
-            Verdict::Wait => offer.also_late,
-            Verdict::TooLate => false,
-        };
-    let needed = offer.only_late_for.is_none_or(|others| {
-        block.deadline.is_some() && can_arrive(offer.at.now, &candidate, &others) != Verdict::Start
-    });
-    in_time && needed
-}
-
 fn key_of(flow: FlowId, block: &Outgoing) -> QueueKey {
-    QueueKey { class: block.block.class, priority: block.block.priority, flow }
+    QueueKey { class: block.block.class, priority: block.block.priority, flow, after: block.after }
 }
 
 impl Flow {

@@ -18,6 +18,8 @@ pub struct Outgoing {
     pub start: u64,
     /// The order in which blocks were taken, over all flows.
     pub order: u64,
+    /// The block of its flow behind which it waits in a queue of its own.
+    pub after: Option<u64>,
     pub taken: Instant,
     pub deadline: Option<Instant>,
     /// Bytes sent at least once, from the start.
@@ -70,6 +72,7 @@ impl Outgoing {
             block,
             start,
             order,
+            after: None,
             taken: now,
             deadline,
             sent: 0,
@@ -131,6 +134,7 @@ impl Outgoing {
             taken: self.taken,
             order: self.order,
             started: self.begun,
+            followers: crate::schedule::Followers::default(),
         }
     }
 

@@ -5,12 +5,14 @@ use crate::classes::ClassId;
 use skyhaul_units::{FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Blocks that are sent in their order among themselves.
+/// Blocks that are ranked together; of equal rank they go in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueKey {
     pub class: ClassId,
     pub priority: u8,
     pub flow: FlowId,
+    /// The place in `flow` of the block without which none of these is worth anything.
+    pub after: Option<u64>,
 }
 
 /// Blocks with something to send.
@@ -37,7 +39,7 @@ pub struct Queues {
 struct Order {
     at: Instant,
     version: u64,
-    keys: Vec<QueueKey>,
+    keys: Vec<(QueueKey, u64)>,
 }
 
 /// An order serves this long where no block came or went: urgency grows slowly against it.
@@ -71,6 +73,13 @@ impl Queues {
         self.queues.get(&key)
     }
 
+    /// Whether there is this queue behind a block, or there are fewer of its flow and priority than `most`.
+    pub fn has_or_fits(&self, key: QueueKey, most: usize) -> bool {
+        let from = QueueKey { after: Some(0), ..key };
+        let to = QueueKey { after: Some(u64::MAX), ..key };
+        self.queues.contains_key(&key) || self.queues.range(from..=to).take(most).count() < most
+    }
+
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
@@ -88,31 +97,31 @@ impl Queues {
     }
 
     pub fn of_class(&self, class: ClassId) -> impl Iterator<Item = (QueueKey, &Queue)> {
-        let from = QueueKey { class, priority: 0, flow: FlowId(0) };
+        let from = QueueKey { class, priority: 0, flow: FlowId(0), after: None };
         self.queues
             .range(from..)
             .take_while(move |(key, _)| key.class == class)
             .map(|(key, queue)| (*key, queue))
     }
 
-    /// The queues of `class`, the one whose first block has the smallest `rank` first.
+    /// The queues of `class`, each with the block of it that goes first: the one with the smallest rank first. `rank` gives
+    /// that block and its rank; a queue without one is left out.
     pub fn order<K: Ord>(
         &mut self,
         now: Instant,
         class: ClassId,
-        mut rank: impl FnMut(QueueKey, u64) -> K,
-    ) -> Vec<QueueKey> {
+        mut rank: impl FnMut(QueueKey, &Queue) -> Option<(K, u64)>,
+    ) -> Vec<(QueueKey, u64)> {
         if let Some(order) = self.orders.get(&class)
             && order.version == self.version
             && now.since(order.at).as_nanos() < ORDER_NANOS
         {
             return order.keys.clone();
         }
-        let firsts =
-            self.of_class(class).filter_map(|(key, queue)| queue.places.first().map(|seq| (key, *seq)));
-        let mut ranked: Vec<(K, QueueKey)> = firsts.map(|(key, seq)| (rank(key, seq), key)).collect();
+        let ranked = self.of_class(class).filter_map(|(key, queue)| Some((rank(key, queue)?, key)));
+        let mut ranked: Vec<((K, u64), QueueKey)> = ranked.collect();
         ranked.sort();
-        let keys: Vec<QueueKey> = ranked.into_iter().map(|(_, key)| key).collect();
+        let keys: Vec<(QueueKey, u64)> = ranked.into_iter().map(|((_, seq), key)| (key, seq)).collect();
         self.orders.insert(class, Order { at: now, version: self.version, keys: keys.clone() });
         keys
     }

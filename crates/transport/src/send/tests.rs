@@ -3,7 +3,7 @@
 use super::*;
 use crate::block::Mode;
 use crate::classes::ClassesConfig;
-use crate::schedule::Strict;
+use crate::schedule::{Policy, Strict, Urgency, UrgencyConfig};
 use crate::stats::Stats;
 use crate::wire::FlowReport;
 use bytes::Bytes;
@@ -51,20 +51,25 @@ impl Sender {
     }
 
     fn send(&mut self, millis: u64) -> Option<Outsymbol> {
-        let (now, flight) = (at(millis), LINE.one_way_delay);
+        self.send_by(&Strict, millis, (LINE, 0))
+    }
+
+    /// A symbol over `line`, with so many bytes left to faster paths.
+    fn send_by(&mut self, policy: &dyn Policy, millis: u64, (line, lead): (Line, u64)) -> Option<Outsymbol> {
+        let (now, flight) = (at(millis), line.one_way_delay);
         let at = Now { now, utc: Utc::default(), flight, flow_base: FlowId(0) };
         let offer = Offer {
             at,
             path: PathId(0),
             payload: PAYLOAD,
-            lead: 0,
+            lead,
             only_late_for: None,
-            line: LINE,
+            line,
             coded: (Duration::ZERO, PAYLOAD),
             tail: 0,
             also_late: false,
         };
-        self.outbox.next_symbol(&offer, &mut self.tree, &Strict)
+        self.outbox.next_symbol(&offer, &mut self.tree, policy)
     }
 
     fn report(&mut self, millis: u64, flow: u32, next: u64) {
@@ -152,4 +157,81 @@ fn what_was_settled_is_forgotten_but_for_its_place() {
     sender.send_all(0);
     sender.report(100, 0, 501);
     assert_eq!((sender.outbox.held, sender.outbox.given_up.len()), (0, 0));
+}
+
+/// A group of frames handed over at once: the first of 60 kB, and ten of 6 kB that need it.
+fn frames(sender: &mut Sender, life: u64) -> Vec<BlockId> {
+    let frame = |len| Block {
+        mode: Mode::Expendable,
+        deadline: Some(Duration::from_millis(life)),
+        ..block(0, 2, len)
+    };
+    let first = sender.push(frame(60_000));
+    let rest = |_| sender.push(Block { depends_on: Some(first), ..frame(6_000) });
+    core::iter::once(first).chain((0..10).map(rest).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn frames_of_a_group_that_is_paid_for_go_before_the_next_group() {
+    let mut sender = Sender::new(10_000_000);
+    let one = frames(&mut sender, 3_000);
+    let other = frames(&mut sender, 2_900);
+    let policy = Urgency::new(UrgencyConfig::BEST);
+    let mut begun = Vec::new();
+    while let Some(symbol) = sender.send_by(&policy, 0, (LINE, 0)) {
+        begun.push(BlockId { flow: symbol.slice.flow, seq: symbol.slice.seq });
+    }
+    begun.dedup();
+    let order: Vec<BlockId> = other.into_iter().chain(one).collect();
+    assert_eq!(begun, order, "the more urgent group whole, then the other");
+}
+
+#[test]
+fn a_group_that_cannot_be_in_time_does_not_stand_before_one_that_can() {
+    let mut sender = Sender::new(10_000_000);
+    // 60 kB take 240 ms at 2 Mbit/s, and 50 on the way.
+    let hopeless = frames(&mut sender, 250);
+    let other = frames(&mut sender, 1_000);
+    let line = Line { rate: Rate::from_mbps(2), ..LINE };
+    let policy = Urgency::new(UrgencyConfig::BEST);
+    let first = sender.send_by(&policy, 0, (line, 0)).unwrap();
+    assert_eq!(first.slice.seq, other[0].seq);
+    assert!(sender.outbox.block(hopeless[0]).is_some_and(|block| block.is_open() && !block.begun));
+}
+
+#[test]
+fn a_slow_path_takes_its_part_of_a_block_that_faster_ones_will_not_be_through_with() {
+    let lead = 15_000;
+    let send = |sender: &mut Sender| sender.send_by(&Strict, 0, (LINE, lead)).map(|symbol| symbol.slice.seq);
+    let mut sender = Sender::new(10_000_000);
+    let name = sender.push(block(0, 1, 60_000));
+    let mut count = 0;
+    while let Some(seq) = send(&mut sender) {
+        assert_eq!(seq, name.seq);
+        count += 1;
+    }
+    // 60 kB less 15 in symbols of 1.39 kB.
+    assert_eq!(count, 33);
+    let next = sender.push(block(0, 1, 60_000));
+    assert_eq!(send(&mut sender), Some(next.seq), "and what lies behind it, which the lead does not reach");
+}
+
+#[test]
+fn no_more_queues_are_made_for_a_flow_than_the_bound() {
+    let mut sender = Sender::new(100_000_000);
+    let second = |sender: &mut Sender| {
+        let expendable = |len| Block {
+            mode: Mode::Expendable,
+            deadline: Some(Duration::from_secs(60)),
+            ..block(0, 1, len)
+        };
+        let first = sender.push(expendable(1_000));
+        let chain = sender.push(Block { depends_on: Some(first), ..expendable(1_000) });
+        [first, chain, sender.push(Block { depends_on: Some(chain), ..expendable(1_000) })]
+    };
+    let names: Vec<BlockId> = (0..100).flat_map(|_| second(&mut sender)).collect();
+    assert_eq!(sender.outbox.queues.heads().count(), 33, "32, and the flow's own");
+    let mut begun = sender.send_all(0);
+    begun.sort_unstable();
+    assert_eq!(begun, names, "all go nevertheless");
 }

@@ -52,6 +52,7 @@ fn the_simple_policies_order_by_what_they_are_named_after() {
         taken: Instant::ZERO,
         order,
         started: false,
+        followers: Followers::default(),
     };
     let blocks = [block(0, 2, None), block(1, 1, Some(900)), block(2, 1, Some(500)), block(3, 0, None)];
     let sorted = |policy: &dyn Policy| {
@@ -122,6 +123,7 @@ fn candidate() -> impl Strategy<Value = Candidate> {
             taken: Instant::from_nanos(taken),
             order: 0,
             started,
+            followers: Followers::default(),
         },
     )
 }

@@ -83,6 +83,7 @@ fn offer(at_millis: u64, size: u64, priority: u8, lifetime_millis: u64) -> Offer
         taken,
         order: 0,
         started: false,
+        followers: Followers::default(),
     };
     Offer { candidate, needs: None, fate: Fate::Waiting }
 }
