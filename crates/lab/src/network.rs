@@ -171,6 +171,11 @@ impl<E: Endpoint> Network<E> {
         &mut node.endpoint
     }
 
+    /// The endpoints, in the order in which they were added.
+    pub fn into_nodes(self) -> impl Iterator<Item = E> {
+        self.nodes.into_iter().map(|node| node.endpoint)
+    }
+
     /// A link, for its counters.
     pub fn link(&self, link: LinkId) -> &Link<Datagram> {
         &self.links[link.0]

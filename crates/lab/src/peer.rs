@@ -89,6 +89,11 @@ impl<A: Application> Peer<A> {
         &self.application
     }
 
+    /// The application, when all is over.
+    pub fn into_application(self) -> A {
+        self.application
+    }
+
     /// The engine, for its counters.
     pub const fn engine(&self) -> &Engine {
         &self.engine

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use bytes::Bytes;
-use skyhaul_lab::world::{Bulk, PathSet, Sink, User, World, WorldConfig, WorldPath};
+use skyhaul_lab::world::{Bulk, Over, PathSet, Sink, User, World, WorldConfig, WorldPath};
 use skyhaul_lab::{Acknowledging, PlainChange, PlainLine};
 use skyhaul_transport::{Block, Event, FlowId, Outcome, PathId, PathOptions, Session};
 use skyhaul_units::{Duration, Instant, Probability, Rate};
@@ -42,7 +42,7 @@ fn sent<N: User>(world: &World<N, Sink>, path: u8) -> u64 {
 
 #[test]
 fn one_path_is_used_to_the_full() {
-    let result = PathSet::of(&[PlainLine::default()], 1).run().unwrap();
+    let result = PathSet::of(&[PlainLine::default()], 1).run(Over::Plain).unwrap();
     assert!((0.985..1.01).contains(&result.over_best()), "{result:?}");
 }
 
@@ -50,7 +50,7 @@ fn one_path_is_used_to_the_full() {
 fn several_paths_carry_what_they_can_together_however_unlike_they_are() {
     for seed in [0, 2, 5, 8, 10, 15, 19, 23] {
         let set = PathSet::random(seed);
-        let result = set.run().unwrap();
+        let result = set.run(Over::Plain).unwrap();
         let (best, sum) = (result.over_best(), result.over_sum());
         println!("{best:.3} of the best, {sum:.3} of all: {set}");
         assert!(best >= 0.98 && (0.95..1.02).contains(&sum), "{best:.3} {sum:.3} {set}");
@@ -188,7 +188,7 @@ fn a_metered_path_carries_only_what_would_be_late_without_it() {
 fn paths_over_quic_carry_what_plain_ones_do() {
     for seed in [7, 10, 18] {
         let set = PathSet::random(seed).in_standard_packets();
-        let (plain, quic) = (set.run().unwrap(), set.run_over_quic().unwrap());
+        let (plain, quic) = (set.run(Over::Plain).unwrap(), set.run(Over::Quic(None)).unwrap());
         let agreement = quic.over_sum() / plain.over_sum();
         println!("{:.3} over QUIC, {agreement:.3} of the plain run: {set}", quic.over_sum());
         assert!((0.98..1.02).contains(&agreement), "{agreement:.3} {set}");

@@ -63,6 +63,11 @@ impl PlainEnd {
         if self.is_full() { news().map_or(at, |news| news.max(at)) } else { at }
     }
 
+    /// When the last datagram sent will have left.
+    pub const fn last_left(&self) -> Instant {
+        self.free_at
+    }
+
     /// The line as it is now.
     pub const fn line(&self) -> &PlainLine {
         &self.line

@@ -2,15 +2,12 @@
 //!
 //! [`Traffic`] is a set of [`Stream`]s that feed a session; a [`Ledger`] notes what was handed over, and [`Arrivals`] when
 //! what arrived. Both use a session of a [`World`](crate::world::World). Sizes and instants of hand-over come from a seed,
-//! so that the same seed gives the same traffic whatever carries it. [`OnePath`] is a world of one path that shows every
-//! datagram sent.
+//! so that the same seed gives the same traffic whatever carries it.
 
 mod arrivals;
 mod ledger;
-mod one_path;
 mod stream;
 
 pub use arrivals::Arrivals;
 pub use ledger::{Ledger, Record};
-pub use one_path::{OnePath, Tap};
 pub use stream::{Due, Lifetime, Pattern, Settled, Stream, StreamConfig, Traffic};

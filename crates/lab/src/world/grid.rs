@@ -1,7 +1,7 @@
 //! Random sets of paths, and what bulk data gets out of them.
 
-use super::engines::Engines;
-use super::{Bulk, Sink, World, WorldConfig, WorldPath};
+use super::sessions::longest_rtt;
+use super::{Bulk, Fault, Over, Sessions, Sink, WorldConfig, WorldPath};
 use crate::plain::{IP_AND_QUIC, PlainLine};
 use bytes::Bytes as Buffer;
 use core::num::NonZeroU32;
@@ -26,17 +26,6 @@ pub struct Yield {
     pub best: Rate,
     /// What all together could carry.
     pub sum: Rate,
-}
-
-/// Why a run did not get to its end.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Fault(pub(super) String);
-
-impl Fault {
-    pub(super) fn new(what: impl core::fmt::Display) -> Self {
-        Self(what.to_string())
-    }
 }
 
 impl Yield {
@@ -106,7 +95,7 @@ impl PathSet {
 
     /// How long after its opening a session is watched, and for how long.
     pub fn watch(&self) -> (Duration, Duration) {
-        let longest = self.longest_rtt();
+        let longest = longest_rtt(&self.paths);
         (longest * 4 + Duration::from_millis(500), (longest * 20).max(Duration::from_secs(2)))
     }
 
@@ -122,36 +111,25 @@ impl PathSet {
     /// lost again and again, and 32 MiB.
     pub fn window(&self) -> Bytes {
         let sum = Rate::from_bps(self.paths.iter().map(|path| path.lines[0].rate.as_bps()).sum());
-        sum * (self.longest_rtt() * 4) + Bytes::mib(32)
+        sum * (longest_rtt(&self.paths) * 4) + Bytes::mib(32)
     }
 
-    /// Runs it over plain paths.
-    ///
-    /// # Errors
-    /// The sessions did not open.
-    pub fn run(&self) -> Result<Yield, Fault> {
-        let bulk = Bulk::of(Block::reliable(FlowId(0), Buffer::from_static(BLOCK)), u64::MAX);
-        let config = WorldConfig::alike(self.session());
-        let mut world = World::new(config, &self.paths, self.seed, bulk, Sink::default());
-        if !world.open() {
-            return Err(Fault::new("the sessions did not open"));
-        }
-        let from = world.now() + self.watch().0;
-        self.measure(from, |limit| {
-            world.run_until(limit, |_| false);
-            Ok(world.far.user.delivered())
-        })
-    }
-
-    /// Runs it over the production engine and QUIC, each path with its rate declared. Its packets are of 1500 bytes: ask
-    /// for a set [in these](Self::in_standard_packets).
+    /// Runs it. Packets of QUIC have 1500 bytes: ask for a set [in these](Self::in_standard_packets).
     ///
     /// # Errors
     /// What went wrong.
-    pub fn run_over_quic(&self) -> Result<Yield, Fault> {
-        let mut engines = Engines::new(self, &self.session())?;
-        let from = Instant::ZERO + START + self.watch().0 + self.longest_rtt() * 6;
-        self.measure(from, |limit| engines.run_until(limit))
+    pub fn run(&self, over: Over) -> Result<Yield, Fault> {
+        let bulk = Bulk::of(Block::reliable(FlowId(0), Buffer::from_static(BLOCK)), u64::MAX);
+        let config = WorldConfig::alike(self.session());
+        let mut sessions = Sessions::open(over, config, &self.paths, self.seed, (bulk, Sink::default()))?;
+        // A controller that is told nothing has eight round trips to find the rate.
+        let search =
+            if matches!(over, Over::Quic(Some(_))) { longest_rtt(&self.paths) * 12 } else { Duration::ZERO };
+        let from = sessions.now() + search + self.watch().0;
+        self.measure(from, |limit| {
+            sessions.run_until(limit)?;
+            Ok(sessions.far_user()?.delivered())
+        })
     }
 
     fn session(&self) -> SessionConfig {
@@ -181,11 +159,6 @@ impl PathSet {
             best: self.paths.iter().map(limit).max().unwrap_or(Rate::ZERO),
             sum: Rate::from_bps(self.paths.iter().map(|path| limit(path).as_bps()).sum()),
         })
-    }
-
-    fn longest_rtt(&self) -> Duration {
-        let rtts = self.paths.iter().map(|path| path.lines[0].one_way_delay + path.lines[1].one_way_delay);
-        rtts.max().unwrap_or(Duration::ZERO)
     }
 }
 
@@ -254,9 +227,7 @@ impl Draw {
 }
 
 /// What bulk data is handed over in: small enough that a block is through soon on a slow path.
-pub(super) static BLOCK: &[u8] = &[0x5a; 64 << 10];
-/// The handshakes, and the line's start.
-const START: Duration = Duration::from_secs(2);
+static BLOCK: &[u8] = &[0x5a; 64 << 10];
 /// How often the position is looked at.
 const SAMPLE: Duration = Duration::from_millis(20);
 /// Datagrams of a run in packets of 1500 bytes, beyond which they are jumbo.

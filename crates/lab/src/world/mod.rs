@@ -1,4 +1,5 @@
-//! Two sessions over several plain paths, under one virtual clock, each with the application that uses it.
+//! Two sessions over several plain paths, under one virtual clock, each with the application that uses it; and the same
+//! [over QUIC](QuicWorld).
 //!
 //! The world is served in ticks, as the program serves its paths: what happens within one is seen at its end, and what
 //! leaves within the next is decided at its start. Between ticks with nothing to do, time jumps.
@@ -18,17 +19,23 @@
 //! ```
 
 mod bulk;
-mod engines;
 mod grid;
+mod quic;
+mod sessions;
+mod tap;
 
 pub use bulk::{Bulk, Sink};
-pub use grid::{Fault, PathSet, Yield, limit};
+pub use grid::{PathSet, Yield, limit};
+pub use quic::{QuicLine, QuicWorld};
+pub use sessions::{Over, Sessions};
+pub use tap::Tap;
 
 use crate::plain::{PlainLine, PlainPath};
 use skyhaul_transport::{
     Event, Opening, Path as _, PathId, PathOptions, Session, SessionConfig, give_out, take_in,
 };
 use skyhaul_units::{Duration, Instant};
+use tap::Tapped;
 
 /// What uses a session: it feeds it, and takes what it gives.
 pub trait User {
@@ -98,6 +105,17 @@ pub struct Side<U> {
     due: Instant,
 }
 
+/// Why a run did not get to its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fault(String);
+
+impl Fault {
+    fn new(what: impl core::fmt::Display) -> Self {
+        Self(what.to_string())
+    }
+}
+
 /// Two sides and the paths between them.
 #[derive(Debug)]
 pub struct World<N, F> {
@@ -109,6 +127,7 @@ pub struct World<N, F> {
     pub paths: Vec<PlainPath>,
     now: Instant,
     tick: Duration,
+    tap: Option<Tap>,
 }
 
 impl<N: User, F: User> World<N, F> {
@@ -124,7 +143,7 @@ impl<N: User, F: User> World<N, F> {
             let ends = path.lines.map(|line| PlainLine { ahead, ..line });
             lines.push(PlainPath::between(ends, seed.wrapping_add(u64::from(place) << 32)));
         }
-        Self { near, far, paths: lines, now: Instant::ZERO, tick: config.tick }
+        Self { near, far, paths: lines, now: Instant::ZERO, tick: config.tick, tap: None }
     }
 
     /// Both sides introduce themselves; whether both sessions opened within 20 s.
@@ -133,6 +152,11 @@ impl<N: User, F: User> World<N, F> {
         self.far.session.open(Opening { name: "far".to_owned(), ..Opening::default() });
         self.touch();
         self.run_for(OPENING, |world| world.near.session.is_open() && world.far.session.is_open())
+    }
+
+    /// Shows `tap` every datagram of the near side from now on.
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
     }
 
     /// The virtual time.
@@ -165,10 +189,10 @@ impl<N: User, F: User> World<N, F> {
     pub fn run_until(&mut self, limit: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         loop {
             if self.near.next_at(0, &self.paths) <= self.now {
-                self.near.serve(self.now, 0, &mut self.paths);
+                self.near.serve(self.now, (0, self.tap.as_mut()), &mut self.paths);
             }
             if self.far.next_at(1, &self.paths) <= self.now {
-                self.far.serve(self.now, 1, &mut self.paths);
+                self.far.serve(self.now, (1, None), &mut self.paths);
             }
             if done(self) {
                 return true;
@@ -193,7 +217,7 @@ impl<U: User> Side<U> {
         paths.iter().filter_map(|path| path.ends[side].next_event()).fold(self.due, Instant::min)
     }
 
-    fn serve(&mut self, now: Instant, side: usize, paths: &mut [PlainPath]) {
+    fn serve(&mut self, now: Instant, (side, mut tap): (usize, Option<&mut Tap>), paths: &mut [PlainPath]) {
         for (place, path) in (0u8..).zip(paths.iter_mut()) {
             take_in(&mut self.session, PathId(place), &mut path.ends[side], now);
         }
@@ -202,9 +226,12 @@ impl<U: User> Side<U> {
         let wanted = self.user.work(now, &mut self.session);
         self.tell(now);
         for id in self.session.path_order() {
-            if let Some(path) = paths.get_mut(usize::from(id.0)) {
-                give_out(&mut self.session, id, &mut path.ends[side], now);
-            }
+            let Some(path) = paths.get_mut(usize::from(id.0)) else { continue };
+            let end = &mut path.ends[side];
+            match &mut tap {
+                Some(tap) => give_out(&mut self.session, id, &mut Tapped { end, tap }, now),
+                None => give_out(&mut self.session, id, end, now),
+            };
         }
         let wants_close = self.session.wants_close();
         for path in paths.iter_mut() {

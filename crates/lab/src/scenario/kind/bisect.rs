@@ -1,14 +1,12 @@
 //! `bisect`: the highest loss at which a stream of blocks still arrives in time, both directions losing alike.
 
+use super::stream::{FLOW, Stream};
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{Measured, Metric, Unit};
-use crate::workload::{Arrivals, Lifetime, Pattern, StreamConfig, Traffic};
-use crate::world::{World, WorldConfig, WorldPath};
-use crate::{Acknowledging, PlainLine};
+use crate::workload::{Lifetime, Pattern};
+use crate::world::Over;
 use serde::Deserialize;
-use skyhaul_transport::repair::Goal;
-use skyhaul_transport::{ClassId, Mode, SessionConfig};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
+use skyhaul_units::{Bytes, Duration, Probability, Rate};
 
 /// The kind.
 pub(super) struct Bisect;
@@ -125,47 +123,24 @@ impl Cell {
     }
 
     fn stream_over(&self, percent: u32, duration: Duration, seed: u64) -> Result<Run, Broken> {
-        let goal = Goal { target: self.target, ..Goal::default() };
-        let config = SessionConfig {
-            repair: Some(goal),
-            receive_window: Bytes::mib(512),
-            send_buffer: Bytes::mib(1024),
-            ..SessionConfig::default()
-        };
-        let line = PlainLine {
+        let stream = Stream {
             rate: self.rate,
-            one_way_delay: self.rtt / 2,
-            acknowledging: Acknowledging::Batches,
+            rtt: self.rtt,
             loss: Probability::of(u64::from(percent), 100),
-            ..PlainLine::default()
-        };
-        let stop = Instant::ZERO + duration;
-        let stream = StreamConfig {
-            flow: FLOW,
-            class: ClassId::default(),
-            priority: 0,
-            lifetime: Some(Lifetime { fixed: self.within, filled_at: None }),
-            mode: Mode::Expendable,
             pattern: Pattern::Periodic { size: self.block, period: self.flow.time_for(self.block) },
-            start: Instant::ZERO + self.rtt * 20,
-            stop,
+            lifetime: Lifetime { fixed: self.within, filled_at: None },
+            target: Some(self.target),
+            watched: (Duration::ZERO, duration),
         };
-        let traffic = Traffic::new([stream], seed);
-        let world = WorldConfig::alike(config);
-        let mut world = World::new(world, &[WorldPath::new(line)], seed, traffic, Arrivals::default());
-        if !world.open() {
-            return Err(Broken("the sessions did not open".to_owned()));
-        }
-        world.run_until(stop + self.within, |_| false);
-        let ledger = &mut world.near.user.ledger;
-        ledger.settle(&world.far.user);
+        let ran = stream.run(Over::Plain, seed, None)?;
+        let ledger = &ran.ledger;
         let blocks = ledger.of(FLOW);
         let late = blocks.iter().filter(|record| !record.is_on_time()).count() as u64;
         Ok(Run {
             blocks: blocks.len() as u64,
             late: late + ledger.refused_count() + u64::from(blocks.is_empty()),
             longest: ledger.latencies().last().copied(),
-            repeated: world.near.session.stats().symbols_repeated,
+            repeated: ran.sent.repeated,
         })
     }
 }
@@ -209,7 +184,6 @@ const REPEATED: Metric = Metric {
 
 const METRICS: &[&Metric] = &[&HIGHEST, &BOUND, &BLOCKS, &LATE, &LONGEST, &REPEATED];
 
-const FLOW: FlowId = FlowId(0);
 /// Bytes of blocks in a full datagram, and its IP packet.
 const PAYLOAD: u64 = 1_430;
 const PACKET: u64 = 1_500;

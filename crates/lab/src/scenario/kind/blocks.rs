@@ -1,19 +1,20 @@
-//! `blocks`: blocks with deadlines over one plain path: what arrives in time, and what repair costs.
+//! `blocks`: blocks with deadlines over one path: what arrives in time, and what repair costs.
 //!
 //! How many blocks stay unrepaired is counted, and for residuals too small to be counted computed: every group of the
-//! code that was formed, with the repairs that were in time, has an exact chance of failing under independent loss.
+//! code that was formed, with the repairs that were in time, has an exact chance of failing under independent loss. Over
+//! QUIC there is the count alone.
 
 mod groups;
 
+use super::medium::{Medium, OFF_PLAIN, off};
+use super::stream::{FLOW, Ran, Stream};
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{Measured, Metric, Unit};
-use crate::workload::{Lifetime, OnePath, Pattern, Record, StreamConfig, Traffic};
-use crate::{Acknowledging, PlainLine};
+use crate::workload::{Lifetime, Pattern, Record};
+use crate::world::{Over, Tap};
 use groups::Groups;
 use serde::Deserialize;
-use skyhaul_transport::repair::Goal;
-use skyhaul_transport::{ClassId, Mode, SessionConfig};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
+use skyhaul_units::{Bytes, Duration, Probability, Rate};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -26,7 +27,7 @@ impl Kind for Blocks {
     }
 
     fn about(&self) -> &'static str {
-        "blocks with deadlines over one plain path: what arrives in time, and what repair costs"
+        "blocks with deadlines over one path: what arrives in time, and what repair costs"
     }
 
     fn metrics(&self) -> &'static [&'static Metric] {
@@ -69,6 +70,9 @@ struct Cell {
     warm_up: Duration,
     /// How long blocks are handed over.
     duration: Duration,
+    /// What the path is.
+    #[serde(default)]
+    over: Medium,
 }
 
 impl Experiment for Cell {
@@ -77,73 +81,100 @@ impl Experiment for Cell {
     }
 
     fn cost(&self) -> Duration {
-        PER_PACKET * (self.flow * self.duration).as_u64().div_ceil(1_200)
+        let sources = (self.flow * self.duration).as_u64().div_ceil(1_200);
+        let kept = u64::from(self.loss.complement().as_ppb()).max(1);
+        PER_PACKET * (sources * u64::from(Probability::ONE.as_ppb()) / kept) * self.over.effort()
     }
 
     fn run(&self, seed: u64) -> Result<Measured, Broken> {
-        let goal = self.target.map_or_else(Goal::default, |target| Goal { target, ..Goal::default() });
-        let config = SessionConfig { repair: Some(goal), ..SessionConfig::default() };
-        let line = PlainLine {
-            rate: self.rate,
-            one_way_delay: self.rtt / 2,
-            acknowledging: Acknowledging::Batches,
-            loss: self.loss,
-            ..PlainLine::default()
-        };
-        let traffic = [Traffic::new([self.stream()], seed), Traffic::new([], seed)];
-        let mut world = OnePath::new(line, [config.clone(), config], traffic, seed);
+        let stream = self.stream();
         let groups = Rc::new(RefCell::new(Groups::default()));
         let seen = Rc::clone(&groups);
-        let from = Instant::ZERO + self.warm_up;
-        world.set_tap(move |at, side, datagram| {
-            if side == 0 {
-                seen.borrow_mut().sent(at, datagram, from);
-            }
-        });
-        world.run_until(Instant::ZERO + self.duration + self.rtt * 3);
-        Ok(self.measure(&world, &groups.borrow()))
+        let tap = Tap::new(move |at, datagram| seen.borrow_mut().sent(at, datagram));
+        let plain = stream.run(Over::Plain, seed, Some(tap))?;
+        let from = stream.counted_from();
+        let figures = Figures::of(&stream, &plain);
+        let mut measured = Measured::default();
+        if self.over == Medium::Plain {
+            figures.add_to(&mut measured);
+            let way = (self.rtt / 2, self.loss.as_f64());
+            let expected = groups.borrow().expected_failures(&plain.ledger, FLOW, way, from);
+            measured.add(&COMPUTED, expected / figures.offered as f64 * 1e6);
+            return Ok(measured);
+        }
+        let over_quic = Figures::of(&stream, &stream.run(self.over.over(), seed, None)?);
+        over_quic.add_to(&mut measured);
+        measured.add(&OFF_PLAIN, over_quic.off(&figures));
+        Ok(measured)
     }
 }
 
 impl Cell {
-    fn stream(&self) -> StreamConfig {
-        StreamConfig {
-            flow: FLOW,
-            class: ClassId::default(),
-            priority: 0,
-            lifetime: Some(Lifetime { fixed: self.lifetime, filled_at: Some(self.flow) }),
-            mode: Mode::Expendable,
+    fn stream(&self) -> Stream {
+        Stream {
+            rate: self.rate,
+            rtt: self.rtt,
+            loss: self.loss,
             pattern: Pattern::Steady { rate: self.flow, least: self.smallest, most: self.largest },
-            start: Instant::ZERO + self.rtt * 2,
-            stop: Instant::ZERO + self.duration,
+            lifetime: Lifetime { fixed: self.lifetime, filled_at: Some(self.flow) },
+            target: self.target,
+            watched: (self.warm_up, self.duration),
+        }
+    }
+}
+
+/// How a stream did after start-up.
+struct Figures {
+    offered: usize,
+    late: usize,
+    refused: u64,
+    overhead: f64,
+    recovered: u64,
+    repeated: u64,
+    /// From hand-over to arrival, the shortest first.
+    latencies: Vec<Duration>,
+}
+
+impl Figures {
+    fn of(stream: &Stream, ran: &Ran) -> Self {
+        let from = stream.counted_from();
+        let watched: Vec<&Record> = ran.ledger.of(FLOW).iter().filter(|record| record.at >= from).collect();
+        let mut latencies: Vec<Duration> = watched.iter().filter_map(|record| record.latency()).collect();
+        latencies.sort_unstable();
+        Self {
+            offered: watched.len(),
+            late: watched.iter().filter(|record| !record.is_on_time()).count(),
+            refused: ran.ledger.refused_count(),
+            overhead: ran.sent.overhead(),
+            recovered: ran.received.symbols_recovered,
+            repeated: ran.sent.repeated,
+            latencies,
         }
     }
 
-    fn measure(&self, world: &OnePath, groups: &Groups) -> Measured {
-        let from = Instant::ZERO + self.warm_up;
-        let ledger = &world.traffic[0].ledger;
-        let watched: Vec<&Record> = ledger.of(FLOW).iter().filter(|record| record.at >= from).collect();
-        let late = watched.iter().filter(|record| !record.is_on_time()).count();
-        let mut latencies: Vec<Duration> = watched.iter().filter_map(|record| record.latency()).collect();
-        latencies.sort_unstable();
-        let at = |share: usize| latencies.get((latencies.len().saturating_sub(1)) * share / 1_000).copied();
-        let stats = world.sessions[1].stats();
-        let mut measured = Measured::default();
-        measured.add(&OFFERED, watched.len() as f64);
-        measured.add(&LATE, late as f64);
-        measured.add(&RESIDUAL, late as f64 / watched.len() as f64);
-        let expected = groups.expected_failures(ledger, FLOW, (self.rtt / 2, self.loss.as_f64()), from);
-        measured.add(&COMPUTED, expected / watched.len() as f64 * 1e6);
-        measured.add(&OVERHEAD, groups.overhead());
-        measured.add(&RECOVERED, stats.symbols_recovered as f64);
-        measured.add(&REPEATED, world.sessions[0].stats().symbols_repeated as f64);
-        measured.add(&REFUSED, ledger.refused_count() as f64);
+    fn in_time(&self) -> f64 {
+        1.0 - self.late as f64 / self.offered as f64
+    }
+
+    /// How far these are from others: in blocks on time, or in bytes sent for a byte.
+    fn off(&self, others: &Self) -> f64 {
+        off(self.in_time(), others.in_time()).max(off(1.0 + self.overhead, 1.0 + others.overhead))
+    }
+
+    fn add_to(&self, measured: &mut Measured) {
+        measured.add(&OFFERED, self.offered as f64);
+        measured.add(&LATE, self.late as f64);
+        measured.add(&REFUSED, self.refused as f64);
+        measured.add(&RESIDUAL, self.late as f64 / self.offered as f64);
+        measured.add(&OVERHEAD, self.overhead);
+        measured.add(&RECOVERED, self.recovered as f64);
+        measured.add(&REPEATED, self.repeated as f64);
+        let at = |share: usize| self.latencies.get((self.latencies.len().saturating_sub(1)) * share / 1_000);
         for (metric, share) in
             [(&LATENCY_P50, 500), (&LATENCY_P99, 990), (&LATENCY_P999, 999), (&LATENCY_MAX, 1_000)]
         {
-            measured.add_time(metric, at(share));
+            measured.add_time(metric, at(share).copied());
         }
-        measured
     }
 }
 
@@ -204,19 +235,18 @@ const fn latency(key: &'static str, heading: &'static str, meaning: &'static str
 const METRICS: &[&Metric] = &[
     &OFFERED,
     &LATE,
+    &REFUSED,
     &RESIDUAL,
     &COMPUTED,
     &OVERHEAD,
     &RECOVERED,
     &REPEATED,
-    &REFUSED,
     &LATENCY_P50,
     &LATENCY_P99,
     &LATENCY_P999,
     &LATENCY_MAX,
+    &OFF_PLAIN,
 ];
-
-const FLOW: FlowId = FlowId(0);
 
 /// What a packet costs a processor core with both sessions.
 const PER_PACKET: Duration = Duration::from_nanos(8_000);

@@ -85,9 +85,11 @@ mod dtp;
 mod flow;
 mod goodput;
 mod line;
+mod medium;
 mod path_dies;
 mod paths;
 mod repair;
+mod stream;
 
 /// All kinds.
 pub static KINDS: &[&dyn Kind] = &[

@@ -1,8 +1,10 @@
 //! `paths`: bulk data over a random set of two or three paths, each run's set being its seed's.
 
+use super::controller::Choice;
+use super::medium::{Medium, OFF_PLAIN, off};
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{GOODPUT, LIMIT, Measured, Metric, RATIO, Unit};
-use crate::world::PathSet;
+use crate::world::{Fault, Over, PathSet};
 use serde::Deserialize;
 use skyhaul_units::Duration;
 
@@ -11,20 +13,12 @@ pub(super) struct Paths;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Parameter {
+struct Cell {
     /// What the paths are.
     #[serde(default)]
-    over: Over,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Over {
-    /// Plain ones.
-    #[default]
-    Plain,
-    /// QUIC connections, beside the same set of plain ones.
-    Quic,
+    over: Medium,
+    /// Who decides over QUIC how fast each path sends; `line`, as if left out, declares each its rate.
+    controller: Option<Choice>,
 }
 
 impl Kind for Paths {
@@ -41,42 +35,45 @@ impl Kind for Paths {
     }
 
     fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
-        let Parameter { over } = parameters.read()?;
-        Ok(Box::new(over))
+        let cell: Cell = parameters.read()?;
+        match cell {
+            Cell { over: Medium::Plain, controller: Some(_) } => {
+                Err(Refused::new("plain paths have no controller; leave it out, or add over = \"quic\""))
+            }
+            _ => Ok(Box::new(cell)),
+        }
     }
 }
 
-impl Experiment for Over {
+impl Experiment for Cell {
     fn virtual_time(&self) -> Duration {
         MEAN_TIME
     }
 
     fn cost(&self) -> Duration {
-        match self {
-            Self::Plain => PER_SET,
-            Self::Quic => PER_SET * 6,
-        }
+        PER_SET * self.over.effort()
     }
 
     fn run(&self, seed: u64) -> Result<Measured, Broken> {
-        let set = match self {
-            Self::Plain => PathSet::random(seed),
-            Self::Quic => PathSet::random(seed).in_standard_packets(),
+        let set = match self.over {
+            Medium::Plain => PathSet::random(seed),
+            Medium::Quic => PathSet::random(seed).in_standard_packets(),
         };
-        let broken = |fault| Broken(format!("{set}: {fault}"));
-        let plain = set.run().map_err(broken)?;
-        let used = match self {
-            Self::Plain => plain,
-            Self::Quic => set.run_over_quic().map_err(broken)?,
+        let broken = |fault: Fault| Broken(format!("{set}: {fault}"));
+        let over = match (self.over, self.controller) {
+            (Medium::Quic, Some(Choice::Config(controller))) => Over::Quic(Some(controller)),
+            (medium, _) => medium.over(),
         };
+        let used = set.run(over).map_err(broken)?;
         let mut measured = Measured::default();
         measured.add_rate(&GOODPUT, used.goodput);
         measured.add_rate(&LIMIT, used.sum);
         measured.add(&RATIO, used.over_sum());
         measured.add(&OVER_BEST, used.over_best());
         measured.add(&PATHS, set.paths.len() as f64);
-        if *self == Self::Quic {
-            measured.add(&OFF_PLAIN, (used.over_sum() / plain.over_sum() - 1.0).abs());
+        // Plain paths are told their rate: there is nothing to agree with for a controller that is told nothing.
+        if over == Over::Quic(None) {
+            measured.add(&OFF_PLAIN, off(used.over_sum(), set.run(Over::Plain).map_err(broken)?.over_sum()));
         }
         Ok(measured)
     }
@@ -90,13 +87,6 @@ const OVER_BEST: Metric = Metric {
 };
 const PATHS: Metric =
     Metric { key: "paths", heading: "paths", unit: Unit::Count, meaning: "paths of the set" };
-const OFF_PLAIN: Metric = Metric {
-    key: "off_plain",
-    heading: "off plain",
-    unit: Unit::Share,
-    meaning: "how far goodput over QUIC is from that over plain paths, as a share of it",
-};
-
 const METRICS: &[&Metric] = &[&GOODPUT, &LIMIT, &RATIO, &OVER_BEST, &PATHS, &OFF_PLAIN];
 
 /// What a set takes in virtual time, on average.

@@ -1,8 +1,9 @@
 //! `repair`: what repair costs a bulk transfer, which gains nothing from it but at its end.
 
+use super::medium::{Medium, OFF_PLAIN, off};
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
-use crate::world::{Bulk, Sink, World, WorldConfig, WorldPath};
+use crate::world::{Bulk, Over, Sessions, Sink, WorldConfig, WorldPath};
 use crate::{Acknowledging, PlainLine};
 use bytes::Bytes as Buffer;
 use serde::Deserialize;
@@ -49,6 +50,9 @@ struct Cell {
     warm_up: Duration,
     /// How long the transfer without end runs.
     duration: Duration,
+    /// What the path is.
+    #[serde(default)]
+    over: Medium,
 }
 
 impl Experiment for Cell {
@@ -57,24 +61,34 @@ impl Experiment for Cell {
     }
 
     fn cost(&self) -> Duration {
-        PER_PACKET * ((self.rate * self.duration).as_u64() / 1_500 * 2)
+        PER_PACKET * ((self.rate * self.duration).as_u64() / 1_500 * 2) * self.over.effort()
     }
 
     fn run(&self, seed: u64) -> Result<Measured, Broken> {
         let [with, without] = [Some(Goal::default()), None];
-        let (repaired, plain) = (self.goodput(with, seed)?, self.goodput(without, seed)?);
-        let (end_repaired, end_plain) = (self.end(with, seed)?, self.end(without, seed)?);
+        let over = self.over.over();
+        let (repaired, unrepaired) = (self.goodput(with, seed, over)?, self.goodput(without, seed, over)?);
+        let (end_repaired, end_plain) = (self.end(with, seed, over)?, self.end(without, seed, over)?);
         let mut measured = Measured::default();
         measured.add_rate(&GOODPUT, repaired);
-        measured.add(&OF_PLAIN, repaired.as_bps() as f64 / plain.as_bps() as f64);
+        measured.add(&OF_PLAIN, repaired.as_bps() as f64 / unrepaired.as_bps() as f64);
         measured.add_time(&END, end_repaired);
         measured.add_time(&END_PLAIN, end_plain);
+        if self.over == Medium::Quic {
+            let plain = self.goodput(with, seed, Over::Plain)?;
+            measured.add(&OFF_PLAIN, off(repaired.as_bps() as f64, plain.as_bps() as f64));
+        }
         Ok(measured)
     }
 }
 
 impl Cell {
-    fn world(&self, repair: Option<Goal>, seed: u64, bulk: Bulk) -> Result<World<Bulk, Sink>, Broken> {
+    fn sessions(
+        &self,
+        repair: Option<Goal>,
+        seed: u64,
+        (over, bulk): (Over, Bulk),
+    ) -> Result<Sessions<Bulk, Sink>, Broken> {
         let config = WorldConfig::alike(SessionConfig { repair, ..SessionConfig::default() });
         let line = PlainLine {
             rate: self.rate,
@@ -83,27 +97,27 @@ impl Cell {
             loss: self.loss,
             ..PlainLine::default()
         };
-        let mut world = World::new(config, &[WorldPath::new(line)], seed, bulk, Sink::default());
-        if world.open() { Ok(world) } else { Err(Broken("the sessions did not open".to_owned())) }
+        Ok(Sessions::open(over, config, &[WorldPath::new(line)], seed, (bulk, Sink::default()))?)
     }
 
-    fn goodput(&self, repair: Option<Goal>, seed: u64) -> Result<Rate, Broken> {
-        let mut world = self.world(repair, seed, Bulk::new(FLOW))?;
-        world.run_for(self.warm_up, |_| false);
-        let before = world.far.user.delivered();
+    fn goodput(&self, repair: Option<Goal>, seed: u64, over: Over) -> Result<Rate, Broken> {
+        let mut sessions = self.sessions(repair, seed, (over, Bulk::new(FLOW)))?;
+        let begin = sessions.now();
+        sessions.run_until(begin + self.warm_up)?;
+        let before = sessions.far_user()?.delivered();
+        sessions.run_until(begin + self.duration)?;
         let span = self.duration.saturating_sub(self.warm_up);
-        world.run_for(span, |_| false);
-        Ok(Rate::over(world.far.user.delivered() - before, span))
+        Ok(Rate::over(sessions.far_user()?.delivered() - before, span))
     }
 
     /// How long a transfer of a few round trips takes.
-    fn end(&self, repair: Option<Goal>, seed: u64) -> Result<Duration, Broken> {
+    fn end(&self, repair: Option<Goal>, seed: u64, over: Over) -> Result<Duration, Broken> {
         let block = Block::reliable(FLOW, Buffer::from(vec![0x5a; BLOCK]));
         let count = (self.rate * (self.rtt * 4)).as_u64() / BLOCK as u64;
-        let mut world = self.world(repair, seed, Bulk::of(block, count))?;
-        let (begin, whole) = (world.now(), Bytes::new(count * BLOCK as u64));
-        world.run_for(self.duration, |world| world.far.user.delivered() >= whole);
-        Ok(world.now().since(begin))
+        let mut sessions = self.sessions(repair, seed, (over, Bulk::of(block, count)))?;
+        let (begin, whole) = (sessions.now(), Bytes::new(count * BLOCK as u64));
+        sessions.run_until_done(begin + self.duration, |sink| sink.delivered() >= whole)?;
+        Ok(sessions.now().since(begin))
     }
 }
 
@@ -126,7 +140,7 @@ const END_PLAIN: Metric = Metric {
     meaning: "the same without repair",
 };
 
-const METRICS: &[&Metric] = &[&GOODPUT, &OF_PLAIN, &END, &END_PLAIN];
+const METRICS: &[&Metric] = &[&GOODPUT, &OF_PLAIN, &END, &END_PLAIN, &OFF_PLAIN];
 
 const FLOW: FlowId = FlowId(0);
 const BLOCK: usize = 64 << 10;

@@ -16,8 +16,6 @@ pub(super) struct Groups {
     bare: Vec<u32>,
     /// Repairs of a group: when each left.
     groups: BTreeMap<Group, Vec<Instant>>,
-    source_bytes: u64,
-    repair_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,23 +26,16 @@ struct Group {
 }
 
 impl Groups {
-    /// A datagram leaves at `at`. Bytes count from `from` on.
-    pub fn sent(&mut self, at: Instant, datagram: &Bytes, from: Instant) {
-        let bytes = if at >= from { datagram.len() as u64 } else { 0 };
+    /// A datagram leaves at `at`.
+    pub fn sent(&mut self, at: Instant, datagram: &Bytes) {
         match Datagram::decode(datagram) {
             Ok(Datagram::Protected { content, .. }) => {
                 if let Ok(Datagram::Symbol(symbol)) = Datagram::decode(&content) {
                     self.sources.push(symbol.header.seq_low);
                 }
-                self.source_bytes += bytes;
             }
-            Ok(Datagram::Symbol(symbol)) if symbol.header.repeated => self.repair_bytes += bytes,
-            Ok(Datagram::Symbol(symbol)) => {
-                self.bare.push(symbol.header.seq_low);
-                self.source_bytes += bytes;
-            }
+            Ok(Datagram::Symbol(symbol)) if !symbol.header.repeated => self.bare.push(symbol.header.seq_low),
             Ok(Datagram::Repair { symbol, .. }) => {
-                self.repair_bytes += bytes;
                 let (newest, low) = (self.sources.len() as u64, u64::from(symbol.first.to_wire()));
                 // The wire has 24 bits of a number that is a little below the newest.
                 let first = newest - (newest.wrapping_sub(low) & 0xff_ffff);
@@ -53,11 +44,6 @@ impl Groups {
             }
             _ => {}
         }
-    }
-
-    /// Repair and repetition over what was sent first.
-    pub fn overhead(&self) -> f64 {
-        self.repair_bytes as f64 / self.source_bytes as f64
     }
 
     /// How many blocks handed over from `from` on stay unrepaired in the mean under independent `loss`, where nothing that
