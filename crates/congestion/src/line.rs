@@ -17,7 +17,7 @@ use skyhaul_units::{Bytes, Duration, Instant, Rate};
 pub struct LineConfig {
     /// The line's rate, counted in whole IP packets.
     pub rate: Rate,
-    /// How much queueing is tolerated. Default 5 ms.
+    /// How much queueing is tolerated, two full packets at least. Default 5 ms.
     #[serde(default = "queue_target")]
     pub queue_target: Duration,
     /// How long a queue must stand before the rate falls. Default 200 ms: longer than bursts of others last.
@@ -106,10 +106,16 @@ impl Line {
         }
     }
 
+    /// The queueing that is tolerated. On a thin line packets of different length differ by more than the target in the
+    /// time that they take alone.
+    fn tolerated(&self) -> Duration {
+        self.config.queue_target.max(self.config.rate.time_for(PACKETS))
+    }
+
     fn judge(&mut self, now: Instant, min: Duration) {
         self.queue = min.saturating_sub(self.base.unwrap_or(min));
         match self.mode {
-            Mode::Open(_) if self.queue <= self.config.queue_target => {
+            Mode::Open(_) if self.queue <= self.tolerated() => {
                 self.mode = Mode::Open(None);
                 self.step_up(now);
             }
@@ -126,7 +132,7 @@ impl Line {
     }
 
     fn judge_drain(&mut self, now: Instant, min: Duration, drain: Drain) {
-        if self.queue <= self.config.queue_target / 2 {
+        if self.queue <= self.tolerated() / 2 {
             // A shallow drain sufficed: the line is nearly as fast as declared. A deep one says it is not.
             self.allowed = self.allowed.scaled(64 - drain.depth, 64);
             self.mode = Mode::Open(None);
@@ -230,6 +236,9 @@ fn first_depth(queue: Duration) -> u64 {
     (queue.as_millis() * 16 / 1_000).clamp(2, 8)
 }
 
+/// Two full packets: on a line of 4.8 Mbit/s they take the default target.
+const PACKETS: Bytes = Bytes::new(3_000);
+
 /// Three quarters held back: if the round trip stays long even so, sending less is of no use.
 const DEEPEST: u64 = 12;
 
@@ -324,6 +333,20 @@ mod tests {
         );
         assert_eq!(bottleneck.median_delay(), Duration::ZERO);
         assert_eq!(line.status().drains, 0);
+    }
+
+    #[test]
+    fn packets_of_different_length_on_a_thin_line_are_no_queue() {
+        let rate = Rate::from_bps(200_000);
+        let mut line = Line::new(LineConfig::declared(rate));
+        let full = line.pacing_rate();
+        let rtt = |bytes| Duration::from_millis(600) + rate.time_for(Bytes::new(bytes));
+        line.on_ack(Instant::ZERO, &ack(rtt(390), rtt(390), true));
+        for step in 1..1_000u64 {
+            let now = Instant::ZERO + Duration::from_millis(60) * step;
+            line.on_ack(now, &ack(rtt(1_500), rtt(1_500), true));
+        }
+        assert_eq!((line.pacing_rate(), line.status().drains), (full, 0));
     }
 
     #[test]
