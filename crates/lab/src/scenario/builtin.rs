@@ -22,6 +22,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("streams-over-quic.toml", include_str!("../../../../scenarios/streams-over-quic.toml")),
     ("dtp-bandwidth.toml", include_str!("../../../../scenarios/dtp-bandwidth.toml")),
     ("dtp-loss.toml", include_str!("../../../../scenarios/dtp-loss.toml")),
+    ("dtp-over-quic.toml", include_str!("../../../../scenarios/dtp-over-quic.toml")),
     ("paths.toml", include_str!("../../../../scenarios/paths.toml")),
     ("paths-over-quic.toml", include_str!("../../../../scenarios/paths-over-quic.toml")),
     ("paths-adaptive.toml", include_str!("../../../../scenarios/paths-adaptive.toml")),

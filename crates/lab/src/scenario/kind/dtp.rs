@@ -8,12 +8,13 @@
 
 mod rival;
 
+use super::medium::{Medium, OFF_PLAIN, off};
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::PlainLine;
 use crate::plain::IP_AND_QUIC;
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Arrivals, Ledger, Lifetime, Pattern, Record, Stream, StreamConfig, Traffic};
-use crate::world::{World, WorldConfig, WorldPath};
+use crate::world::{Over, Sessions, WorldConfig, WorldPath};
 use serde::Deserialize;
 use skyhaul_transport::{ClassId, Mode, SessionConfig};
 use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
@@ -55,6 +56,9 @@ struct Cell {
     loss: Probability,
     /// How long blocks are handed over.
     duration: Duration,
+    /// What the paths are.
+    #[serde(default)]
+    over: Medium,
 }
 
 impl Experiment for Cell {
@@ -63,21 +67,12 @@ impl Experiment for Cell {
     }
 
     fn cost(&self) -> Duration {
-        PER_SECOND * (self.duration.as_millis() / 1_000)
+        PER_SECOND * (self.duration.as_millis() / 1_000) * self.over.effort()
     }
 
     fn run(&self, seed: u64) -> Result<Measured, Broken> {
-        let paths: Vec<WorldPath> = self.rtts.iter().map(|rtt| WorldPath::new(self.line(*rtt))).collect();
         let (start, stop) = self.interval();
-        let traffic = Traffic::new(applications(start, stop), seed);
-        let config = WorldConfig::alike(SessionConfig::default());
-        let mut world = World::new(config, &paths, seed, traffic, Arrivals::default());
-        if !world.open() {
-            return Err(Broken("the sessions did not open".to_owned()));
-        }
-        world.run_until(stop + VIDEO_LIFE * 2, |_| false);
-        let ledger = &mut world.near.user.ledger;
-        ledger.settle(&world.far.user);
+        let ledger = &self.carry(seed, self.over.over())?;
         let (score, bound) = (worth_in_time(ledger), self.bound());
         let mut measured = Measured::default();
         measured.add(&SCORE, score / all_worth(ledger));
@@ -94,17 +89,34 @@ impl Experiment for Cell {
             measured.add(metric, useful as f64 / blocks.len() as f64);
         }
         measured.add(&REFUSED, ledger.refused_count() as f64);
+        if self.over == Medium::Quic {
+            measured.add(&OFF_PLAIN, off(score, worth_in_time(&self.carry(seed, Over::Plain)?)));
+        }
         Ok(measured)
     }
 }
 
 impl Cell {
+    /// What becomes of all blocks.
+    fn carry(&self, seed: u64, over: Over) -> Result<Ledger, Broken> {
+        let paths: Vec<WorldPath> = self.rtts.iter().map(|rtt| WorldPath::new(self.line(*rtt))).collect();
+        let (start, stop) = self.interval();
+        let users = (Traffic::new(applications(start, stop), seed), Arrivals::default());
+        let config = WorldConfig::alike(SessionConfig::default());
+        let mut sessions = Sessions::open(over, config, &paths, seed, users)?;
+        sessions.run_until(stop + VIDEO_LIFE * 2)?;
+        let (mut traffic, arrivals) = sessions.into_users()?;
+        traffic.ledger.settle(&arrivals);
+        Ok(traffic.ledger)
+    }
+
     fn line(&self, rtt: Duration) -> PlainLine {
         PlainLine { rate: self.bandwidth, one_way_delay: rtt / 2, loss: self.loss, ..PlainLine::default() }
     }
 
     fn interval(&self) -> (Instant, Instant) {
-        let start = Instant::ZERO + SETTLING;
+        let settling = if self.over == Medium::Quic { SETTLING_QUIC } else { SETTLING };
+        let start = Instant::ZERO + settling;
         (start, start + self.duration)
     }
 
@@ -210,7 +222,7 @@ const fn share(key: &'static str, heading: &'static str) -> Metric {
 }
 
 const METRICS: &[&Metric] =
-    &[&SCORE, &BOUND, &OF_BOUND, &RIVAL, &OF_RIVAL, &TEXT_SHARE, &AUDIO_SHARE, &VIDEO_SHARE, &REFUSED];
+    &[&SCORE, &BOUND, &OF_BOUND, &RIVAL, &OF_RIVAL, &TEXT_SHARE, &AUDIO_SHARE, &VIDEO_SHARE, &REFUSED, &OFF_PLAIN];
 
 const TEXT: FlowId = FlowId(0);
 const AUDIO: FlowId = FlowId(1);
@@ -231,6 +243,8 @@ const PREDICTED: Bytes = Bytes::new(6_000);
 const VIDEO_LIFE: Duration = Duration::from_secs(3);
 /// Paths are up and measured before the first block.
 const SETTLING: Duration = Duration::from_secs(5);
+/// Handshakes in which a fifth of all packets is lost are over by then.
+const SETTLING_QUIC: Duration = Duration::from_secs(30);
 /// Bytes of a block in a full datagram, and a symbol's header at least.
 const PAYLOAD: u64 = 1_430;
 const SYMBOL_HEADER: u64 = 8;
