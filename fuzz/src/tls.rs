@@ -51,7 +51,7 @@ pub fn tls_path(input: &[u8]) {
     exchange(&mut far, &mut path);
     exchange(&mut far, &mut path);
     let mut greeting = Vec::new();
-    Frame::Greeting.encode(&mut greeting);
+    Frame::Greeting { joins: false }.encode(&mut greeting);
     far.writer().write_all(&greeting).expect("memory takes all");
     exchange(&mut far, &mut path);
     assert_eq!(path.poll(NOW), Some(PathEvent::Up { payload: 1438 }));

@@ -210,6 +210,16 @@ impl<C: Carrier> Engine<C> {
         &mut self.carriers[index]
     }
 
+    /// All carriers, in the order in which they were added.
+    pub fn carriers(&self) -> impl Iterator<Item = &C> {
+        self.carriers.iter()
+    }
+
+    /// The same, to move their bytes.
+    pub fn carriers_mut(&mut self) -> impl Iterator<Item = &mut C> {
+        self.carriers.iter_mut()
+    }
+
     /// A connected session. What is done to it takes effect at the next [`Engine::flush`].
     pub fn session(&mut self, id: SessionId) -> Option<&mut Session> {
         self.sessions.get_mut(&id).map(|held| &mut held.session)
@@ -278,8 +288,9 @@ impl<C: Carrier> Engine<C> {
         [carriers, sessions].into_iter().flatten().min()
     }
 
-    /// Uses the room that short datagrams left: it shows when they are out, and nothing would come to tell of it.
-    fn refill(&mut self, now: Instant) -> bool {
+    /// Uses the room that what left the carriers has made: nothing would come to tell of it. Whether there is more to
+    /// leave now.
+    pub fn refill(&mut self, now: Instant) -> bool {
         let mut any = false;
         for held in self.sessions.values_mut().filter(|held| held.session.has_symbol()) {
             for id in held.session.path_order() {

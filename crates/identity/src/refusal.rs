@@ -38,6 +38,9 @@ pub enum Refusal {
         "no answer from the far end: check its address, that it runs, and that UDP passes (TCP for a TLS path)"
     )]
     NoAnswer,
+    /// The system found no way there, or nobody who takes calls.
+    #[error("the far end cannot be reached ({0}): check its address, that it runs, and that TCP passes")]
+    Unreachable(String),
     /// We closed it before it was up.
     #[error("closed here before it was up")]
     ClosedHere,

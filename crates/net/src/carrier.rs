@@ -1,20 +1,144 @@
-//! The kinds of carriers that a driver moves bytes for.
+//! The kinds of carriers that a driver moves bytes for. Each owns its sockets.
 
+mod tcp;
+mod udp;
+
+pub use tcp::TcpCarrier;
+pub use udp::UdpCarrier;
+
+use crate::{Clock, Socket};
 use core::net::SocketAddr;
-use skyhaul_engine::{CarrierEvent, ConnectError, ConnectionId, Datagrams, Received, Transmit};
-use skyhaul_quic::{Endpoint, Fingerprint};
+use rustix::event::PollFd;
+use skyhaul_engine::{CarrierEvent, ConnectError, ConnectionId};
+use skyhaul_quic::Fingerprint;
 use skyhaul_transport::Path;
-use skyhaul_units::Instant;
+use skyhaul_units::{Bytes, Instant};
+use std::io;
 
 /// A carrier of whatever kind.
 pub enum Carrier {
     /// QUIC over UDP.
-    Udp(Box<Endpoint>),
+    Udp(Box<UdpCarrier>),
+    /// TLS over TCP.
+    Tcp(Box<TcpCarrier>),
 }
 
-impl From<Endpoint> for Carrier {
-    fn from(endpoint: Endpoint) -> Self {
-        Self::Udp(Box::new(endpoint))
+/// How much was there of what had arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Arrived {
+    Nothing,
+    /// Less than [`PLENTY`], and all of it was taken.
+    Little,
+    Plenty,
+    /// More than is taken at once.
+    More,
+}
+
+/// What a carrier's turn to send came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Left {
+    /// Nothing was ready, or the sockets are full.
+    Nothing,
+    /// All that was ready.
+    All,
+    /// As much as goes at once; there may be more.
+    Part,
+}
+
+/// So much at a time, 64 datagrams of 1500 bytes, needs no gathering: waking up for it costs less than it does, and what
+/// comes meanwhile might not fit the socket.
+const PLENTY: Bytes = Bytes::kib(96);
+
+impl Arrived {
+    /// All of so much was taken.
+    fn all(taken: Bytes) -> Self {
+        match taken {
+            Bytes::ZERO => Self::Nothing,
+            taken if taken < PLENTY => Self::Little,
+            _ => Self::Plenty,
+        }
+    }
+}
+
+impl Carrier {
+    /// Takes what has arrived.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub(crate) fn receive(&mut self, clock: &Clock) -> io::Result<Arrived> {
+        match self {
+            Self::Udp(carrier) => carrier.receive(clock),
+            Self::Tcp(carrier) => carrier.receive(clock),
+        }
+    }
+
+    /// Sends what is ready.
+    ///
+    /// # Errors
+    /// The system cannot say any more when a socket is ready.
+    pub(crate) fn transmit(&mut self, clock: &Clock) -> io::Result<Left> {
+        match self {
+            Self::Udp(carrier) => Ok(carrier.transmit(clock.now())),
+            Self::Tcp(carrier) => carrier.transmit(clock),
+        }
+    }
+
+    /// What to wait for.
+    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
+        match self {
+            Self::Udp(carrier) => carrier.poll_fd(),
+            Self::Tcp(carrier) => carrier.poll_fd(),
+        }
+    }
+
+    /// The UDP socket, where it has one.
+    pub fn socket(&self) -> Option<&Socket> {
+        match self {
+            Self::Udp(carrier) => Some(carrier.socket()),
+            Self::Tcp(_) => None,
+        }
+    }
+
+    /// Where it takes calls, or calls from; `None` where that is not known before a call is made.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Udp(carrier) => carrier.socket().local_addr().ok(),
+            Self::Tcp(carrier) => carrier.local_addr(),
+        }
+    }
+
+    /// Datagrams that the system refused to send; they count as lost on the line.
+    pub const fn send_errors(&self) -> u64 {
+        match self {
+            Self::Udp(carrier) => carrier.send_errors(),
+            Self::Tcp(_) => 0,
+        }
+    }
+
+    fn inner(&self) -> &dyn skyhaul_engine::Carrier {
+        match self {
+            Self::Udp(carrier) => carrier.endpoint(),
+            Self::Tcp(carrier) => &**carrier,
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn skyhaul_engine::Carrier {
+        match self {
+            Self::Udp(carrier) => carrier.endpoint_mut(),
+            Self::Tcp(carrier) => &mut **carrier,
+        }
+    }
+}
+
+impl From<UdpCarrier> for Carrier {
+    fn from(carrier: UdpCarrier) -> Self {
+        Self::Udp(Box::new(carrier))
+    }
+}
+
+impl From<TcpCarrier> for Carrier {
+    fn from(carrier: TcpCarrier) -> Self {
+        Self::Tcp(Box::new(carrier))
     }
 }
 
@@ -26,46 +150,22 @@ impl skyhaul_engine::Carrier for Carrier {
         expected: Fingerprint,
         joins: bool,
     ) -> Result<ConnectionId, ConnectError> {
-        match self {
-            Self::Udp(endpoint) => endpoint.call(now, remote, expected, joins),
-        }
+        self.inner_mut().call(now, remote, expected, joins)
     }
 
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path> {
-        match self {
-            Self::Udp(endpoint) => endpoint.connection(id),
-        }
+        self.inner_mut().connection(id)
     }
 
     fn poll_event(&mut self) -> Option<CarrierEvent> {
-        match self {
-            Self::Udp(endpoint) => endpoint.poll_event(),
-        }
+        self.inner_mut().poll_event()
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        match self {
-            Self::Udp(endpoint) => endpoint.next_timeout(),
-        }
+        self.inner().next_timeout()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        match self {
-            Self::Udp(endpoint) => endpoint.handle_timeout(now),
-        }
-    }
-}
-
-impl Datagrams for Carrier {
-    fn handle_datagram(&mut self, now: Instant, received: Received) {
-        match self {
-            Self::Udp(endpoint) => endpoint.handle_datagram(now, received),
-        }
-    }
-
-    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        match self {
-            Self::Udp(endpoint) => endpoint.poll_transmit(now, out),
-        }
+        self.inner_mut().handle_timeout(now);
     }
 }

@@ -1,14 +1,14 @@
-//! Runs an engine on a socket, in real time, on one thread.
+//! Runs an engine on the sockets of its carriers, in real time, on one thread.
 
+use crate::Engine;
+use crate::carrier::{Arrived, Carrier, Left};
 use crate::clock::Clock;
-use crate::socket::{AT_ONCE, Outgoing, Socket};
+use crate::socket::Socket;
 use crate::waker::Waker;
-use crate::{Carrier, Engine};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_engine::{EngineEvent, Received, SocketId, Transmit};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_engine::{EngineEvent, SocketId};
+use skyhaul_units::{Duration, Instant};
 use std::io;
-use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What uses the engine's sessions: it feeds them, and takes what they give.
@@ -29,18 +29,12 @@ pub trait Service {
     fn socket_added(&mut self, _id: SocketId) {}
 }
 
-/// An engine, the sockets of its carriers and its clock.
+/// An engine and its clock.
 pub struct Driver {
     engine: Engine,
-    /// In the order of the engine's carriers.
-    sockets: Vec<Socket>,
     clock: Clock,
     waker: Waker,
-    /// The batch that leaves next; kept where a socket's buffer is full.
-    batch: Vec<u8>,
-    unsent: Option<(SocketId, Transmit)>,
-    /// Datagrams that the system refused to send.
-    send_errors: u64,
+    waits: u64,
 }
 
 /// The longest wait: the stop flag is looked at this often even where nobody wakes the driver.
@@ -50,29 +44,20 @@ const WAIT_MIN: Duration = Duration::from_micros(500);
 /// What arrives within this of what was taken last is taken together with it: at 93 Mbit/s 16 datagrams, which would
 /// otherwise wake the thread one by one, and as often as the pacer wakes it.
 const GATHER: Duration = Duration::from_millis(2);
-/// So much at a time, 64 datagrams of 1500 bytes, needs no gathering: waking up for it costs less than it does, and what
-/// comes meanwhile might not fit the socket.
-const PLENTY: Bytes = Bytes::kib(96);
-
-/// System calls for what arrived before sending has its turn: 2 MB at most, 4 ms at 4 Gbit/s.
-const RECEIVES: usize = 4;
-/// System calls for what leaves before receiving has its turn: 1 MB at most, 2 ms at 4 Gbit/s.
-const TRANSMITS: usize = 16;
+/// Rounds of sending, and of filling the room that this made, before receiving has its turn.
+const ROUNDS: usize = 16;
 
 impl Driver {
-    /// Runs `engine` on `socket`.
+    /// Runs `engine`.
     ///
     /// # Errors
     /// The system has no more file descriptors.
-    pub fn new(engine: Engine, socket: Socket, clock: Clock) -> io::Result<Self> {
-        let waker = Waker::new()?;
-        let (batch, unsent, send_errors) = Default::default();
-        Ok(Self { engine, sockets: vec![socket], clock, waker, batch, unsent, send_errors })
+    pub fn new(engine: Engine, clock: Clock) -> io::Result<Self> {
+        Ok(Self { engine, clock, waker: Waker::new()?, waits: 0 })
     }
 
-    /// Adds the socket of one more carrier.
-    pub fn add_socket(&mut self, carrier: impl Into<Carrier>, socket: Socket) -> SocketId {
-        self.sockets.push(socket);
+    /// Adds one more carrier.
+    pub fn add_carrier(&mut self, carrier: impl Into<Carrier>) -> SocketId {
         self.engine.add_carrier(carrier.into())
     }
 
@@ -81,19 +66,24 @@ impl Driver {
         self.waker.clone()
     }
 
-    /// The first socket.
-    pub fn socket(&self) -> &Socket {
-        &self.sockets[0]
+    /// The carriers, in the order in which they were added.
+    pub fn carriers(&self) -> impl Iterator<Item = &Carrier> {
+        self.engine.carriers()
     }
 
-    /// All sockets, in the order of the engine's carriers.
-    pub fn sockets(&self) -> &[Socket] {
-        &self.sockets
+    /// The carriers' UDP sockets.
+    pub fn sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.carriers().filter_map(Carrier::socket)
     }
 
     /// Datagrams that the system refused to send; they count as lost on the line.
-    pub const fn send_errors(&self) -> u64 {
-        self.send_errors
+    pub fn send_errors(&self) -> u64 {
+        self.carriers().map(Carrier::send_errors).sum()
+    }
+
+    /// How often the thread has waited for something to do.
+    pub const fn waits(&self) -> u64 {
+        self.waits
     }
 
     /// Runs until `stop` is set, then says farewell to the connected nodes.
@@ -106,7 +96,7 @@ impl Driver {
             let now = self.clock.now();
             self.engine.handle_timeout(now);
             let service_due = self.serve(service, now);
-            let more_to_send = self.transmit(now);
+            let more_to_send = self.transmit(now)?;
             // Neither a service that has more to do now nor a line that has is kept waiting for the clock.
             if arrived == Arrived::More || more_to_send || service_due.is_some_and(|due| due <= now) {
                 continue;
@@ -121,7 +111,7 @@ impl Driver {
         for id in open {
             self.engine.close(now, id, "the node is stopping");
         }
-        while self.transmit(now) {}
+        while self.transmit(now)? {}
         Ok(())
     }
 
@@ -143,66 +133,33 @@ impl Driver {
 
     /// Takes what has arrived.
     fn receive(&mut self) -> io::Result<Arrived> {
-        let mut arrived = Arrived::Nothing;
-        for index in 0..self.sockets.len() {
-            arrived = arrived.max(self.receive_from(SocketId(index))?);
-        }
-        Ok(arrived)
-    }
-
-    fn receive_from(&mut self, id: SocketId) -> io::Result<Arrived> {
-        let (engine, clock) = (&mut self.engine, &self.clock);
-        let mut taken = Bytes::ZERO;
-        for _ in 0..RECEIVES {
-            let mut arrived = None;
-            let count = self.sockets[id.0].receive(|incoming| {
-                // Read after the datagrams: a reading from before may be older than their arrival by as long as this thread
-                // was kept from running, and a round trip that looks too short makes every later one look like a queue.
-                let now = *arrived.get_or_insert_with(|| clock.now());
-                let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
-                for payload in incoming {
-                    taken += Bytes::of(payload.len());
-                    engine.handle_datagram(now, id, Received { remote, local_ip, ecn, payload });
-                }
-            })?;
-            if count < AT_ONCE {
-                return Ok(match taken {
-                    Bytes::ZERO => Arrived::Nothing,
-                    taken if taken < PLENTY => Arrived::Little,
-                    _ => Arrived::Plenty,
-                });
-            }
-        }
-        Ok(Arrived::More)
+        let clock = self.clock;
+        self.engine.carriers_mut().try_fold(Arrived::Nothing, |most, carrier| {
+            carrier.receive(&clock).map(|arrived| arrived.max(most))
+        })
     }
 
     /// Sends what is ready; returns whether there may be more.
-    fn transmit(&mut self, now: Instant) -> bool {
-        for _ in 0..TRANSMITS {
-            let unsent = self.unsent.take();
-            let next = unsent.or_else(|| self.engine.poll_transmit(now, &mut self.batch));
-            let Some((id, transmit)) = next else { return false };
-            let outgoing = Outgoing {
-                to: transmit.to,
-                from: transmit.src_ip,
-                ecn: transmit.ecn,
-                contents: &self.batch[..transmit.size],
-                segment_size: transmit.segment_size,
-            };
-            match self.sockets[id.0].send(&outgoing) {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.unsent = Some((id, transmit));
-                    return false;
-                }
-                Err(_) => self.send_errors += 1,
+    fn transmit(&mut self, now: Instant) -> io::Result<bool> {
+        let clock = self.clock;
+        for round in 0..ROUNDS {
+            let left = self.engine.carriers_mut().try_fold(Left::Nothing, |most, carrier| {
+                carrier.transmit(&clock).map(|left| left.max(most))
+            })?;
+            match left {
+                Left::Part => return Ok(true),
+                // What was filled in does not leave yet.
+                Left::Nothing if round > 0 => return Ok(false),
+                Left::Nothing | Left::All if !self.engine.refill(now) => return Ok(false),
+                Left::Nothing | Left::All => {}
             }
         }
-        true
+        Ok(true)
     }
 
     /// Lets datagrams gather, for less time if something is `due`. Returns whether that, or the waker, ended it.
-    fn gather(&self, now: Instant, due: Option<Instant>) -> io::Result<bool> {
+    fn gather(&mut self, now: Instant, due: Option<Instant>) -> io::Result<bool> {
+        self.waits += 1;
         let end = due.map_or(now + GATHER, |due| due.min(now + GATHER));
         let mut fds = [PollFd::from_borrowed_fd(self.waker.fd(), PollFlags::IN)];
         poll_for(&mut fds, self.clock.until(end))?;
@@ -213,31 +170,17 @@ impl Driver {
         Ok(woken || end < now + GATHER)
     }
 
-    fn wait(&self, due: Option<Instant>) -> io::Result<()> {
+    fn wait(&mut self, due: Option<Instant>) -> io::Result<()> {
+        self.waits += 1;
         let span = due.map_or(WAIT_MAX, |due| self.clock.until(due)).clamp(WAIT_MIN, WAIT_MAX);
-        let blocked = self.unsent.map(|(id, _)| id.0);
         let mut fds = vec![PollFd::from_borrowed_fd(self.waker.fd(), PollFlags::IN)];
-        fds.extend(self.sockets.iter().enumerate().map(|(index, socket)| {
-            let writable = if blocked == Some(index) { PollFlags::OUT } else { PollFlags::empty() };
-            PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN | writable)
-        }));
+        fds.extend(self.engine.carriers().map(Carrier::poll_fd));
         poll_for(&mut fds, span)?;
         if fds[0].revents().contains(PollFlags::IN) {
             self.waker.reset();
         }
         Ok(())
     }
-}
-
-/// How much was there of what had arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Arrived {
-    Nothing,
-    /// Less than [`PLENTY`], and all of it was taken.
-    Little,
-    Plenty,
-    /// More than is taken at once.
-    More,
 }
 
 /// Waits for one of `fds`, `span` at most; a signal ends it too.

@@ -47,7 +47,7 @@ mod state;
 pub use link::{Incoming, Link, LinkError, Sent};
 
 use crate::Engine;
-use crate::{Clock, Driver, Socket, Waker};
+use crate::{Clock, Driver, Socket, UdpCarrier, Waker};
 use bridge::Bridge;
 use core::net::SocketAddr;
 use skyhaul_quic::{ConfigError, Endpoint, EndpointConfig, Fingerprint, Identity, PathConfig};
@@ -134,14 +134,16 @@ impl Exchange {
             config.trusted.clone_from(&setup.trusted);
             Endpoint::new(config)
         };
-        let mut sockets = setup.bind.iter().map(|address| Socket::bind(*address));
-        let first = sockets.next().unwrap_or_else(|| Err(io::Error::other("no address is given")))?;
-        let mut addresses = vec![first.local_addr()?];
-        let mut driver = Driver::new(Engine::new(endpoint()?.into(), setup.session.clone()), first, clock)?;
-        for socket in sockets {
-            let socket = socket?;
+        let mut addresses = Vec::new();
+        let mut carriers = setup.bind.iter().map(|address| {
+            let socket = Socket::bind(*address)?;
             addresses.push(socket.local_addr()?);
-            driver.add_socket(endpoint()?, socket);
+            Ok::<_, StartError>(UdpCarrier::new(endpoint()?, socket))
+        });
+        let first = carriers.next().unwrap_or_else(|| Err(io::Error::other("no address is given").into()))?;
+        let mut driver = Driver::new(Engine::new(first.into(), setup.session.clone()), clock)?;
+        for carrier in carriers {
+            driver.add_carrier(carrier?);
         }
         let (waker, stop) = (driver.waker(), Arc::new(AtomicBool::new(false)));
         let shared = Arc::new(Shared::new(waker.clone()));

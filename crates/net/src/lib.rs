@@ -1,6 +1,6 @@
 //! Sockets and real time for the sans-IO core.
 //!
-//! A [`Driver`] runs an engine of sessions over QUIC paths on a UDP socket. [`relay`] is a UDP relay that behaves like a
+//! A [`Driver`] runs an engine of sessions over paths of QUIC on UDP sockets and of TLS on TCP. [`relay`] is a UDP relay that behaves like a
 //! long, thin, lossy line, for tests, demonstrations and rehearsals on machines where the kernel's own emulation would
 //! need root.
 
@@ -15,12 +15,12 @@ mod socket;
 mod stream;
 mod waker;
 
-pub use carrier::Carrier;
+pub use carrier::{Carrier, TcpCarrier, UdpCarrier};
 pub use clock::Clock;
 pub use driver::{Driver, Service};
 pub use interface::interfaces;
 pub use socket::{Buffers, Incoming, Outgoing, Socket};
-pub use stream::{Call, Listener, Stream};
+pub use stream::{Listener, Stream};
 pub use waker::Waker;
 
 /// An engine over the carriers that a driver knows.

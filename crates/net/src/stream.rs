@@ -1,84 +1,59 @@
 //! TCP sockets for paths over TLS: non-blocking, in large pieces, with as little as possible waiting in the kernel.
 //!
-//! A [`Stream`] is one socket and its [`TlsPath`]; a [`Listener`] takes calls. Neither waits: their owner polls
-//! [`Stream::fd`] for reading while [`Stream::wants_read`] and for writing while [`Stream::wants_write`], and calls
-//! [`Stream::read`], [`Stream::write`] and the path's time-outs.
+//! A [`Stream`] is one socket; a [`Listener`] takes calls. Neither waits: their owner watches [`Stream::fd`] for reading while
+//! the path wants to, and for writing while [`Stream::is_blocked`].
 
 mod unsent;
 
 use crate::Clock;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt};
-use skyhaul_identity::Refusal;
-use skyhaul_tls::{TlsEndpoint, TlsPath};
+use skyhaul_tls::TlsPath;
+use skyhaul_units::Bytes;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// A TCP socket and the path on it.
+/// A TCP socket with a path on it, which is handed to each call that needs it.
+#[derive(Debug)]
 pub struct Stream {
     socket: TcpStream,
-    path: TlsPath,
-    remote: SocketAddr,
-    buffer: Box<[u8]>,
-    /// What was read and the path has not taken yet, as a part of `buffer`.
-    held: core::ops::Range<usize>,
-    /// The socket's buffer was full.
+    /// Read, and not taken by the path yet.
+    held: Vec<u8>,
+    /// The socket takes nothing now: it is not connected yet, or its buffer is full.
     blocked: bool,
     is_shut: bool,
 }
 
 impl Stream {
-    /// Calls `remote`, from `local` where that is given. Returns at once: what becomes of the call, the path says.
+    /// Calls `remote`, from `local` where that is given. Returns at once: what becomes of the call shows when the socket is
+    /// read or written.
     ///
     /// # Errors
-    /// The system has no more sockets, or `local` is not its own.
-    pub fn connect(
-        clock: &Clock,
-        local: Option<SocketAddr>,
-        remote: SocketAddr,
-        path: TlsPath,
-    ) -> io::Result<Self> {
+    /// The system has no more sockets, no way to `remote`, or `local` is not its own.
+    pub fn connect(local: Option<IpAddr>, remote: SocketAddr) -> io::Result<Self> {
         let family = if remote.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
         if let Some(local) = local {
-            bind(&socket, &local)?;
+            bind(&socket, &SocketAddr::new(local, 0))?;
         }
-        let called = match connect(&socket, &remote) {
-            Ok(()) | Err(Errno::INPROGRESS) => None,
-            Err(error) => Some(error),
-        };
-        let mut stream = Self::on(socket.into(), remote, path)?;
-        if let Some(error) = called {
-            // As if the answer had been long in coming: callers look for it in one place.
-            stream.path.stream_failed(clock.now(), &io::Error::from(error).to_string());
+        match connect(&socket, &remote) {
+            Ok(()) | Err(Errno::INPROGRESS) => Self::on(socket.into()),
+            Err(error) => Err(error.into()),
         }
-        Ok(stream)
     }
 
-    fn on(socket: TcpStream, remote: SocketAddr, path: TlsPath) -> io::Result<Self> {
+    /// On a socket that is connected, or will be.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn on(socket: TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         // The path gives whole batches: nothing is gained by holding a short one back.
         sockopt::set_tcp_nodelay(&socket, true)?;
         unsent::limit(&socket, MOST_UNSENT)?;
-        let buffer = vec![0; READ].into();
-        Ok(Self { socket, path, remote, buffer, held: 0..0, blocked: true, is_shut: false })
-    }
-
-    /// The path.
-    pub const fn path(&self) -> &TlsPath {
-        &self.path
-    }
-
-    /// The path, to use. Follow up with [`Stream::write`].
-    pub const fn path_mut(&mut self) -> &mut TlsPath {
-        &mut self.path
-    }
-
-    /// The far end's address.
-    pub const fn remote(&self) -> SocketAddr {
-        self.remote
+        Ok(Self { socket, held: Vec::new(), blocked: true, is_shut: false })
     }
 
     /// The address here.
@@ -94,68 +69,85 @@ impl Stream {
         self.socket.as_fd()
     }
 
-    /// Whether it is worth waiting for the socket to be readable.
-    pub fn wants_read(&self) -> bool {
-        self.path.wants_read() && self.held.is_empty()
-    }
-
-    /// Whether what is to be written waits for the socket to be writable.
-    pub const fn wants_write(&self) -> bool {
+    /// Whether it is worth waiting for the socket to be writable.
+    pub const fn is_blocked(&self) -> bool {
         self.blocked
     }
 
-    /// Takes what has arrived, some pieces at most, so that sending gets its turn. Errors of the socket end the path.
-    pub fn read(&mut self, clock: &Clock) {
-        for _ in 0..READS {
-            if !self.held.is_empty() {
-                let taken = self.path.receive(clock.now(), &self.buffer[self.held.clone()]);
-                self.held.start += taken;
-                if !self.held.is_empty() {
-                    return;
-                }
-            }
-            if !self.path.wants_read() {
-                return;
-            }
-            match self.socket.read(&mut self.buffer) {
-                Ok(0) => return self.path.end_of_stream(clock.now()),
-                Ok(count) => self.held = 0..count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return self.path.stream_failed(clock.now(), &error.to_string()),
-            }
-        }
+    /// Whether something was read for which the path had no room.
+    pub const fn is_holding(&self) -> bool {
+        !self.held.is_empty()
     }
 
-    /// Writes what the path has to say, until it has no more or the socket's buffer is full. Errors of the socket end
-    /// the path.
-    pub fn write(&mut self, clock: &Clock) {
+    /// The socket was found writable, or broken.
+    pub const fn unblock(&mut self) {
         self.blocked = false;
+    }
+
+    /// Takes what has arrived, by way of `buffer`, some pieces at most, so that sending gets its turn. Returns how much was
+    /// read. Errors of the socket end the path.
+    pub fn read(&mut self, clock: &Clock, path: &mut TlsPath, buffer: &mut [u8]) -> Bytes {
+        let mut total = Bytes::ZERO;
+        for _ in 0..READS {
+            if !self.held.is_empty() {
+                let taken = path.receive(clock.now(), &self.held);
+                self.held.drain(..taken);
+            }
+            if !self.held.is_empty() || !path.wants_read() {
+                break;
+            }
+            match self.socket.read(buffer) {
+                Ok(0) => {
+                    path.end_of_stream(clock.now());
+                    break;
+                }
+                Ok(count) => {
+                    total += Bytes::of(count);
+                    let taken = path.receive(clock.now(), &buffer[..count]);
+                    self.held.extend_from_slice(&buffer[taken..count]);
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    path.stream_failed(clock.now(), &error.to_string());
+                    break;
+                }
+            }
+        }
+        total
+    }
+
+    /// Writes what the path has to say, until it has no more or the socket takes no more. Returns whether anything was
+    /// written. Errors of the socket end the path.
+    pub fn write(&mut self, clock: &Clock, path: &mut TlsPath) -> bool {
+        let mut any = false;
         loop {
-            let bytes = self.path.poll_transmit(clock.now());
+            let bytes = path.poll_transmit(clock.now());
+            if self.blocked {
+                return any;
+            }
             if bytes.is_empty() {
                 break;
             }
             match self.socket.write(bytes) {
-                Ok(count) => self.path.written(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.blocked = true;
-                    return;
+                Ok(count) => {
+                    path.written(count);
+                    any = true;
                 }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => self.path.stream_failed(clock.now(), &error.to_string()),
+                Err(error) => path.stream_failed(clock.now(), &error.to_string()),
             }
         }
-        if self.path.is_written_out() && !self.is_shut {
+        if path.is_written_out() && !self.is_shut {
             self.is_shut = true;
             // A socket that is broken already has nothing to shut.
             let _ = self.socket.shutdown(Shutdown::Write);
         }
-    }
-
-    /// Whether the socket is of no more use: drop the stream once the path's events have been polled.
-    pub fn is_finished(&self) -> bool {
-        self.path.is_finished()
+        any
     }
 }
 
@@ -189,42 +181,25 @@ impl Listener {
         self.socket.as_fd()
     }
 
-    /// The next call, until `None`. A caller beyond what `endpoint` sets up at a time gets its stream closed.
+    /// The next call, until `None`.
     ///
     /// # Errors
     /// The system has no more sockets: try again when some were closed.
-    pub fn accept(&self, clock: &Clock, endpoint: &mut TlsEndpoint) -> io::Result<Option<Call>> {
+    pub fn accept(&self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
         loop {
-            let (socket, remote) = match self.socket.accept() {
-                Ok(call) => call,
+            match self.socket.accept() {
+                Ok(call) => return Ok(Some(call)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 // A caller that went away while it waited is not this socket's error (accept(2)).
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
-            };
-            let path = match endpoint.accept(clock.now()) {
-                Ok(path) => path,
-                Err(refusal) => return Ok(Some(Call::Refused(remote, refusal))),
-            };
-            if let Ok(stream) = Stream::on(socket, remote, path) {
-                return Ok(Some(Call::Taken(Box::new(stream))));
             }
         }
     }
 }
 
-/// Somebody called.
-pub enum Call {
-    /// The set-up has begun.
-    Taken(Box<Stream>),
-    /// There was no place for the call from this address.
-    Refused(SocketAddr, Refusal),
-}
-
-/// Bytes taken in one system call.
-const READ: usize = 256 * 1024;
-/// Pieces taken before sending gets its turn: 1 MiB at most.
+/// Pieces taken before sending gets its turn.
 const READS: usize = 4;
 /// What the kernel takes beyond what TCP may send now: 10 ms at 100 Mbit/s. More would be decided too early; with much
 /// less the socket would often run dry before this process is woken.

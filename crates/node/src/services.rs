@@ -4,7 +4,7 @@ use crate::config::{Mtu, Node};
 use crate::fault::Fault;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Driver, Socket};
+use skyhaul_net::{Clock, Driver, Socket, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
@@ -110,14 +110,14 @@ pub fn driver(
     window: Window,
     clock: Clock,
 ) -> Result<Driver, Fault> {
-    let (socket, endpoint) = endpoint(bind, config)?;
+    let carrier = carrier(bind, config)?;
     let session = SessionConfig {
         receive_window: window.receive,
         send_buffer: window.send,
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    Driver::new(Engine::new(endpoint.into(), session), socket, clock).map_err(|error| {
+    Driver::new(Engine::new(carrier.into(), session), clock).map_err(|error| {
         Fault::environment(
             format!("the line cannot be served ({error})"),
             bind,
@@ -130,7 +130,7 @@ pub fn driver(
 const RECEIVE_BUFFER_MIN: Bytes = Bytes::mib(2);
 
 /// A UDP socket at `bind`, and what speaks QUIC there.
-pub fn endpoint(bind: SocketAddr, mut config: EndpointConfig) -> Result<(Socket, Endpoint), Fault> {
+pub fn carrier(bind: SocketAddr, mut config: EndpointConfig) -> Result<UdpCarrier, Fault> {
     let socket = Socket::bind(bind).map_err(|error| {
         let help = "stop the program that uses the port, or configure another one of this host's addresses and ports";
         Fault::environment(format!("the UDP port cannot be used ({error})"), bind, help)
@@ -151,7 +151,7 @@ pub fn endpoint(bind: SocketAddr, mut config: EndpointConfig) -> Result<(Socket,
             "write an mtu from \"1280 B\" to the line's largest IP packet",
         )
     })?;
-    Ok((socket, endpoint))
+    Ok(UdpCarrier::new(endpoint, socket))
 }
 
 /// The memory of a session.

@@ -2,7 +2,7 @@
 
 use skyhaul_engine::EngineEvent;
 use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Driver, Service, Socket};
+use skyhaul_net::{Clock, Driver, Service, Socket, UdpCarrier};
 use skyhaul_node::config::{Config, parse};
 use skyhaul_node::fault::Who;
 use skyhaul_node::station::reach;
@@ -38,8 +38,8 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    let mut driver =
-        Driver::new(Engine::new(Endpoint::new(config).unwrap().into(), session), socket, clock).unwrap();
+    let carrier = UdpCarrier::new(Endpoint::new(config).unwrap(), socket);
+    let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("station.key"), &*station.to_pem()).unwrap();

@@ -49,6 +49,8 @@ pub struct TlsPath {
     refusal: Option<Refusal>,
     /// Held during a called end's set-up.
     setup: Option<Arc<()>>,
+    /// One of the two ends calls for one more path of a session.
+    joins: bool,
 }
 
 #[derive(Debug)]
@@ -62,8 +64,9 @@ enum State {
 /// What is left to do after the end.
 #[derive(Debug)]
 struct Over {
-    /// `Some` until the end has been polled.
-    reason: Option<DownReason>,
+    reason: DownReason,
+    /// The end has been polled.
+    told: bool,
     since: Instant,
     /// Nothing more comes from the stream.
     read_out: bool,
@@ -105,8 +108,14 @@ impl TlsPath {
             peer: None,
             refusal: None,
             setup: None,
+            joins: false,
             config,
         }
+    }
+
+    /// This end calls for one more path of a session that stands. Before the set-up has begun.
+    pub(crate) const fn join(&mut self) {
+        self.joins = true;
     }
 
     pub(crate) fn occupy(&mut self, setup: Arc<()>) {
@@ -186,7 +195,10 @@ impl TlsPath {
             if matches!(self.state, State::Up) {
                 self.end(now, DownReason::Failed(reason));
             } else {
-                self.refuse(now, Refusal::Failed(reason));
+                // Before the far end has said a word, it is the way there that fails.
+                let is_unheard = self.counters.received == Bytes::ZERO;
+                let refusal = if is_unheard { Refusal::Unreachable } else { Refusal::Failed };
+                self.refuse(now, refusal(reason));
             }
         }
         self.unwritten.clear();
@@ -246,6 +258,29 @@ impl TlsPath {
     /// The far end's key: proven where the path came up, shown and refused where it did not.
     pub const fn peer(&self) -> Option<Fingerprint> {
         self.peer
+    }
+
+    /// Whether it is up.
+    pub const fn is_up(&self) -> bool {
+        matches!(self.state, State::Up)
+    }
+
+    /// Whether it is for one more path of a session that stands, as the calling end said. Known once it is up.
+    pub const fn joins(&self) -> bool {
+        self.joins
+    }
+
+    /// Why it has ended, once it has.
+    pub const fn end_reason(&self) -> Option<&DownReason> {
+        match &self.state {
+            State::Over(over) => Some(&over.reason),
+            State::Handshake | State::Greeting | State::Up => None,
+        }
+    }
+
+    /// Whether the end has been polled, so that there is nothing more to poll.
+    pub const fn is_read_out(&self) -> bool {
+        matches!(&self.state, State::Over(Over { told: true, .. }))
     }
 
     /// Why the path never came up, where it did not.
@@ -323,15 +358,17 @@ impl TlsPath {
             return self.fail(now, "no application protocol was agreed on");
         }
         self.state = State::Greeting;
-        Frame::Greeting.encode(&mut self.clear);
+        Frame::Greeting { joins: self.joins }.encode(&mut self.clear);
         self.seal(now);
         self.pulse.ask();
     }
 
     fn handle(&mut self, now: Instant, frame: Frame) {
         match (&self.state, frame) {
-            (State::Greeting, Frame::Greeting) => {
+            (State::Greeting, Frame::Greeting { joins }) => {
                 self.state = State::Up;
+                // What the call is for, the calling end says.
+                self.joins |= joins && self.terms.expected.is_none();
                 self.setup = None;
                 self.peer = self.channel.peer();
                 self.events.push_back(PathEvent::Up { payload: self.config.payload.into() });
@@ -357,7 +394,7 @@ impl TlsPath {
                 }
             }
             (State::Up, Frame::Close { reason, .. }) => self.end(now, DownReason::ClosedByPeer(reason)),
-            (State::Up, Frame::Greeting) => self.fail(now, "a second greeting"),
+            (State::Up, Frame::Greeting { .. }) => self.fail(now, "a second greeting"),
             (State::Handshake | State::Greeting, _) => self.fail(now, "a frame before the greeting"),
             (State::Over(_), _) => {}
         }
@@ -435,7 +472,7 @@ impl TlsPath {
         self.channel.take(&mut self.unwritten);
         self.sender.give_up(&mut self.events);
         self.setup = None;
-        self.state = State::Over(Over { reason: Some(reason), since: now, read_out: false });
+        self.state = State::Over(Over { reason, told: false, since: now, read_out: false });
     }
 }
 
@@ -477,7 +514,10 @@ impl Path for TlsPath {
             return Some(event);
         }
         match &mut self.state {
-            State::Over(over) => over.reason.take().map(PathEvent::Down),
+            State::Over(over) => {
+                let told = core::mem::replace(&mut over.told, true);
+                (!told).then(|| PathEvent::Down(over.reason.clone()))
+            }
             State::Handshake | State::Greeting | State::Up => None,
         }
     }

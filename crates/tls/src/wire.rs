@@ -9,8 +9,11 @@ use skyhaul_units::Duration;
 /// One frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// The first frame of each end: the keys are accepted. Bytes in its body are for later versions.
-    Greeting,
+    /// The first frame of each end: the keys are accepted. Bytes behind the first of its body are for later versions.
+    Greeting {
+        /// The sender calls for one more path of a session that stands, not for a session of its own.
+        joins: bool,
+    },
     /// A datagram of a session.
     Datagram(Bytes),
     /// The next bytes of the control stream; at least one.
@@ -55,13 +58,16 @@ pub enum WireError {
     /// A body of another length than its type has.
     #[error("a frame of type {0:#04x} with {1} bytes")]
     Length(u8, usize),
+    /// A greeting for neither a session nor one more path of one.
+    #[error("a greeting of unknown purpose {0:#04x}")]
+    Purpose(u8),
 }
 
 impl Frame {
     /// Appends the frame to `out`. What does not fit a body (65,535 bytes) is cut off.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Greeting => append(out, GREETING, &[]),
+            Self::Greeting { joins } => append(out, GREETING, &[if *joins { JOINING } else { BEGINNING }]),
             Self::Datagram(bytes) => append(out, DATAGRAM, bytes),
             Self::Control(bytes) => append(out, CONTROL, bytes),
             Self::Acknowledgement { count, delay } => {
@@ -87,7 +93,12 @@ impl Frame {
         let wrong = WireError::Length(kind, body.len());
         let number = || body.try_into().map(u64::from_be_bytes).map_err(|_| wrong);
         match kind {
-            GREETING => Ok(Self::Greeting),
+            GREETING => match body.first() {
+                Some(&BEGINNING) => Ok(Self::Greeting { joins: false }),
+                Some(&JOINING) => Ok(Self::Greeting { joins: true }),
+                Some(other) => Err(WireError::Purpose(*other)),
+                None => Err(wrong),
+            },
             // Copied, so that a short datagram keeps no long buffer alive.
             DATAGRAM => Ok(Self::Datagram(Bytes::copy_from_slice(body))),
             CONTROL if body.is_empty() => Err(wrong),
@@ -145,6 +156,11 @@ impl FrameReader {
     }
 }
 
+/// First byte of a greeting: for a session of its own.
+const BEGINNING: u8 = 0x01;
+/// First byte of a greeting: for one more path of a session.
+const JOINING: u8 = 0x02;
+
 const GREETING: u8 = 0x01;
 const DATAGRAM: u8 = 0x02;
 const CONTROL: u8 = 0x03;
@@ -163,7 +179,7 @@ mod tests {
     fn frame() -> impl Strategy<Value = Frame> {
         let bytes = |least| proptest::collection::vec(any::<u8>(), least..200).prop_map(Bytes::from);
         prop_oneof![
-            Just(Frame::Greeting),
+            any::<bool>().prop_map(|joins| Frame::Greeting { joins }),
             bytes(0).prop_map(Frame::Datagram),
             bytes(1).prop_map(Frame::Control),
             (any::<u64>(), any::<u32>()).prop_map(|(count, micros)| {
@@ -220,6 +236,8 @@ mod tests {
         for (bytes, error) in [
             (&[0, 0, 0][..], WireError::UnknownType(0)),
             (&[8, 255, 255], WireError::UnknownType(8)),
+            (&[1, 0, 0], WireError::Length(1, 0)),
+            (&[1, 0, 1, 3], WireError::Purpose(3)),
             (&[3, 0, 0], WireError::Length(3, 0)),
             (&[4, 0, 2, 1, 1], WireError::Length(4, 2)),
             (&[5, 0, 1, 1], WireError::Length(5, 1)),

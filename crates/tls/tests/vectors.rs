@@ -18,7 +18,7 @@ fn bytes(vector: &serde_json::Value) -> Vec<u8> {
 fn text(frame: &Frame) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     match frame {
-        Frame::Greeting => "greeting".to_owned(),
+        Frame::Greeting { joins } => format!("greeting joins={joins}"),
         Frame::Datagram(bytes) => format!("datagram {}", hex(bytes)),
         Frame::Control(bytes) => format!("control {}", hex(bytes)),
         Frame::Acknowledgement { count, delay } => {

@@ -16,7 +16,7 @@ mod source;
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Driver, Socket, drops};
+use skyhaul_net::{Clock, Driver, Socket, UdpCarrier, drops};
 use skyhaul_quic::{Endpoint, EndpointConfig};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
@@ -73,9 +73,14 @@ fn driver(configs: Vec<(SocketAddr, EndpointConfig)>, clock: Clock) -> Result<Dr
             Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
         match &mut driver {
             Some(driver) => {
-                driver.add_socket(endpoint, socket);
+                driver.add_carrier(UdpCarrier::new(endpoint, socket));
             }
-            None => driver = Some(Driver::new(Engine::new(endpoint.into(), session.clone()), socket, clock)?),
+            None => {
+                driver = Some(Driver::new(
+                    Engine::new(UdpCarrier::new(endpoint, socket).into(), session.clone()),
+                    clock,
+                )?)
+            }
         }
     }
     driver.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))
@@ -83,13 +88,13 @@ fn driver(configs: Vec<(SocketAddr, EndpointConfig)>, clock: Clock) -> Result<Dr
 
 /// Where a driver's sockets are bound.
 fn addresses(driver: &Driver) -> Result<Vec<SocketAddr>, Failure> {
-    let bound = driver.sockets().iter().map(Socket::local_addr);
+    let bound = driver.sockets().map(Socket::local_addr);
     Ok(bound.collect::<Result<_, _>>()?)
 }
 
 /// By which the kernel knows a driver's sockets.
 fn inodes(driver: &Driver) -> Vec<u64> {
-    driver.sockets().iter().filter_map(|socket| drops::inode(socket).ok()).collect()
+    driver.sockets().filter_map(|socket| drops::inode(socket).ok()).collect()
 }
 
 /// Processor time of this process so far, all its threads.

@@ -1,7 +1,7 @@
 use super::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_identity::Identity;
-use skyhaul_tls::TlsEndpointConfig;
+use skyhaul_tls::{TlsEndpoint, TlsEndpointConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
 use skyhaul_units::{Duration, Instant, Rate};
 
@@ -18,7 +18,8 @@ fn endpoint(node: u8) -> TlsEndpoint {
 /// Two ends on loopback, and what each has seen.
 struct Ends {
     clock: Clock,
-    streams: Vec<Stream>,
+    streams: Vec<(Stream, TlsPath)>,
+    buffer: Vec<u8>,
     up: [bool; 2],
     datagrams: [Vec<u64>; 2],
     acked: [u64; 2],
@@ -32,16 +33,16 @@ impl Ends {
         let clock = Clock::start();
         let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let path = endpoint(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
-        let caller = Stream::connect(&clock, None, listener.local_addr().unwrap(), path).unwrap();
+        let caller = Stream::connect(None, listener.local_addr().unwrap()).unwrap();
         wait(&[PollFd::from_borrowed_fd(listener.fd(), PollFlags::IN)]);
-        let Some(Call::Taken(called)) = listener.accept(&clock, &mut endpoint(1)).unwrap() else {
-            panic!("nobody called")
-        };
-        assert_eq!(called.remote(), caller.local_addr().unwrap());
-        let streams = vec![caller, *called];
+        let (called, remote) = listener.accept().unwrap().expect("somebody called");
+        assert_eq!(remote, caller.local_addr().unwrap());
+        let called = (Stream::on(called).unwrap(), endpoint(1).accept(clock.now()).unwrap());
+        let streams = vec![(caller, path), called];
         Self {
             clock,
             streams,
+            buffer: vec![0; 1 << 16],
             up: Default::default(),
             datagrams: Default::default(),
             acked: Default::default(),
@@ -59,9 +60,9 @@ impl Ends {
             let fds: Vec<_> = self
                 .streams
                 .iter()
-                .map(|stream| {
-                    let read = if stream.wants_read() { PollFlags::IN } else { PollFlags::empty() };
-                    let write = if stream.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
+                .map(|(stream, path)| {
+                    let read = if path.wants_read() { PollFlags::IN } else { PollFlags::empty() };
+                    let write = if stream.is_blocked() { PollFlags::OUT } else { PollFlags::empty() };
                     PollFd::from_borrowed_fd(stream.fd(), read | write)
                 })
                 .collect();
@@ -70,11 +71,12 @@ impl Ends {
     }
 
     fn serve(&mut self, end: usize) {
-        let stream = &mut self.streams[end];
-        stream.read(&self.clock);
+        let (stream, path) = &mut self.streams[end];
+        stream.unblock();
+        stream.read(&self.clock, path, &mut self.buffer);
         let now = self.clock.now();
-        stream.path_mut().handle_timeout(now);
-        while let Some(event) = stream.path_mut().poll(now) {
+        path.handle_timeout(now);
+        while let Some(event) = path.poll(now) {
             match event {
                 PathEvent::Up { .. } => self.up[end] = true,
                 PathEvent::Datagram(datagram) => {
@@ -87,15 +89,15 @@ impl Ends {
         }
         loop {
             let mut fed = false;
-            while self.sent[end] < self.to_send[end] && stream.path_mut().room(now) > 0 {
+            while self.sent[end] < self.to_send[end] && path.room(now) > 0 {
                 let mut datagram = vec![0; 1_438];
                 datagram[..8].copy_from_slice(&self.sent[end].to_be_bytes());
-                stream.path_mut().send(now, Some(Token(self.sent[end])), datagram.into());
+                path.send(now, Some(Token(self.sent[end])), datagram.into());
                 self.sent[end] += 1;
                 fed = true;
             }
-            stream.write(&self.clock);
-            if !fed || stream.wants_write() {
+            stream.write(&self.clock, path);
+            if !fed || stream.is_blocked() {
                 break;
             }
         }
@@ -116,11 +118,11 @@ fn datagrams_cross_loopback_both_ways_in_order() {
     let began = ends.clock.now();
     ends.run(|ends| ends.acked == ends.to_send);
     let took = ends.clock.now().since(began);
-    println!("{}", Rate::over(skyhaul_units::Bytes::new(80_000 * 1_438), took));
+    println!("{}", Rate::over(Bytes::new(80_000 * 1_438), took));
     for end in 0..2 {
         assert!(ends.datagrams[end].iter().copied().eq(0..ends.to_send[1 - end]));
     }
-    assert!(ends.streams[0].path().counters().sent > skyhaul_units::Bytes::new(60_000 * 1_438));
+    assert!(ends.streams[0].1.counters().sent > Bytes::new(60_000 * 1_438));
 }
 
 #[test]
@@ -132,7 +134,7 @@ fn an_end_that_reads_nothing_blocks_the_writer_and_no_more() {
     while ends.sent[0] != last {
         last = ends.sent[0];
         (0..100).for_each(|_| ends.serve(0));
-        wait(&[PollFd::from_borrowed_fd(ends.streams[0].fd(), PollFlags::OUT)]);
+        wait(&[PollFd::from_borrowed_fd(ends.streams[0].0.fd(), PollFlags::OUT)]);
     }
     assert!(ends.sent[0] < 4_000, "{} datagrams into nowhere", ends.sent[0]);
     ends.to_send[0] = ends.sent[0];
@@ -146,8 +148,8 @@ fn a_farewell_arrives_although_data_is_under_way() {
     ends.to_send = [1_000, 1_000];
     (0..2).for_each(|end| ends.serve(end));
     let now = ends.clock.now();
-    ends.streams[0].path_mut().close(now, "maintenance at noon");
-    ends.run(|ends| ends.streams.iter().all(Stream::is_finished));
+    ends.streams[0].1.close(now, "maintenance at noon");
+    ends.run(|ends| ends.streams.iter().all(|(_, path)| path.is_finished()));
     let said = DownReason::ClosedByPeer("maintenance at noon".to_owned());
     assert_eq!(ends.down, [Some(DownReason::ClosedHere), Some(said)]);
 }
@@ -159,24 +161,25 @@ fn a_far_end_that_vanishes_ends_the_path() {
     ends.streams.pop();
     while ends.down[0].is_none() {
         ends.serve(0);
-        wait(&[PollFd::from_borrowed_fd(ends.streams[0].fd(), PollFlags::IN)]);
+        wait(&[PollFd::from_borrowed_fd(ends.streams[0].0.fd(), PollFlags::IN)]);
     }
     assert!(matches!(ends.down[0], Some(DownReason::Failed(_))), "{:?}", ends.down[0]);
-    assert!(ends.streams[0].is_finished());
+    assert!(ends.streams[0].1.is_finished());
 }
 
 #[test]
 fn a_port_where_nobody_listens_is_said_to() {
     let clock = Clock::start();
     let address = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap().local_addr().unwrap();
-    let path = endpoint(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
-    let mut stream = Stream::connect(&clock, None, address, path).unwrap();
-    while !stream.is_finished() {
-        stream.read(&clock);
-        stream.write(&clock);
+    let mut path = endpoint(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
+    let mut stream = Stream::connect(None, address).unwrap();
+    while !path.is_finished() {
+        stream.unblock();
+        stream.write(&clock, &mut path);
+        stream.read(&clock, &mut path, &mut [0; 100]);
         wait(&[PollFd::from_borrowed_fd(stream.fd(), PollFlags::OUT)]);
     }
-    let Some(PathEvent::Down(DownReason::Failed(reason))) = stream.path_mut().poll(clock.now()) else {
+    let Some(PathEvent::Down(DownReason::Failed(reason))) = path.poll(clock.now()) else {
         panic!("it is not down")
     };
     assert!(reason.to_lowercase().contains("refused"), "{reason}");
@@ -184,10 +187,8 @@ fn a_port_where_nobody_listens_is_said_to() {
 
 #[test]
 fn a_path_can_leave_from_a_chosen_address() {
-    let clock = Clock::start();
     let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
-    let path = endpoint(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
-    let local = SocketAddr::from(([127, 0, 0, 2], 0));
-    let stream = Stream::connect(&clock, Some(local), listener.local_addr().unwrap(), path).unwrap();
-    assert_eq!(stream.local_addr().unwrap().ip(), local.ip());
+    let local = IpAddr::from([127, 0, 0, 2]);
+    let stream = Stream::connect(Some(local), listener.local_addr().unwrap()).unwrap();
+    assert_eq!(stream.local_addr().unwrap().ip(), local);
 }

@@ -45,8 +45,8 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     let peers = peers(config)?;
     let driver = driver(config, &peers, clock)?;
     let store = open_store(config)?;
-    let address =
-        driver.socket().local_addr().map_or_else(|_| config.listen.bind.to_string(), |at| at.to_string());
+    let bound = driver.carriers().find_map(skyhaul_net::Carrier::local_addr);
+    let address = bound.unwrap_or(config.listen.bind).to_string();
     tracing::info!("listening on {address}");
     let shared = Arc::new(Shared::new(config.node.name.to_string(), address, store, clock, driver.waker()));
     let status = shared.clone();

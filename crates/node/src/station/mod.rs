@@ -120,10 +120,7 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Vec<PathPlan>
                 driver = Some(services::driver(bind, endpoint, WINDOW, clock)?);
                 SocketId(0)
             }
-            Some(driver) => {
-                let (socket, endpoint) = services::endpoint(bind, endpoint)?;
-                driver.add_socket(endpoint, socket)
-            }
+            Some(driver) => driver.add_carrier(services::carrier(bind, endpoint)?),
         };
         let options = PathOptions { metered: path.metered, standby: path.standby };
         plans.push(PathPlan { socket, local: bind.ip().to_string(), remote, options });

@@ -256,7 +256,7 @@ pub fn resolve(address: &str) -> Result<SocketAddr, String> {
 mod tests {
     use super::*;
     use skyhaul_engine::SocketId;
-    use skyhaul_net::Waker;
+    use skyhaul_net::{Socket, UdpCarrier, Waker};
     use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
     use skyhaul_store::{Spool, SpoolConfig, sim::SimDisk};
     use skyhaul_transport::SessionConfig;
@@ -277,8 +277,9 @@ mod tests {
         let shared = Arc::new(Shared::new("station".to_owned(), Vec::new(), spool, clock, waker));
         let endpoint =
             EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
-        let engine =
-            Engine::new(Endpoint::new(endpoint).expect("an endpoint").into(), SessionConfig::default());
+        let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
+        let carrier = UdpCarrier::new(Endpoint::new(endpoint).expect("an endpoint"), socket);
+        let engine = Engine::new(carrier.into(), SessionConfig::default());
         let plan = PathPlan {
             socket: SocketId(0),
             local: "0.0.0.0".to_owned(),
