@@ -1,10 +1,13 @@
 //! Blocks on their way in: symbols put together, blocks given out, those given up forgotten.
 
+mod runs;
+
 use crate::block::{BlockId, BlockTiming, MAX_BLOCK, Received, cost};
 use crate::ranges::RangeSet;
 use crate::stats::Stats;
 use crate::wire::{DONE_MAX, FlowReport, Notice, Report, Resume, Symbol};
 use bytes::Bytes;
+use runs::Runs;
 use skyhaul_units::{FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -34,8 +37,8 @@ struct Flow {
     /// The first place neither whole nor given up.
     next: u64,
     blocks: BTreeMap<u64, Partial>,
-    /// Places beyond `next` that are whole or given up: disjoint, ascending, half-open.
-    done: BTreeMap<u64, u64>,
+    /// Places beyond `next` that are whole or given up.
+    done: Runs,
 }
 
 #[derive(Debug)]
@@ -122,7 +125,7 @@ impl Inbox {
             return;
         };
         let seq = expand(symbol.header.seq_low, flow.next);
-        if seq < flow.next || flow.is_done(seq) {
+        if seq < flow.next || flow.done.contains(seq) {
             stats.symbols_duplicate += 1;
             self.news.entry(id).or_insert(1);
             return;
@@ -143,7 +146,7 @@ impl Inbox {
                 self.tell_finished(id, stats);
                 continue;
             };
-            if seq < flow.next || flow.is_done(seq) {
+            if seq < flow.next || (flow.done.contains(seq) && !flow.blocks.contains_key(&seq)) {
                 self.news.insert(id, TELL);
                 continue;
             }
@@ -197,14 +200,20 @@ impl Inbox {
         let candidates: BTreeSet<FlowId> = self.news.keys().copied().chain(waiting).collect();
         let turn = core::mem::take(&mut self.turn);
         for id in candidates.range(turn..).chain(candidates.range(..turn)).copied() {
-            let entry = self.flow_report(id);
+            let mut entry = self.flow_report(id);
+            while told.is_empty() && entry.size() > room && entry.done.pop().is_some() {}
             let size = entry.size();
             if size > room || told.len() == FLOWS_TOLD {
                 self.turn = id;
                 break;
             }
             room -= size;
+            let more = self.flows.get_mut(&id).is_some_and(|flow| {
+                flow.done.told(&entry.done);
+                flow.done.has_news()
+            });
             match self.news.get_mut(&id) {
+                Some(left) if more => *left = (*left).max(1),
                 Some(left) if *left > 1 => *left -= 1,
                 _ => drop(self.news.remove(&id)),
             }
@@ -218,7 +227,10 @@ impl Inbox {
     pub fn tell_again(&mut self, flows: &[FlowId]) {
         for flow in flows {
             if self.news.len() < FLOWS_MAX {
-                self.news.entry(*flow).or_insert(1);
+                // Which of the runs it listed is not known: all have their turn.
+                let reports = self.flows.get(flow).map_or(1, |flow| flow.done.rounds());
+                let left = self.news.entry(*flow).or_insert(1);
+                *left = (*left).max(reports);
             }
         }
     }
@@ -229,14 +241,14 @@ impl Inbox {
             return FlowReport { flow: id, next, ..FlowReport::default() };
         };
         let missing = flow.blocks.get(&flow.next).map_or_else(|| vec![(0, None)], Partial::missing);
-        FlowReport { flow: id, next: flow.next, done: flow.settled(), missing }
+        FlowReport { flow: id, next: flow.next, done: flow.done.list(DONE_MAX), missing }
     }
 
     /// A flow's state; `None` where it is wholly in custody, or one too many.
     fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
         if !self.flows.contains_key(&id) {
             let next = self.resume.next(id).filter(|_| self.flows.len() < FLOWS_MAX)?.0;
-            self.flows.insert(id, Flow { next, blocks: BTreeMap::new(), done: BTreeMap::new() });
+            self.flows.insert(id, Flow { next, blocks: BTreeMap::new(), done: Runs::default() });
         }
         self.flows.get_mut(&id)
     }
@@ -255,7 +267,7 @@ impl Inbox {
     fn mark_done(&mut self, id: FlowId, seq: u64) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let before = flow.done.len();
-        flow.mark_done(seq);
+        flow.done.insert(seq, TELL);
         self.runs = self.runs + flow.done.len() - before;
     }
 
@@ -314,9 +326,11 @@ impl Inbox {
         }
         if block.len.is_some_and(|len| block.got.contains(0, len)) {
             block.complete = Some(now);
+            let gone = block.expires.is_some();
             // Whole blocks out of order are news too: the far end frees them, and needs no time-out for them.
             self.news.insert(id, TELL);
-            if block.expires.is_some() {
+            self.mark_done(id, seq);
+            if gone {
                 self.give_out(now, (id, seq), stats);
             }
         }
@@ -326,7 +340,6 @@ impl Inbox {
     fn give_out(&mut self, now: Instant, (id, seq): (FlowId, u64), stats: &mut Stats) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let Some(block) = flow.blocks.remove(&seq) else { return };
-        self.mark_done(id, seq);
         let timing = BlockTiming {
             sent: block.sent,
             last_original: block.last_original,
@@ -346,10 +359,13 @@ impl Inbox {
 
     /// Gives out what is in order now, and goes beyond what is done.
     fn advance(&mut self, now: Instant, id: FlowId, stats: &mut Stats) {
-        loop {
-            let Some(flow) = self.flows.get_mut(&id) else { return };
-            let next = flow.next;
-            if flow.blocks.get(&next).is_none_or(|block| block.complete.is_none() || block.dead) {
+        while let Some(flow) = self.flows.get_mut(&id) {
+            let before = flow.done.len();
+            flow.go_beyond_done();
+            let (next, passed) = (flow.next, before - flow.done.len());
+            let is_whole = flow.done.contains(next);
+            self.runs -= passed;
+            if !is_whole {
                 return;
             }
             self.give_out(now, (id, next), stats);
@@ -374,54 +390,12 @@ impl Inbox {
 }
 
 impl Flow {
-    fn is_done(&self, seq: u64) -> bool {
-        self.done.range(..=seq).next_back().is_some_and(|(_, end)| seq < *end)
-    }
-
-    fn mark_done(&mut self, seq: u64) {
-        let mut run = (seq, seq + 1);
-        if let Some((start, end)) = self.done.range(..=seq).next_back().map(|(start, end)| (*start, *end))
-            && end == seq
-        {
-            run.0 = start;
-        }
-        if let Some(end) = self.done.remove(&run.1) {
-            run.1 = end;
-        }
-        self.done.insert(run.0, run.1);
-        self.pass_done();
-    }
-
-    fn pass_done(&mut self) {
-        while let Some((start, end)) = self.done.first_key_value().map(|(start, end)| (*start, *end))
-            && start <= self.next
-        {
-            self.next = self.next.max(end);
-            self.done.remove(&start);
-        }
-    }
-
-    /// Runs of places beyond `next` that are whole or given up, as many as a report takes.
-    fn settled(&self) -> Vec<(u64, u64)> {
-        let mut runs: Vec<(u64, u64)> = Vec::new();
-        let whole =
-            self.blocks.iter().filter(|(_, block)| block.complete.is_some()).map(|(seq, _)| (*seq, *seq + 1));
-        let mut done = self.done.iter().map(|(start, end)| (*start, *end)).peekable();
-        let mut whole = whole.peekable();
-        while runs.len() <= DONE_MAX {
-            let next = match (done.peek(), whole.peek()) {
-                (Some(a), Some(b)) if a.0 < b.0 => done.next(),
-                (Some(_), None) => done.next(),
-                _ => whole.next(),
-            };
-            let Some((start, end)) = next else { break };
-            match runs.last_mut() {
-                Some(last) if last.1 == start => last.1 = end,
-                _ => runs.push((start, end)),
-            }
-        }
-        runs.truncate(DONE_MAX);
-        runs
+    /// Goes beyond what is done here, up to a whole block that is to be given out.
+    fn go_beyond_done(&mut self) {
+        let Some(end) = self.done.end_of(self.next) else { return };
+        let held = self.blocks.range(self.next..).next().map_or(end, |(seq, _)| *seq);
+        self.next = end.min(held);
+        self.done.pass(self.next);
     }
 }
 
@@ -511,22 +485,32 @@ mod tests {
         }
 
         #[test]
-        fn places_done_in_any_order_are_passed_once_they_follow_each_other(
-            order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(), keep in 0u64..60
+        fn blocks_in_any_order_are_given_out_in_theirs_and_told_meanwhile(
+            order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(), given_up in proptest::collection::btree_set(0u64..60, 0..20)
         ) {
-            let mut flow = Flow { next: 0, blocks: BTreeMap::new(), done: BTreeMap::new() };
-            let mut model = BTreeSet::new();
-            for seq in order.into_iter().filter(|seq| *seq != keep) {
-                flow.mark_done(seq);
-                model.insert(seq);
-                let next = (0..).find(|seq| !model.contains(seq)).unwrap();
-                prop_assert_eq!(flow.next, next);
-                prop_assert!((next..60).all(|seq| flow.is_done(seq) == model.contains(&seq)));
+            let (mut inbox, mut stats) = (Inbox::new(100_000, Resume::default()), Stats::default());
+            let (mut settled, mut out) = (BTreeSet::new(), Vec::new());
+            for seq in order {
+                if given_up.contains(&seq) {
+                    notice(&mut inbox, 0, seq, 0, &mut stats);
+                } else {
+                    inbox.symbol(Instant::ZERO, symbol(0, seq, b"whole.", None), Came::Sent, &mut stats);
+                }
+                settled.insert(seq);
+                out.extend(core::iter::from_fn(|| inbox.pop()).map(|received| received.id.seq.0));
+                let next = (0..).find(|seq| !settled.contains(seq)).unwrap();
+                let (report, _) = inbox.report(1, 1_000);
+                prop_assert_eq!(report.flows[0].next, next);
+                let told: BTreeSet<u64> =
+                    report.flows[0].done.iter().flat_map(|(start, end)| *start..*end).collect();
+                prop_assert!(told.contains(&seq) || seq < next, "what is new is told at once");
+                prop_assert!(told.iter().all(|seq| settled.contains(seq) && *seq >= next));
+                prop_assert_eq!(&out, &(0..next).filter(|seq| !given_up.contains(seq)).collect::<Vec<_>>());
             }
-            let beyond: Vec<(u64, u64)> = if keep < 59 { vec![(keep + 1, 60)] } else { vec![] };
-            prop_assert_eq!(flow.settled(), beyond);
+            prop_assert_eq!((inbox.counts().2, inbox.in_flight()), (0, 0));
         }
     }
+
     fn symbol(flow: u32, seq: u64, bytes: &'static [u8], life: Option<Duration>) -> Symbol {
         let head = Some(crate::wire::Head { sent: Utc::default(), life });
         let (offset, fin, repeated) = (0, bytes.ends_with(b"."), false);

@@ -11,8 +11,8 @@ use skyhaul_units::Bytes as Amount;
 
 /// What a flow's state costs at one end, in bytes: its maps' entries with their keys, rounded up.
 const FLOW: u64 = 256;
-/// A run of places done: two numbers in a map.
-const RUN: u64 = 48;
+/// A run of places done: two numbers in a map, and whether it was told in another.
+const RUN: u64 = 80;
 /// The coder keeps an open group beside the closed ones: 16 of 255 datagrams.
 const OPEN_GROUPS: usize = 16 * 255;
 /// Control bytes read at once beyond what makes a message.
@@ -48,7 +48,7 @@ impl SessionConfig {
     /// ```text
     ///   send_buffer, or one block of 16 MiB if that is more
     /// + receive_window + 64 KiB + 8 MiB of what overtook the greeting
-    /// + 2 * 65,536 flows * 256 B + 262,144 runs of settled places * 48 B + 2 greetings and the control bytes behind
+    /// + 2 * 65,536 flows * 256 B + 262,144 runs of settled places * 80 B + 2 greetings and the control bytes behind
     /// + paths * (262,144 transmissions * 128 B                          (the path never tells what became of them)
     ///            + 12,240 datagrams to be repaired * payload
     ///            + 16 MiB of datagrams received + 2,048 repair symbols of at most the payload of the far end, here ours

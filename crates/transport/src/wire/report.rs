@@ -24,7 +24,8 @@ pub struct FlowReport {
     pub flow: FlowId,
     /// Every block below this place is whole, or known to be given up.
     pub next: u64,
-    /// Places above `next` of which the same is true: ascending, disjoint, half-open, at most [`DONE_MAX`].
+    /// Places above `next` of which the same is true, not always all of them: ascending, disjoint, half-open, at most
+    /// [`DONE_MAX`].
     pub done: Vec<(u64, u64)>,
     /// What lacks in block `next`, from the start, at most [`MISSING_MAX`]; the last may be open-ended (`None`).
     pub missing: Vec<(u32, Option<u32>)>,
@@ -50,8 +51,9 @@ pub struct Notice {
 
 /// Missing ranges that a report lists for one block: enough to restart it, and a report stays small.
 pub const MISSING_MAX: usize = 8;
-/// Ranges of whole blocks beyond the first gap that a report lists for one flow.
-pub const DONE_MAX: usize = 16;
+/// Ranges of whole blocks beyond the first gap that a report lists for one flow: those that are new, in a flow of which much
+/// expires; at two bytes each a quarter of a datagram.
+pub const DONE_MAX: usize = 128;
 /// Runs of recovered datagrams in one report.
 pub const RECOVERED_MAX: usize = 48;
 /// Blocks in one notice.
@@ -60,9 +62,28 @@ pub const NOTICE_MAX: usize = 64;
 const REPORT_FLOWS_MAX: u64 = 256;
 
 impl FlowReport {
-    /// The most bytes that it takes.
+    /// The bytes that it takes.
     pub fn size(&self) -> usize {
-        18 + 16 * self.done.len() + 8 * self.missing.len()
+        let mut out = Vec::new();
+        self.put(&mut out);
+        out.len()
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        put_varint(out, u64::from(self.flow.0));
+        put_varint(out, self.next);
+        put_varint(out, self.done.len() as u64);
+        let mut below = self.next;
+        for (start, end) in &self.done {
+            put_varint(out, start.saturating_sub(below));
+            put_varint(out, end.saturating_sub(*start));
+            below = *end;
+        }
+        put_varint(out, self.missing.len() as u64);
+        for (start, end) in &self.missing {
+            put_varint(out, u64::from(*start));
+            put_varint(out, end.map_or(0, |end| u64::from(end.saturating_sub(*start))));
+        }
     }
 }
 
@@ -72,20 +93,7 @@ impl Report {
         put_varint(out, self.limit);
         put_varint(out, self.flows.len() as u64);
         for flow in &self.flows {
-            put_varint(out, u64::from(flow.flow.0));
-            put_varint(out, flow.next);
-            put_varint(out, flow.done.len() as u64);
-            let mut below = flow.next;
-            for (start, end) in &flow.done {
-                put_varint(out, start.saturating_sub(below));
-                put_varint(out, end.saturating_sub(*start));
-                below = *end;
-            }
-            put_varint(out, flow.missing.len() as u64);
-            for (start, end) in &flow.missing {
-                put_varint(out, u64::from(*start));
-                put_varint(out, end.map_or(0, |end| u64::from(end.saturating_sub(*start))));
-            }
+            flow.put(out);
         }
         out.push(self.recovered.len() as u8);
         for run in &self.recovered {
