@@ -20,8 +20,8 @@ pub trait Service {
     /// again by itself: a time that has come means at once, after what arrived meanwhile has been taken.
     fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
 
-    /// A socket to serve from now on, and what speaks there; asked for after each [`Service::work`] until there is none.
-    fn next_socket(&mut self) -> Option<(Carrier, Socket)> {
+    /// A carrier to serve from now on, with its socket; asked for after each [`Service::work`] until there is none.
+    fn next_socket(&mut self) -> Option<Carrier> {
         None
     }
 
@@ -122,8 +122,8 @@ impl Driver {
             service.event(now, &mut self.engine, event);
         }
         let mut due = service.work(now, &mut self.engine);
-        while let Some((carrier, socket)) = service.next_socket() {
-            let id = self.add_socket(carrier, socket);
+        while let Some(carrier) = service.next_socket() {
+            let id = self.add_carrier(carrier);
             service.socket_added(id);
             due = Some(now);
         }
