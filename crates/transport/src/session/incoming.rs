@@ -1,5 +1,6 @@
 //! What paths report to a session.
 
+use super::early::UNANSWERED_MAX;
 use super::{CloseReason, Event, REPORT_WAITING, Reports, Session};
 use crate::inflight::{Arrival, Sent, Verdict};
 use crate::path::{PAYLOAD_MAX, PAYLOAD_MIN, PathEvent, PathId, Token};
@@ -238,7 +239,7 @@ impl Session {
                 self.greeted = true;
                 self.peer_window = window;
                 self.flow_bases.0 = flow_base;
-                self.outbox.raise_limit(window);
+                self.outbox.raise_limit(window.min(UNANSWERED_MAX));
                 self.events.push_back(Event::Greeted { name, resume });
             }
             Control::Join { .. } => {
@@ -303,7 +304,8 @@ impl Session {
             return;
         }
         self.reports.newest_seen = Some(report.number);
-        self.outbox.raise_limit(report.limit);
+        // It knows this end, and takes what it said in its greeting.
+        self.outbox.raise_limit(report.limit.max(self.peer_window));
         let settle = self.settle();
         for flow in &report.flows {
             self.outbox.report(now, flow, settle, &mut self.stats);

@@ -47,7 +47,7 @@ impl SessionConfig {
     ///
     /// ```text
     ///   send_buffer, or one block of 16 MiB if that is more
-    /// + receive_window + 64 KiB + 8 MiB of what overtook the greeting
+    /// + receive_window + 64 KiB + 16 MiB of what overtook the greeting
     /// + 2 * 65,536 flows * 256 B + 262,144 runs of settled places * 80 B + 2 greetings and the control bytes behind
     /// + paths * (262,144 transmissions * 128 B                          (the path never tells what became of them)
     ///            + 12,240 datagrams to be repaired * payload

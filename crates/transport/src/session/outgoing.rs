@@ -4,6 +4,7 @@ use super::attached::Attached;
 use super::{REPORT_NEWS, Session};
 use crate::inflight::Sent;
 use crate::path::{PAYLOAD_MIN, PathId, Token};
+use crate::receive::Inbox;
 use crate::schedule::Line;
 use crate::send::{Now, Offer, Outsymbol, relative};
 use crate::wire::{Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair};
@@ -243,11 +244,12 @@ impl Session {
         self.tree.next_timeout(self.clock, |class| self.outbox.has_class(class))
     }
 
-    /// A path that carries nothing is measured now and then: what it showed during a busy set-up may be long out of date,
-    /// and would keep it out of use.
+    /// A path that carries nothing while others do is measured now and then: what it showed during a busy set-up may be long
+    /// out of date, and would keep it out of use. Where nothing is under way either way, nothing is measured.
     fn measure(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
-        let several = self.paths.len() > 1;
-        let path = self.paths.get_mut(&id).filter(|_| several)?;
+        let is_busy = self.outbox.held > 0 || self.inbox.as_ref().is_some_and(Inbox::is_waiting);
+        let is_wanted = self.paths.len() > 1 && is_busy;
+        let path = self.paths.get_mut(&id).filter(|_| is_wanted)?;
         if now < path.try_at || now.since(path.last_symbol) < UNUSED {
             return None;
         }
