@@ -48,7 +48,8 @@ fn one_path_is_used_to_the_full() {
 
 #[test]
 fn several_paths_carry_what_they_can_together_however_unlike_they_are() {
-    for seed in [0, 2, 5, 8, 10, 15, 19, 23] {
+    // In 460 the greeting is lost on the slower path, and much overtakes it.
+    for seed in [0, 2, 5, 8, 10, 15, 19, 23, 460] {
         let set = PathSet::random(seed);
         let result = set.run(Over::Plain).unwrap();
         let (best, sum) = (result.over_best(), result.over_sum());
@@ -57,11 +58,13 @@ fn several_paths_carry_what_they_can_together_however_unlike_they_are() {
     }
 }
 
-/// The longest time without a delivery after the first path dies.
-fn gap(dying: WorldPath, surviving: WorldPath, seed: u64) -> Duration {
+/// The longest time without a delivery after the first path dies for what these sides send.
+fn gap(sides: &[usize], dying: WorldPath, surviving: WorldPath, seed: u64) -> Duration {
     let mut world = bulk(&[dying, surviving], 8 << 10, seed);
     let at = world.now() + secs(3);
-    world.paths[0].change(at, PlainChange::Hole(secs(100)));
+    for side in sides {
+        world.paths[0].change_from(*side, at, PlainChange::Hole(secs(100)));
+    }
     world.run_until(at, |_| false);
     let before = world.far.user.blocks();
     world.far.user.watch(at);
@@ -78,10 +81,24 @@ fn a_path_that_dies_leaves_no_gap_and_loses_nothing() {
     for (dying, surviving) in [(100, 100), (700, 20), (20, 700), (40, 100), (300, 100), (10, 10)] {
         // What was lost just before the end must not hide that nothing is heard: it once did at 2 %.
         for loss in [0, 2] {
-            let gap = gap(path(100, dying, loss), path(20, surviving, loss), dying);
+            let gap = gap(&[0, 1], path(100, dying, loss), path(20, surviving, loss), dying);
             let bar = ms(200).max(ms(surviving) * 2);
             println!("{dying} ms dies beside {surviving} ms, {loss} % lost: {gap} of {bar}");
             assert!(gap <= bar, "{dying} ms dies beside {surviving} ms, {loss} % lost: {gap} of {bar}");
+        }
+    }
+}
+
+/// Where the data die alone, acknowledgements go on for as long as something was under way: reports on the other path show
+/// it sooner.
+#[test]
+fn a_path_that_dies_in_one_direction_leaves_no_gap_either() {
+    for (dying, surviving) in [(100, 100), (700, 20), (20, 700), (300, 100)] {
+        for side in [0, 1] {
+            let gap = gap(&[side], path(50, dying, 0), path(50, surviving, 0), dying);
+            let bar = ms(200).max(ms(surviving) * 2);
+            println!("{dying} ms dies from side {side} beside {surviving} ms: {gap} of {bar}");
+            assert!(gap <= bar, "{dying} ms dies from side {side} beside {surviving} ms: {gap} of {bar}");
         }
     }
 }

@@ -127,6 +127,11 @@ impl Outbox {
         };
     }
 
+    /// Whether a flow goes on one path only.
+    pub fn is_pinned(&self, flow: FlowId) -> bool {
+        self.pins.contains_key(&flow)
+    }
+
     pub fn push(&mut self, now: Instant, block: Block) -> BlockId {
         self.start_flow(block.flow, Seq(0));
         self.order += 1;
@@ -338,15 +343,30 @@ impl Outbox {
         }
     }
 
-    /// Whether the slice has to be sent again, and is: `soonest` is when it could arrive.
-    pub fn repeat(&mut self, slice: Slice, soonest: Instant) -> bool {
+    /// One transmission of the slice was lost; whether it has to be sent again: `soonest` is when it could arrive.
+    pub fn lacks(&mut self, slice: Slice, soonest: Instant) -> bool {
         let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) else { return false };
         if !block.is_open() || block.arrived.contains(slice.start, slice.end) {
             return false;
         }
-        if !block.repeats.lost(slice.start) || block.is_late(soonest) {
+        block.repeats.lost(slice.start) && !block.is_late(soonest)
+    }
+
+    /// A slice that [`Self::lacks`] named, for a path of its own: as much of it as a datagram takes. None where it is wanted
+    /// no longer.
+    pub fn reroute(&mut self, slice: Slice, offer: &Offer) -> Option<Outsymbol> {
+        let mut symbol = self.cut_open(slice, offer, true)?;
+        symbol.sends =
+            block_mut(&mut self.flows, slice.flow, slice.seq).map(|block| block.repeats.so_far(slice.start));
+        Some(symbol)
+    }
+
+    /// Whether the slice has to be sent again, and is: `soonest` is when it could arrive.
+    pub fn repeat(&mut self, slice: Slice, soonest: Instant) -> bool {
+        if !self.lacks(slice, soonest) {
             return false;
         }
+        let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) else { return false };
         let (before, key) = (block.pending(), key_of(slice.flow, block));
         block.again.insert(slice.start, slice.end);
         let more = block.pending() - before;

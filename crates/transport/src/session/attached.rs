@@ -1,7 +1,7 @@
 //! One path as its session uses it: what is under way there, how it does, its repair.
 
 use super::hints::Hints;
-use crate::inflight::Inflight;
+use crate::inflight::{Inflight, many};
 use crate::path::{Estimate, PathOptions, PathState};
 use crate::repair::{Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation};
 use crate::schedule::Line;
@@ -25,6 +25,8 @@ pub struct Attached {
     planner: Planner,
     timed: Timed,
     replan_at: Instant,
+    /// So many unanswered in a row are not chance.
+    many: u64,
     /// When a stalled path is tried next.
     pub try_at: Instant,
     /// When a block's symbol was last sent here.
@@ -106,6 +108,7 @@ impl Attached {
             planner: Planner::new(goal),
             timed: Timed::default(),
             replan_at: Instant::ZERO,
+            many: many(0),
             try_at: Instant::ZERO,
             last_symbol: Instant::ZERO,
             hints: Hints::default(),
@@ -142,7 +145,7 @@ impl Attached {
 
     /// When it will count as silent, should nothing come.
     pub fn silent_at(&self) -> Option<Instant> {
-        self.inflight.silent_at(self.rtt() + self.estimate.rtt_variation * 4, self.patience())
+        self.inflight.silent_at(self.rtt() + self.estimate.rtt_variation * 4, self.patience(), self.many)
     }
 
     pub fn patience(&self) -> Duration {
@@ -183,8 +186,10 @@ impl Attached {
         let (rtt, line) = (self.rtt(), self.line());
         let slack = self.timed.slack.or(self.timed.least).unwrap_or(rtt / 4);
         let flow = if self.timed.rate > Rate::ZERO { self.timed.rate } else { line.rate.scaled(1, 2) };
+        let loss = self.losses.estimate();
+        self.many = many(loss.mean_burst_milli());
         let situation = Situation {
-            loss: self.losses.estimate(),
+            loss,
             rtt: Some(rtt),
             slack,
             flow,

@@ -105,7 +105,7 @@ impl Session {
             path.stats.symbols_lost += u64::from(verdict == Verdict::Overtaken);
             match (self.lost(sent), verdict) {
                 (true, Verdict::Overtaken) => self.stats.symbols_lost += 1,
-                (true, Verdict::Overdue) => self.stats.symbols_overdue += 1,
+                (true, Verdict::Overdue | Verdict::Missed) => self.stats.symbols_overdue += 1,
                 (false, _) => {}
             }
         }
@@ -162,7 +162,7 @@ impl Session {
                 }
                 self.recover(now, path);
             }
-            Ok(Datagram::Report(report)) => self.reported(now, &report),
+            Ok(Datagram::Report(report)) => self.reported(now, path, &report),
             Ok(Datagram::Notice(mut notice)) => {
                 for (flow, ..) in &mut notice.given_up {
                     *flow = absolute(*flow, self.flow_bases.0);
@@ -296,7 +296,7 @@ impl Session {
         false
     }
 
-    fn reported(&mut self, now: Instant, report: &Report) {
+    fn reported(&mut self, now: Instant, path: PathId, report: &Report) {
         for run in &report.recovered {
             self.recovered_there(now, run);
         }
@@ -310,6 +310,7 @@ impl Session {
         for flow in &report.flows {
             self.outbox.report(now, flow, settle, &mut self.stats);
         }
+        self.missed(now, path, report);
     }
 
     /// The far end has datagrams that were lost on the way: they need not be sent again.

@@ -1,9 +1,11 @@
 //! What a session holds, and what it may hold at most.
 
 use super::early::EARLY_MAX;
+use super::rerouted::REROUTED_MAX;
 use super::{Session, SessionConfig};
 use crate::block::{MAX_BLOCK, cost};
-use crate::inflight::{ENTRIES_MAX, ENTRY};
+use crate::inflight::{ENTRIES_MAX, ENTRY, Slice};
+use crate::path::PathId;
 use crate::receive::{FLOWS_MAX, Inbox, RUNS_MAX, SLACK};
 use crate::repair::{DECODER_MAX, RETAINED_MAX};
 use crate::wire::MESSAGE_MAX;
@@ -34,6 +36,7 @@ impl Session {
             self.outbox.held
                 + held
                 + self.early.held()
+                + self.rerouted.held()
                 + flows * FLOW
                 + runs as u64 * RUN
                 + control
@@ -47,7 +50,7 @@ impl SessionConfig {
     ///
     /// ```text
     ///   send_buffer, or one block of 16 MiB if that is more
-    /// + receive_window + 64 KiB + 16 MiB of what overtook the greeting
+    /// + receive_window + 64 KiB + 16 MiB of what overtook the greeting + 8,192 slices to go elsewhere * 32 B
     /// + 2 * 65,536 flows * 256 B + 262,144 runs of settled places * 80 B + 2 greetings and the control bytes behind
     /// + paths * (262,144 transmissions * 128 B                          (the path never tells what became of them)
     ///            + 12,240 datagrams to be repaired * payload
@@ -68,6 +71,7 @@ impl SessionConfig {
                 + self.receive_window.as_u64()
                 + SLACK
                 + EARLY_MAX
+                + (REROUTED_MAX * size_of::<(PathId, Slice)>()) as u64
                 + flows
                 + control
                 + paths * path,

@@ -7,6 +7,7 @@ mod hints;
 mod incoming;
 mod memory;
 mod outgoing;
+mod rerouted;
 
 pub use attached::{PathStats, PathStatus};
 pub use config::{CloseReason, Event, Opening, SendError, SessionConfig};
@@ -48,6 +49,7 @@ pub struct Session {
     /// Protected datagrams that repair stood for here, and how many reports more are to say so.
     recovered: VecDeque<(Recovered, u8)>,
     early: early::Early,
+    rerouted: rerouted::Rerouted,
     peer_window: u64,
     /// From where the far end's symbols, and ours, count flows.
     flow_bases: (FlowId, FlowId),
@@ -106,6 +108,7 @@ impl Session {
             reports: Reports::default(),
             recovered: VecDeque::new(),
             early: early::Early::default(),
+            rerouted: rerouted::Rerouted::default(),
             peer_window: 0,
             flow_bases: (FlowId(0), FlowId(0)),
             next_probe: Instant::ZERO,
@@ -262,7 +265,7 @@ impl Session {
 
     /// Whether there may be a symbol to send, repair included, that waits for a path's room alone.
     pub fn has_symbol(&self) -> bool {
-        self.is_open() && (self.outbox.has_symbol() || self.has_repair())
+        self.is_open() && (self.outbox.has_symbol() || self.rerouted.has_any() || self.has_repair())
     }
 
     /// Whether blocks wait for the far end to take more.

@@ -56,6 +56,9 @@ impl Session {
         {
             return self.track(now, id, Sent::Repair, encode_repair(id.0, &symbol));
         }
+        if let Some(symbol) = self.rerouted(now, id, payload) {
+            return Some(symbol);
+        }
         if let Some(offer) = self.offer(now, id, payload)
             && let Some(symbol) = self.outbox.next_symbol(&offer, &mut self.tree, self.policy.as_ref())
         {
@@ -110,7 +113,7 @@ impl Session {
     }
 
     /// What this path may carry, beside what the others do; `None` where it waits.
-    fn offer(&self, now: Instant, id: PathId, payload: usize) -> Option<Offer> {
+    pub(super) fn offer(&self, now: Instant, id: PathId, payload: usize) -> Option<Offer> {
         let utc = self.config.utc_at_zero + now.since(Instant::ZERO);
         let path = self.paths.get(&id)?;
         let at = Now { now, utc, flight: path.flight(), flow_base: self.flow_bases.1 };
@@ -168,7 +171,12 @@ impl Session {
         others().filter(|(_, other)| Some(rank(other)) == best).map(|(other, _)| *other).collect()
     }
 
-    fn symbol_out(&mut self, now: Instant, id: PathId, symbol: Outsymbol) -> Option<(Token, Bytes)> {
+    pub(super) fn symbol_out(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        symbol: Outsymbol,
+    ) -> Option<(Token, Bytes)> {
         *(if symbol.header.repeated {
             &mut self.stats.symbols_repeated
         } else {

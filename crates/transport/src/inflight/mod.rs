@@ -1,12 +1,18 @@
 //! Transmissions on one path whose fate is open, in the order they were sent, and the round-trip time they measure.
 //!
 //! A transmission counts as lost when one sent later by more than a reordering window has arrived (the time-based
-//! detection of RFC 8985), when the path says so, or when no news came for longer than a round trip allows. The window
-//! is small where the path keeps order, and grows when what was called lost arrives after all.
+//! detection of RFC 8985), when the path says so, when the far end says on another path that it lacks what should have
+//! come, or when no news came for longer than a round trip allows. The window is small where the path keeps order, and
+//! grows when what was called lost arrives after all.
+
+mod silence;
+
+pub use silence::many;
 
 use crate::path::Token;
 use crate::repair::Sid;
-use crate::wire::Recovered;
+use crate::wire::{FlowReport, Recovered};
+use silence::Quiet;
 use skyhaul_units::{Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,8 +43,8 @@ struct Entry {
     sent: Sent,
     sid: Option<Sid>,
     at: Instant,
-    /// It was called lost, and has been acted on.
-    judged: bool,
+    /// Why it was called lost: it has been acted on.
+    judged: Option<Verdict>,
 }
 
 /// Why something counts as lost.
@@ -48,6 +54,8 @@ pub enum Verdict {
     Overtaken,
     /// No news came in time.
     Overdue,
+    /// The far end lacks it, and should have it.
+    Missed,
 }
 
 /// Open transmissions. Tokens count up, so a token finds its entry by subtraction.
@@ -57,6 +65,8 @@ pub struct Inflight {
     entries: VecDeque<Option<Entry>>,
     /// Tokens below this have been judged.
     judged_below: u64,
+    /// Tokens from the first to the second were given up with the path; whether they were lost shows when it is back.
+    doubted: (u64, u64),
     /// When the newest transmission known to have arrived was sent.
     newest_arrived: Option<Instant>,
     /// When something was last heard to have arrived.
@@ -67,8 +77,9 @@ pub struct Inflight {
     quiet: Quiet,
     /// How often patience ended since something was last heard to have arrived, and when it did last.
     backoff: (u32, Instant),
-    /// Eighths of a round trip by which order may be off.
+    /// Eighths of a round trip by which order may be off, and by how much more than half a round trip the way there may be.
     window_eighths: u64,
+    detour_eighths: u64,
     sids: BTreeMap<u32, Token>,
     rtt: RoundTrip,
     /// What the path says that a round trip takes, for as long as none was measured here.
@@ -82,6 +93,22 @@ struct Fates {
     first: u64,
     /// `None` while open.
     known: VecDeque<Option<bool>>,
+}
+
+/// What the far end lacks of the blocks that it waits for first, each flow's, by a report.
+#[derive(Debug)]
+pub struct Lacks<'a>(BTreeMap<(FlowId, Seq), &'a FlowReport>);
+
+impl<'a> Lacks<'a> {
+    pub fn of(flows: &'a [FlowReport]) -> Self {
+        Self(flows.iter().map(|flow| ((flow.flow, Seq(flow.next)), flow)).collect())
+    }
+
+    /// Whether something of it is lacking.
+    fn slice(&self, slice: &Slice) -> bool {
+        let mut missing = self.0.get(&(slice.flow, slice.seq)).into_iter().flat_map(|flow| &flow.missing);
+        missing.any(|(start, end)| *start < slice.end && end.is_none_or(|end| end > slice.start))
+    }
 }
 
 /// What settling an arrival tells.
@@ -103,6 +130,8 @@ const BACKOFF_MAX: u32 = 5;
 const WINDOW_MAX_EIGHTHS: u64 = 4;
 /// Ticks of the sender and batches of acknowledgements shift packets by so much.
 const WINDOW_MIN: Duration = Duration::from_millis(4);
+/// Ticks of both ends, and the queue of a path before it is part of the smoothed round trip.
+const MISSED_MARGIN: Duration = Duration::from_millis(10);
 
 impl Inflight {
     /// Transmissions remembered.
@@ -112,7 +141,7 @@ impl Inflight {
 
     pub fn add(&mut self, now: Instant, sent: Sent, sid: Option<Sid>) -> (Token, Option<Sent>) {
         let token = Token(self.first + self.entries.len() as u64);
-        self.entries.push_back(Some(Entry { sent, sid, at: now, judged: false }));
+        self.entries.push_back(Some(Entry { sent, sid, at: now, judged: None }));
         self.fates.known.push_back(None);
         if let Some(sid) = sid {
             self.sids.insert(sid.to_wire(), token);
@@ -125,7 +154,7 @@ impl Inflight {
             if let Some(sid) = oldest.as_ref().and_then(|entry| entry.sid) {
                 self.sids.remove(&sid.to_wire());
             }
-            oldest.filter(|entry| !entry.judged).map(|entry| entry.sent)
+            oldest.filter(|entry| entry.judged.is_none()).map(|entry| entry.sent)
         } else {
             None
         };
@@ -136,7 +165,7 @@ impl Inflight {
     pub fn settle_lost(&mut self, token: Token) -> Option<Arrival> {
         self.know(token, true);
         let entry = self.take(token)?;
-        Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged })
+        Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged.is_some() })
     }
 
     /// Takes out what arrived under `token`, and measures the round trip.
@@ -154,11 +183,19 @@ impl Inflight {
         if self.newest_arrived.is_none_or(|newest| newest < entry.at) {
             self.newest_arrived = Some(entry.at);
             self.rtt.sample(now.since(entry.at));
+            self.settle_doubts(entry.at);
         }
-        if entry.judged {
-            self.window_eighths = (self.window_eighths + 1).min(WINDOW_MAX_EIGHTHS);
+        // A silence that ended, or a late answer, says nothing of the order.
+        match entry.judged {
+            Some(Verdict::Overtaken) => {
+                self.window_eighths = (self.window_eighths + 1).min(WINDOW_MAX_EIGHTHS);
+            }
+            Some(Verdict::Missed) => {
+                self.detour_eighths = (self.detour_eighths + 1).min(WINDOW_MAX_EIGHTHS);
+            }
+            Some(Verdict::Overdue) | None => {}
         }
-        Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged })
+        Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged.is_some() })
     }
 
     /// What was sent under a coding number, taken out: repair stood for it.
@@ -176,6 +213,7 @@ impl Inflight {
             let entry = self.entries.get_mut(at)?;
             let verdict = match entry {
                 None => None,
+                Some(entry) if entry.judged.is_some() => None,
                 Some(entry) if self.newest_arrived.is_some_and(|newest| entry.at + window < newest) => {
                     Some(Verdict::Overtaken)
                 }
@@ -184,7 +222,7 @@ impl Inflight {
             };
             self.judged_below = self.first + at as u64 + 1;
             if let (Some(entry), Some(verdict)) = (entry, verdict) {
-                entry.judged = true;
+                entry.judged = Some(verdict);
                 let (found, at) = ((entry.sent.clone(), entry.sid, verdict), entry.at);
                 if verdict == Verdict::Overdue && at >= self.backoff.1 {
                     self.backoff = ((self.backoff.0 + 1).min(BACKOFF_MAX), now);
@@ -195,17 +233,38 @@ impl Inflight {
         }
     }
 
+    /// Calls lost what the far end `lacks`, where it was made by `made`: what would have arrived before then. What is
+    /// coded is left to its repair.
+    pub fn miss(&mut self, lacks: &Lacks<'_>, made: Instant, flight: Duration) -> Vec<Slice> {
+        let late = flight + self.window() + self.rtt.smoothed * self.detour_eighths / 8 + MISSED_MARGIN;
+        let mut missed = Vec::new();
+        for place in self.judged_index()..self.entries.len() {
+            let Some(entry) = &mut self.entries[place] else { continue };
+            if entry.at + late > made {
+                break;
+            }
+            if let Sent::Slice(slice) = entry.sent
+                && entry.judged.is_none()
+                && entry.sid.is_none()
+                && lacks.slice(&slice)
+            {
+                entry.judged = Some(Verdict::Missed);
+                missed.push(slice);
+                self.know(Token(self.first + place as u64), true);
+            }
+        }
+        missed
+    }
+
     /// Calls everything open lost: the path does not answer. Gives what had not been judged yet.
     pub fn judge_all(&mut self) -> Vec<Sent> {
         let from = self.judged_index().min(self.entries.len());
-        for token in self.first..self.first + self.entries.len() as u64 {
-            self.know(Token(token), true);
-        }
+        self.doubted = (self.doubted.0.max(self.first), self.end());
         self.owed_from = self.end();
         self.judged_below = self.first + self.entries.len() as u64;
-        let open = self.entries.range_mut(from..).flatten();
+        let open = self.entries.range_mut(from..).flatten().filter(|entry| entry.judged.is_none());
         open.map(|entry| {
-            entry.judged = true;
+            entry.judged = Some(Verdict::Overdue);
             entry.sent.clone()
         })
         .collect()
@@ -219,6 +278,21 @@ impl Inflight {
         Some(fate)
     }
 
+    /// The path is back: what was given up with it, and sent well before what has arrived now, was lost.
+    fn settle_doubts(&mut self, arrived: Instant) {
+        let window = self.window();
+        while self.doubted.0 < self.doubted.1 {
+            let token = self.doubted.0.max(self.first);
+            let entry = usize::try_from(token - self.first).ok().and_then(|at| self.entries.get(at));
+            match entry {
+                Some(Some(entry)) if entry.at + window >= arrived => return,
+                Some(Some(_)) => self.know(Token(token), true),
+                Some(None) | None => {}
+            }
+            self.doubted.0 = token + 1;
+        }
+    }
+
     fn know(&mut self, token: Token, lost: bool) {
         let at = token.0.checked_sub(self.fates.first).and_then(|at| usize::try_from(at).ok());
         if let Some(fate) = at.and_then(|at| self.fates.known.get_mut(at)) {
@@ -229,34 +303,6 @@ impl Inflight {
     /// When [`Self::next_lost`] may next have something.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.oldest_unjudged().map(|(_, at)| at + self.patience())
-    }
-
-    /// When the path counts as silent, should nothing be heard until then. One transmission alone may have been lost; for
-    /// several, that is after `patience`. Where so many owe an answer that chance has not taken them all, it is soon after
-    /// their `rtt`.
-    pub fn silent_at(&self, rtt: Duration, patience: Duration) -> Option<Instant> {
-        let news = |at: Instant| self.last_news.map_or(at, |news| news.max(at));
-        let margin = (self.quiet.longest() * 2).max(QUIET_MIN);
-        let first = self.asked(0)?;
-        if self.end() < self.owed_from + 2 {
-            return None;
-        }
-        let second = self.asked(1).unwrap_or(first);
-        let patient = (news(first) + patience).max(second + rtt);
-        let quick = self.asked(MANY).map(|at| news(at + rtt) + margin);
-        Some(quick.map_or(patient, |quick| quick.min(patient)))
-    }
-
-    /// Since when an answer is expected that has not come.
-    fn expected(&self, rtt: Duration) -> Option<Instant> {
-        let answer = self.asked(0)? + rtt;
-        Some(self.last_news.map_or(answer, |news| news.max(answer)))
-    }
-
-    /// When the transmission was made that is the `nth` of those which owe an answer.
-    fn asked(&self, nth: u64) -> Option<Instant> {
-        let place = usize::try_from((self.owed_from + nth).checked_sub(self.first)?).ok()?;
-        self.entries.get(place)?.as_ref().map(|entry| entry.at)
     }
 
     fn end(&self) -> u64 {
@@ -281,7 +327,9 @@ impl Inflight {
     fn oldest_unjudged(&self) -> Option<(u64, Instant)> {
         let from = self.judged_index().min(self.entries.len());
         let mut open = (self.first + from as u64..).zip(self.entries.range(from..));
-        open.find_map(|(token, entry)| entry.as_ref().map(|entry| (token, entry.at)))
+        open.find_map(|(token, entry)| {
+            entry.as_ref().filter(|entry| entry.judged.is_none()).map(|entry| (token, entry.at))
+        })
     }
 
     fn window(&self) -> Duration {
@@ -308,36 +356,6 @@ impl Inflight {
             self.owed_from = token.0 + 1 + answered;
         }
         entry
-    }
-}
-
-/// The longest time without the news that were expected, over the last ten to twenty seconds.
-#[derive(Debug, Default)]
-struct Quiet {
-    since: Instant,
-    now: Duration,
-    before: Duration,
-}
-
-/// So many transmissions after the first that owes an answer: not even bursts of loss take them all.
-const MANY: u64 = 16;
-/// Shorter silences than this come from ticks and busy machines: three times what an acknowledgement may wait (RFC 9000
-/// 18.2).
-const QUIET_MIN: Duration = Duration::from_millis(75);
-/// How long a silence is remembered, at least.
-const QUIET_KEPT: Duration = Duration::from_secs(10);
-
-impl Quiet {
-    fn add(&mut self, now: Instant, span: Duration) {
-        if now.since(self.since) >= QUIET_KEPT {
-            self.before = core::mem::take(&mut self.now);
-            self.since = now;
-        }
-        self.now = self.now.max(span);
-    }
-
-    fn longest(&self) -> Duration {
-        self.now.max(self.before)
     }
 }
 
@@ -375,120 +393,4 @@ impl RoundTrip {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
-
-    fn slice(number: u32) -> Sent {
-        Sent::Slice(Slice { flow: FlowId(0), seq: Seq(0), start: number, end: number + 1 })
-    }
-
-    fn add(inflight: &mut Inflight, millis: u64, number: u32) -> Token {
-        inflight.add(at(millis), slice(number), None).0
-    }
-
-    /// A path with a round trip of 160 ms, measured eight times.
-    fn measured() -> Inflight {
-        let mut inflight = Inflight::default();
-        for number in 0..8 {
-            let token = add(&mut inflight, u64::from(number), number);
-            inflight.settle_arrived(token, at(u64::from(number) + 160));
-        }
-        while inflight.next_fate().is_some() {}
-        inflight
-    }
-
-    fn lost(inflight: &mut Inflight, millis: u64) -> Vec<(Sent, Verdict)> {
-        let next = || inflight.next_lost(at(millis)).map(|(sent, _, verdict)| (sent, verdict));
-        core::iter::from_fn(next).collect()
-    }
-
-    #[test]
-    fn what_is_overtaken_by_more_than_the_window_is_lost_and_no_sooner() {
-        let mut inflight = measured();
-        let [_, _, inside, beyond] = [(1_000, 0), (1_001, 1), (1_009, 2), (1_012, 3)]
-            .map(|(millis, number)| add(&mut inflight, millis, number));
-        inflight.settle_arrived(inside, at(1_169));
-        assert_eq!(lost(&mut inflight, 1_169), [], "the window is 10 ms: a sixteenth of a round trip");
-        inflight.settle_arrived(beyond, at(1_172));
-        let both = [(slice(0), Verdict::Overtaken), (slice(1), Verdict::Overtaken)];
-        assert_eq!(lost(&mut inflight, 1_172), both);
-        assert_eq!(lost(&mut inflight, 1_172), [], "each is told once");
-    }
-
-    #[test]
-    fn the_window_grows_to_half_a_round_trip_when_what_was_called_lost_arrives() {
-        let mut inflight = measured();
-        let before = inflight.window();
-        for round in 0..10 {
-            let start = 1_000 + round * 1_000;
-            let early = add(&mut inflight, start, 0);
-            let late = add(&mut inflight, start + 150, 1);
-            inflight.settle_arrived(late, at(start + 310));
-            assert_eq!(lost(&mut inflight, start + 310).len(), 1);
-            let arrival = inflight.settle_arrived(early, at(start + 311)).unwrap();
-            assert!(arrival.was_judged);
-        }
-        let rtt = inflight.rtt();
-        assert!(before < rtt / 8 && inflight.window() == rtt / 16 + rtt / 2, "{}", inflight.window());
-    }
-
-    #[test]
-    fn patience_ends_after_a_round_trip_and_doubles_until_something_arrives() {
-        let mut inflight = measured();
-        let mut sent = 1_000;
-        let mut waits = Vec::new();
-        for number in 0..8 {
-            add(&mut inflight, sent, number);
-            let due = inflight.next_timeout().unwrap();
-            assert_eq!(lost(&mut inflight, due.as_nanos() / 1_000_000 - 1), []);
-            assert_eq!(inflight.next_lost(due).map(|(_, _, verdict)| verdict), Some(Verdict::Overdue));
-            waits.push(due.since(at(sent)).as_millis());
-            sent = due.as_nanos() / 1_000_000 + 1;
-        }
-        assert!((160..320).contains(&waits[0]), "{waits:?}");
-        assert!((1..6).all(|step| waits[step].abs_diff(waits[step - 1] * 2) <= 1), "{waits:?}");
-        assert_eq!(waits[7], waits[5], "but not for ever: {waits:?}");
-        let silent = inflight.silent_at(Duration::from_millis(160), Duration::from_millis(320)).unwrap();
-        assert!(silent <= at(1_480), "repetitions do not begin the silence anew: {silent}");
-        let token = add(&mut inflight, sent, 9);
-        inflight.settle_arrived(token, at(sent + 160));
-        add(&mut inflight, sent + 161, 10);
-        let wait = inflight.next_timeout().unwrap().since(at(sent + 161)).as_millis();
-        assert!(wait.abs_diff(waits[0]) <= 5, "{wait} after {waits:?}");
-        let silent = inflight.silent_at(Duration::from_millis(160), Duration::from_millis(320));
-        assert!(silent.is_none_or(|silent| silent > at(sent + 320)), "an answer came");
-    }
-
-    #[test]
-    fn fates_come_in_the_order_of_sending_whatever_is_told_first() {
-        let mut inflight = measured();
-        let tokens = [0, 1, 2, 3].map(|number| add(&mut inflight, 1_000 + u64::from(number), number));
-        inflight.settle_arrived(tokens[3], at(1_163));
-        inflight.settle_lost(tokens[1]);
-        assert_eq!(inflight.next_fate(), None, "the first is open");
-        inflight.settle_arrived(tokens[0], at(1_164));
-        let known: Vec<bool> = core::iter::from_fn(|| inflight.next_fate()).collect();
-        assert_eq!(known, [false, true]);
-        assert_eq!(inflight.judge_all(), [slice(2)]);
-        let known: Vec<bool> = core::iter::from_fn(|| inflight.next_fate()).collect();
-        assert_eq!(known, [true, false], "a path given up tells of what was open there");
-        assert!(inflight.settle_arrived(tokens[2], at(1_400)).unwrap().was_judged);
-        assert_eq!(inflight.len(), 0);
-    }
-
-    #[test]
-    fn no_more_is_remembered_than_the_bound_and_the_oldest_counts_as_lost() {
-        let mut inflight = Inflight::default();
-        for number in 0..ENTRIES_MAX as u32 {
-            assert_eq!(inflight.add(at(0), slice(number), Some(Sid::from_wire(number))).1, None);
-        }
-        assert_eq!(inflight.add(at(1), slice(0), None).1, Some(slice(0)));
-        assert_eq!((inflight.len(), inflight.sids.len()), (ENTRIES_MAX, ENTRIES_MAX - 1));
-        assert!(inflight.settle_recovered(Sid::from_wire(0)).is_none());
-        assert_eq!(inflight.next_fate(), Some(true));
-    }
-}
+mod tests;
