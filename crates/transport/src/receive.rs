@@ -441,6 +441,10 @@ impl Partial {
     fn put(&mut self, offset: usize, slice: &[u8]) {
         let end = offset + slice.len();
         debug_assert!(end <= MAX_BLOCK, "the parser bounds a slice's end");
+        // Nearly all symbols come in their order: their bytes are written once.
+        if offset == self.bytes.len() {
+            return self.bytes.extend_from_slice(slice);
+        }
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }

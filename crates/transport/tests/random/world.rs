@@ -57,6 +57,8 @@ pub struct Summary {
     pub sessions: u64,
     pub stalls: u64,
     pub recovered: u64,
+    /// Most that an end held, in bytes.
+    pub memory: u64,
 }
 
 pub struct World {
@@ -383,7 +385,8 @@ impl World {
         while let Some(event) = self.sides[side].session.poll() {
             self.event(side, event);
         }
-        self.sides[side].check(&self.setup);
+        let held = self.sides[side].check(&self.setup);
+        self.summary.memory = self.summary.memory.max(held);
     }
 
     fn event(&mut self, side: usize, event: Event) {
@@ -554,8 +557,8 @@ impl Side {
         }
     }
 
-    /// What must hold at any time.
-    fn check(&self, setup: &Setup) {
+    /// What must hold at any time. Gives the bytes held.
+    fn check(&self, setup: &Setup) -> u64 {
         let stats = self.session.stats();
         assert!(stats.balances(), "{stats:?}");
         let settled = stats.blocks_reported + stats.blocks_given_up + stats.blocks_cancelled;
@@ -565,7 +568,9 @@ impl Side {
         let most = setup.send_buffer.max(skyhaul_transport::cost(70_000));
         assert!(stats.send_buffer <= most, "{stats:?}");
         let most = config(setup).memory_max(self.session.paths().count(), 1438);
-        assert!(self.session.memory() <= most, "{} of {most}: {stats:?}", self.session.memory());
+        let held = self.session.memory();
+        assert!(held <= most, "{held} of {most}: {stats:?}");
+        held.as_u64()
     }
 
     fn is_quiet(&self, peer: &Self) -> bool {

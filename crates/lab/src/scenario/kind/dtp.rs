@@ -221,8 +221,18 @@ const fn share(key: &'static str, heading: &'static str) -> Metric {
     Metric { key, heading, unit: Unit::Share, meaning: "share of the stream's blocks in time" }
 }
 
-const METRICS: &[&Metric] =
-    &[&SCORE, &BOUND, &OF_BOUND, &RIVAL, &OF_RIVAL, &TEXT_SHARE, &AUDIO_SHARE, &VIDEO_SHARE, &REFUSED, &OFF_PLAIN];
+const METRICS: &[&Metric] = &[
+    &SCORE,
+    &BOUND,
+    &OF_BOUND,
+    &RIVAL,
+    &OF_RIVAL,
+    &TEXT_SHARE,
+    &AUDIO_SHARE,
+    &VIDEO_SHARE,
+    &REFUSED,
+    &OFF_PLAIN,
+];
 
 const TEXT: FlowId = FlowId(0);
 const AUDIO: FlowId = FlowId(1);
