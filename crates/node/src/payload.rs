@@ -81,6 +81,12 @@ impl Head {
         }
     }
 
+    /// When a block was closed, where it is one of this version.
+    pub fn closed(bytes: &[u8]) -> Option<Utc> {
+        let fixed = bytes.get(..FIXED).filter(|fixed| fixed[0] == VERSION)?;
+        Some(Utc::from_micros(number(&fixed[1..9]).cast_signed()))
+    }
+
     /// Takes the head off a block; what is left are its records.
     ///
     /// # Errors
@@ -163,6 +169,7 @@ mod tests {
                 prop_assert_eq!(Head::decode(&bytes[..cut]), Err(PayloadError::Truncated));
             }
             bytes.extend_from_slice(b"records");
+            prop_assert_eq!(Head::closed(&bytes), Some(head.closed));
             prop_assert_eq!(Head::decode(&bytes), Ok((head, &b"records"[..])));
             let wire = with_taken(Utc::from_micros(7), &bytes);
             prop_assert_eq!(split_taken(&wire), Ok((Utc::from_micros(7), &bytes[..])));

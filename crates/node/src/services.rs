@@ -3,14 +3,12 @@
 use crate::config::{Mtu, Node};
 use crate::fault::Fault;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Driver, Socket, UdpCarrier};
+use skyhaul_net::{Clock, Driver, Engine, Socket, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 
@@ -103,14 +101,13 @@ fn unreadable(path: &Path, error: &io::Error) -> Fault {
     Fault::environment(what, path.display(), "correct `missions`, or give this user the right to read it")
 }
 
-/// An engine on a UDP socket at `bind`.
+/// An engine on a carrier, which is at `place`.
 pub fn driver(
-    bind: SocketAddr,
-    config: EndpointConfig,
+    carrier: UdpCarrier,
+    place: &str,
     window: Window,
     clock: Clock,
 ) -> Result<Driver, Fault> {
-    let carrier = carrier(bind, config)?;
     let session = SessionConfig {
         receive_window: window.receive,
         send_buffer: window.send,
@@ -120,7 +117,7 @@ pub fn driver(
     Driver::new(Engine::new(carrier.into(), session), clock).map_err(|error| {
         Fault::environment(
             format!("the line cannot be served ({error})"),
-            bind,
+            place,
             "close other programs' files",
         )
     })
@@ -129,11 +126,15 @@ pub fn driver(
 /// Less than this is 170 ms at 93 Mbit/s: about as long as a busy machine keeps a thread from running.
 const RECEIVE_BUFFER_MIN: Bytes = Bytes::mib(2);
 
-/// A UDP socket at `bind`, and what speaks QUIC there.
-pub fn carrier(bind: SocketAddr, mut config: EndpointConfig) -> Result<UdpCarrier, Fault> {
-    let socket = Socket::bind(bind).map_err(|error| {
+/// A UDP socket that is to be at `place`, and what speaks QUIC there.
+pub fn carrier(
+    socket: io::Result<Socket>,
+    place: &str,
+    mut config: EndpointConfig,
+) -> Result<UdpCarrier, Fault> {
+    let socket = socket.map_err(|error| {
         let help = "stop the program that uses the port, or configure another one of this host's addresses and ports";
-        Fault::environment(format!("the UDP port cannot be used ({error})"), bind, help)
+        Fault::environment(format!("the UDP port cannot be used ({error})"), place, help)
     })?;
     let buffers = socket.buffers();
     if buffers.receive < RECEIVE_BUFFER_MIN {

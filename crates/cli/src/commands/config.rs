@@ -1,7 +1,7 @@
 //! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
 
 use crate::failure::{Exit, Failure};
-use skyhaul_node::config::{self, CentreConfig, Presence, StationConfig, Table};
+use skyhaul_node::config::{self, CentreConfig, Class, Presence, StationConfig, Table};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -54,18 +54,34 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
-    let StationConfig { missions, node, centre, line, spool, sync, path, channel } = station;
+    let StationConfig { missions, node, centre, line, spool, sync, path: _, class, channel } = station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
     let rate = line.rate.map_or("rate found out".to_owned(), |rate| rate.to_string());
-    writeln!(out, "  line       {rate}, packets of {}, controller {}", line.mtu, line.controller().name())?;
-    for path in path {
-        let local = path.local.map_or("any address".to_owned(), |local| local.to_string());
+    writeln!(
+        out,
+        "  line       {rate}, packets of {}, controller {}, policy {}",
+        line.mtu,
+        line.controller().name(),
+        line.policy
+    )?;
+    for path in station.paths() {
         let remote = path.remote.as_ref().unwrap_or(&centre.address);
         let rate = path.rate.map_or(String::new(), |rate| format!(", {rate}"));
         let standby = if path.standby { ", standby" } else { "" };
         let metered = if path.metered { ", metered" } else { "" };
-        writeln!(out, "  path       {local} to {remote}{rate}{standby}{metered}")?;
+        writeln!(
+            out,
+            "  path       {} from {} to {remote}{rate}{standby}{metered}",
+            path.title(),
+            path.place()
+        )?;
+        for outage in path.outages() {
+            writeln!(out, "             out from {} until {}", outage.from, outage.until)?;
+        }
+    }
+    for class in class {
+        write_class(class, out)?;
     }
     writeln!(
         out,
@@ -87,13 +103,23 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
             channel.mission.as_ref().map_or("found out from the data".to_owned(), ToString::to_string);
         let pace = channel.rate.map_or(String::new(), |rate| format!(" at {rate}"));
         let symbols = if channel.keep_check_symbols { ", check symbols sent too" } else { "" };
+        let class = channel.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+        let deadline = channel.deadline.map_or(String::new(), |deadline| format!(", due within {deadline}"));
         writeln!(
             out,
-            "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of silence{symbols}",
+            "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of silence{symbols}{class}{deadline}",
             channel.name, channel.input, channel.format, channel.silence
         )?;
     }
     write_places(missions, node, out)
+}
+
+fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {
+    let parent = class.parent.as_ref().map_or(String::new(), |parent| format!(" in {parent}"));
+    let guarantee = class.guarantee.map_or("nothing".to_owned(), |rate| rate.to_string());
+    let ceiling = class.ceiling.map_or(String::new(), |rate| format!(", at most {rate}"));
+    let priority = class.priority.map_or(String::new(), |priority| format!(", priority {priority}"));
+    writeln!(out, "  class      {}{parent}: {guarantee} guaranteed{ceiling}{priority}", class.name)
 }
 
 fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {

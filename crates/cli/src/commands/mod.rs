@@ -6,6 +6,7 @@ mod decode;
 mod demo;
 mod keygen;
 mod lab;
+mod path;
 mod perf;
 mod relay;
 mod signals;
@@ -32,6 +33,9 @@ pub enum Command {
     /// Runs experiments over emulated lines in virtual time, and judges them.
     #[command(subcommand)]
     Lab(lab::Lab),
+    /// Lists, adds, removes the paths of a running station, and tells it what is known of them beforehand.
+    #[command(subcommand)]
+    Path(path::Path),
     /// Measures what a line carries, with the transport that the nodes use.
     #[command(subcommand)]
     Perf(perf::Perf),
@@ -55,6 +59,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Demo(command) => demo::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Lab(command) => lab::run(&command, out),
+        Command::Path(command) => path::run(command, out),
         Command::Perf(command) => perf::run(command, out),
         Command::Relay(command) => relay::run(&command, out),
         Command::Station(command) => station::run(&command),

@@ -1,7 +1,7 @@
 //! What commands that run until they are stopped have in common.
 
 use crate::failure::{Exit, Failure};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +19,18 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         })?;
     }
     Ok(stop)
+}
+
+/// A flag that a hang-up (SIGHUP) sets, for what reads its configuration again.
+///
+/// # Errors
+/// The system does not let signals be caught.
+pub fn reload_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let reload = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).map_err(|source| {
+        Failure::io("signals cannot be caught", "this process", "start it again", source)
+    })?;
+    Ok(reload)
 }
 
 /// How a node's process logs and ends.

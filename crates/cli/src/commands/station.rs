@@ -2,15 +2,16 @@
 
 use super::signals::Process;
 use crate::failure::{Exit, Failure};
-use skyhaul_node::config::{self, Config};
-use skyhaul_node::station::Options;
+use skyhaul_node::config::{self, Config, StationConfig};
+use skyhaul_node::station::{Options, Reload};
 use std::path::PathBuf;
 
 /// The arguments of `skyhaul station`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Captures downlinks, keeps them in its spool, and sends them to its centre, until it is interrupted. It can be
-killed at any time and goes on from what is on its disk. docs/configuration.md lists every key of the file.
+killed at any time and goes on from what is on its disk. On SIGHUP it reads its configuration again: paths, classes, and
+what is foretold change at once, the rest is named in the log. docs/configuration.md lists every key of the file.
 
 Example:
   skyhaul station --config station.toml"
@@ -39,10 +40,11 @@ pub fn run(command: &Station) -> Result<(), Failure> {
         let place = command.config.display().to_string();
         return Err(Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place));
     };
+    let (file, written) = (command.config.clone(), StationConfig::clone(&config));
     for channel in &mut config.channel {
         channel.keep_check_symbols |= command.keep_check_symbols;
     }
-    let stop = command.process.begin()?;
+    let (stop, hangup) = (command.process.begin()?, super::signals::reload_flag()?);
     let options = Options { until_sent: command.until_sent };
-    Ok(skyhaul_node::station::run(&config, options, &stop)?)
+    Ok(skyhaul_node::station::run(&config, options, &stop, Reload::new(&hangup, file, written))?)
 }

@@ -3,8 +3,8 @@
 use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
-    CentreStatus, ContactReceived, ContactState, LineState, NodeStatus, StageLatency, StationStatus,
-    StoreState, ask,
+    CentreStatus, ContactForecast, ContactReceived, ContactState, LinePath, LineState, NodeStatus,
+    StageLatency, StationStatus, StoreState, ask,
 };
 use skyhaul_units::{Bytes, Rate};
 use std::io::{self, Write};
@@ -18,15 +18,22 @@ Example:
   skyhaul status --config station.toml
   skyhaul status --socket state/status.sock --json")]
 pub struct Status {
+    #[command(flatten)]
+    node: Node,
+    /// Prints the status as one JSON line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which node is asked.
+#[derive(clap::Args)]
+pub struct Node {
     /// The node's configuration, which names its socket.
     #[arg(long, value_name = "FILE", required_unless_present = "socket")]
     config: Option<PathBuf>,
     /// The node's socket itself.
-    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    #[arg(long, alias = "node", value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
-    /// Prints the status as one JSON line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Asks, and prints the answer.
@@ -34,7 +41,7 @@ pub struct Status {
 /// # Errors
 /// No node answers, or the configuration is wrong.
 pub fn run(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
-    let status = ask(&socket(command)?)?;
+    let status = ask(&command.node.socket()?)?;
     if command.json {
         let line = serde_json::to_string(&status).expect("a status has text keys only");
         return Ok(writeln!(out, "{line}")?);
@@ -46,17 +53,23 @@ pub fn run(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn socket(command: &Status) -> Result<PathBuf, Failure> {
-    if let Some(socket) = &command.socket {
-        return Ok(socket.clone());
+impl Node {
+    /// Where it is asked.
+    ///
+    /// # Errors
+    /// The configuration is wrong.
+    pub fn socket(&self) -> Result<PathBuf, Failure> {
+        if let Some(socket) = &self.socket {
+            return Ok(socket.clone());
+        }
+        let Some(file) = &self.config else {
+            return Err(Failure::new(Exit::Usage, "no node is named", "give --config or --socket"));
+        };
+        Ok(match config::load(file)? {
+            Config::Station(station) => station.node.status_socket(),
+            Config::Centre(centre) => centre.node.status_socket(),
+        })
     }
-    let Some(file) = &command.config else {
-        return Err(Failure::new(Exit::Usage, "no node is named", "give --config or --socket"));
-    };
-    Ok(match config::load(file)? {
-        Config::Station(station) => station.node.status_socket(),
-        Config::Centre(centre) => centre.node.status_socket(),
-    })
 }
 
 fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()> {
@@ -103,23 +116,96 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
             if line.held_back { ", held back by the centre" } else { "" }
         )?;
     }
-    for path in line.paths.iter().filter(|_| line.paths.len() > 1) {
-        let reason = path.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
+    write_paths(&line.paths, out)?;
+    write_forecasts(&station.forecasts, out)?;
+    write_alarms(&station.alarms, out)
+}
+
+/// A line a path, and the reason below where there is one.
+pub fn write_paths(paths: &[LinePath], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n  {:<12} {:<8} {:>11} {:>9} {:>6} {:>6} {:>6} {:>6} {:>6}",
+        "path", "state", "rate", "rtt", "lost", "repair", "used", "wasted", "stalls"
+    )?;
+    for path in paths {
+        let is_used = path.rate_bps > 0;
+        let or_none = |text: String| if is_used { text } else { "-".to_owned() };
         writeln!(
             out,
-            "  path     {} to {}: {}{reason}, {} allowed, round trip {:.1} ms, {:.2} % lost, {} sent, {} repair symbols, {} of use",
-            path.local,
-            path.remote,
+            "  {:<12} {:<8} {:>11} {:>9} {:>6} {:>6} {:>6} {:>6} {:>6}",
+            path.name,
             path.state,
-            Rate::from_bps(path.rate_bps / 1_000 * 1_000),
-            path.rtt_s * 1e3,
-            path.loss * 1e2,
-            Bytes::new(path.bytes_sent),
+            or_none(mega(path.rate_bps)),
+            or_none(format!("{:.1} ms", path.rtt_s * 1e3)),
+            or_none(format!("{:.1} %", path.loss * 1e2)),
             path.repair_sent,
-            path.repair_used
+            path.repair_used,
+            path.repair_wasted,
+            path.stalls
+        )?;
+        let sent = Bytes::new(path.bytes_sent / 1_000 * 1_000);
+        writeln!(out, "    {} to {}, {sent} sent", path.local, path.remote)?;
+        if let Some(reason) = &path.reason {
+            writeln!(out, "    {}: {reason}", path.state)?;
+        }
+    }
+    Ok(())
+}
+
+/// What waits of each contact, the newest last.
+fn write_forecasts(forecasts: &[ContactForecast], out: &mut dyn Write) -> io::Result<()> {
+    if forecasts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n  {:<12} {:<16} {:>11} {:>11}  deadline", "contact", "of", "to send", "through in")?;
+    let from = forecasts.len().saturating_sub(CONTACTS_SHOWN);
+    for forecast in &forecasts[from..] {
+        let done = forecast.done_s.map_or("not known".to_owned(), seconds);
+        let deadline = match forecast.spare_s {
+            None if forecast.done_s.is_none() => "not known".to_owned(),
+            None => "none".to_owned(),
+            Some(spare) if spare < 0.0 => format!("LATE by {}", seconds(-spare)),
+            Some(spare) => format!("on time, {} to spare", seconds(spare)),
+        };
+        writeln!(
+            out,
+            "  {:<12} {:<16} {:>11} {done:>11}  {deadline}",
+            forecast.flow,
+            if forecast.channel.is_empty() { "-" } else { &forecast.channel },
+            megabytes(forecast.unsent_bytes),
         )?;
     }
-    write_alarms(&station.alarms, out)
+    Ok(())
+}
+
+/// A rate in a column.
+#[allow(clippy::cast_precision_loss, reason = "a report")]
+fn mega(bps: u64) -> String {
+    match bps {
+        ..10_000_000 => format!("{:.2} Mbit/s", bps as f64 / 1e6),
+        ..1_000_000_000 => format!("{:.1} Mbit/s", bps as f64 / 1e6),
+        _ => format!("{:.2} Gbit/s", bps as f64 / 1e9),
+    }
+}
+
+/// A size in a column.
+#[allow(clippy::cast_precision_loss, reason = "a report")]
+fn megabytes(bytes: u64) -> String {
+    match bytes {
+        ..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// A span in a column.
+fn seconds(span: f64) -> String {
+    match span {
+        ..9.95 => format!("{span:.1} s"),
+        ..600.0 => format!("{span:.0} s"),
+        ..36_000.0 => format!("{:.0} min", span / 60.0),
+        _ => format!("{:.1} h", span / 3_600.0),
+    }
 }
 
 fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {

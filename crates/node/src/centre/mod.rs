@@ -14,12 +14,12 @@ mod shared;
 use crate::config::CentreConfig;
 use crate::fault::Fault;
 use crate::services::{self, Window};
-use crate::status::StatusServer;
+use crate::status::{Reply, Request, StatusServer};
 use downlink::Downlink;
 use keeper::Keeper;
 use processor::Processor;
 use shared::Shared;
-use skyhaul_net::{Clock, Driver};
+use skyhaul_net::{Clock, Driver, Socket};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, RealDisk, StationName};
 use skyhaul_units::{Bytes, Duration, Rate};
@@ -50,7 +50,15 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     tracing::info!("listening on {address}");
     let shared = Arc::new(Shared::new(config.node.name.to_string(), address, store, clock, driver.waker()));
     let status = shared.clone();
-    let server = StatusServer::start(&config.node.status_socket(), move || status.status())?;
+    let server = StatusServer::start(&config.node.status_socket(), move |request| match request {
+        Request::Status => Reply::Status(Box::new(status.status())),
+        _ => {
+            let help = "give it to a station: it has the paths";
+            Reply::Answer(
+                Err(Fault::configuration("a centre has no paths", "the status socket", help)).into(),
+            )
+        }
+    })?;
     let threads = start(config, peers, &shared, clock, driver)?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
@@ -88,7 +96,9 @@ fn driver(
         ..EndpointConfig::new(identity, path, clock.std_start())
     };
     let window = Window { receive: config.session.receive_window, send: Bytes::mib(1) };
-    services::driver(bind, endpoint, window, clock)
+    let place = bind.to_string();
+    let carrier = services::carrier(Socket::bind(bind), &place, endpoint)?;
+    services::driver(carrier, &place, window, clock)
 }
 
 fn open_store(config: &CentreConfig) -> Result<ContactStore, Fault> {

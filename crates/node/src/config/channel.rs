@@ -23,6 +23,13 @@ section! {
         silence: Duration => "2 s",
         /// For `file:` inputs: plays the file at this rate, as a live downlink; left out: as fast as the station takes it.
         rate: Rate => optional,
+        /// The class that its contacts are sent under; left out: the first that has no parts.
+        class: Name => optional,
+        /// How important its contacts are among those of its class, 0 (the most) to 7, for the policies that ask.
+        priority: u8 => "1",
+        /// How long after its capture data should be at the centre: it is sent the sooner, and status and log foretell where it
+        /// will be late. It is sent then too.
+        deadline: Duration => optional,
         /// Sends the Reed-Solomon check symbols too (an eighth more bytes), for archives that keep CADUs as received.
         keep_check_symbols: bool => "false",
     }
@@ -82,6 +89,12 @@ pub enum ChannelError {
     /// A replay rate where nothing is replayed.
     #[error("channel `{0}` has a rate but is not read from a file; remove `rate`, the sender sets the pace")]
     RateOfLiveInput(Name),
+    /// A priority that there is none of.
+    #[error("channel `{0}` has priority {1}; write one from 0, the most important, to {LAST_PRIORITY}")]
+    Priority(Name, u8),
+    /// A deadline that nothing can meet.
+    #[error("channel `{0}` has a deadline of nothing, and would always be late; write one such as \"30 s\"")]
+    AlwaysLate(Name),
     /// A replay that would never move.
     #[error("channel `{0}` would be played at 0 bit/s; write a rate such as \"15 Mbit/s\", or remove it")]
     StandingStill(Name),
@@ -89,6 +102,12 @@ pub enum ChannelError {
 
 impl Channel {
     fn check(&self) -> Result<(), ChannelError> {
+        if self.priority > LAST_PRIORITY {
+            return Err(ChannelError::Priority(self.name.clone(), self.priority));
+        }
+        if self.deadline == Some(Duration::ZERO) {
+            return Err(ChannelError::AlwaysLate(self.name.clone()));
+        }
         match (&self.input, self.rate) {
             (Input::File(_), Some(Rate::ZERO)) => Err(ChannelError::StandingStill(self.name.clone())),
             (Input::File(_), _) | (_, None) => Ok(()),
@@ -105,6 +124,9 @@ impl Channel {
         }
     }
 }
+
+/// As many as classes have.
+const LAST_PRIORITY: u8 = 7;
 
 impl FromStr for Input {
     type Err = ChannelError;

@@ -1,5 +1,6 @@
 //! Why a configuration was refused: what, where, and what to do.
 
+use skyhaul_transport::ClassError;
 use std::path::{Path, PathBuf};
 
 /// Why a configuration was refused. The person who wrote the file must act.
@@ -80,6 +81,26 @@ impl ConfigError {
         Self::content(file, line, what, &format!("give each {kind} once"))
     }
 
+    pub(super) fn class(text: &str, file: &Path, error: &ClassError) -> Self {
+        let sentence = error.to_string();
+        let name = sentence.split('`').nth(1).unwrap_or_default();
+        let line = line_in(text, "[[class]]", "name", name);
+        let (what, help) = match (error, sentence.rsplit_once(": ")) {
+            (ClassError::Priority { .. }, _) | (_, None) => (&*sentence, "write one that is"),
+            (_, Some((what, help))) => (what, help),
+        };
+        Self::content(file, line, what.to_owned(), help)
+    }
+
+    pub(super) fn no_class(text: &str, file: &Path, class: &str, leaves: &[&str]) -> Self {
+        let line = line_in(text, "[[channel]]", "class", class);
+        let help = match leaves {
+            [] => format!("add a [[class]] table with the name \"{class}\", or remove `class`"),
+            leaves => format!("the classes that channels can use are {}", leaves.join(", ")),
+        };
+        Self::content(file, line, format!("there is no class `{class}` for a channel"), &help)
+    }
+
     pub(super) fn from_toml(error: &toml::de::Error, text: &str, file: &Path) -> Self {
         let line = error.span().map(|span| line_of(text, span.start));
         let message = error.message().trim().replace('\n', " ");
@@ -90,6 +111,20 @@ impl ConfigError {
     fn content(file: &Path, line: Option<usize>, what: String, help: &str) -> Self {
         Self { what, file: file.to_owned(), line, help: help.to_owned() }
     }
+}
+
+/// The line of `key` with this value in a table of this heading.
+fn line_in(text: &str, heading: &str, key: &str, value: &str) -> Option<usize> {
+    let mut inside = false;
+    let quoted = format!("\"{value}\"");
+    let found = text.lines().position(|line| {
+        let line = line.trim();
+        if line.starts_with('[') {
+            inside = line.starts_with(heading);
+        }
+        inside && line.starts_with(key) && line.contains(&quoted)
+    });
+    found.map(|index| index + 1)
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -27,20 +27,26 @@ mod channel;
 mod error;
 mod name;
 mod node;
+mod path;
 mod peer;
 mod section;
+mod sending;
 mod station;
 mod sync;
+mod time;
 
 pub use centre::{CentreConfig, Listen, PeerEntry, Products, SessionLimits, Store};
 pub use channel::{Channel, Input, InputFormat, MissionRef};
 pub use error::ConfigError;
-pub use name::{HostPort, Mtu, Name, NameError};
+pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
+pub use path::{LinePath, Outage, Outages};
 pub use peer::PeerKey;
 pub use section::{Key, Presence, Table};
-pub use station::{Centre, Controller, Line, LinePath, Spool, StationConfig};
+pub use sending::{Class, Delivery, PolicyName, Sharing};
+pub use station::{Centre, Controller, Line, Spool, StationConfig};
 pub use sync::Sync;
+pub use time::{Time, TimeError};
 
 use std::path::{Path, PathBuf};
 
@@ -74,7 +80,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let refuse = |error: toml::de::Error| ConfigError::from_toml(&error, text, file);
     let tables: toml::Table = toml::from_str(text).map_err(refuse)?;
     let has = |names: &[&str]| names.iter().any(|name| tables.contains_key(*name));
-    let station = has(&["centre", "channel", "line", "spool"]);
+    let station = has(&["centre", "channel", "line", "spool", "path", "class"]);
     let centre = has(&["listen", "peer", "store", "products"]);
     let base = file.parent().unwrap_or(Path::new(""));
     match (station, centre) {

@@ -7,6 +7,10 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
+/// The name of a network interface of this host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceName(String);
+
 /// Why a name, address or size was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -18,6 +22,9 @@ pub enum NameError {
     /// Not a host and a port.
     #[error("`{0}` is not an address; write it like \"centre.example.org:4700\" or \"192.0.2.1:4700\"")]
     Address(String),
+    /// Not the name of a network interface.
+    #[error("`{0}` is not an interface's name; write it as `ip link` shows it, such as \"eth1\"")]
+    Interface(String),
     /// A packet size that no path has.
     #[error("`{0}` is not a packet size of a line; write it like \"1500 B\", from 1280 B to 9216 B")]
     Mtu(String),
@@ -41,6 +48,13 @@ impl Name {
     }
 }
 
+impl InterfaceName {
+    /// The text of the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl HostPort {
     /// The host's name or address, without the brackets of an IPv6 address.
     pub fn host(&self) -> &str {
@@ -56,6 +70,25 @@ impl Mtu {
     /// The size of the IP packet with its headers.
     pub fn size(self) -> Bytes {
         Bytes::new(u64::from(self.0))
+    }
+}
+
+impl Name {
+    /// A name that a program gives: `word-number`.
+    pub(super) fn numbered(word: &str, number: usize) -> Self {
+        Self(format!("{word}-{number}"))
+    }
+}
+
+impl FromStr for InterfaceName {
+    type Err = NameError;
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';
+        let known = (1..=MAX_INTERFACE).contains(&text.len()) && text.bytes().all(plain);
+        if known && text != "." && text != ".." {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(NameError::Interface(text.to_owned()))
     }
 }
 
@@ -105,6 +138,11 @@ impl std::fmt::Display for Name {
         f.write_str(&self.0)
     }
 }
+impl std::fmt::Display for InterfaceName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 impl std::fmt::Display for HostPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.host.contains(':') {
@@ -131,7 +169,7 @@ macro_rules! from_text {
     )+ };
 }
 pub(super) use from_text;
-from_text!(Name, HostPort, Mtu);
+from_text!(Name, InterfaceName, HostPort, Mtu);
 
 fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')
@@ -139,6 +177,8 @@ fn is_host_byte(byte: u8) -> bool {
 
 /// A folder's name has at most 255 bytes; the rest is for what is added to it.
 const MAX_NAME: usize = 64;
+/// Linux's IFNAMSIZ without the end mark (netdevice(7)).
+const MAX_INTERFACE: usize = 15;
 /// RFC 1035 2.3.4: the longest host name.
 const MAX_HOST: usize = 255;
 /// RFC 9000 14: QUIC needs datagrams of 1200 bytes; 1280 is also the least that IPv6 carries (RFC 8200 5).

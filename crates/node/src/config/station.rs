@@ -4,13 +4,14 @@ use super::channel::Channel;
 use super::error::ConfigError;
 use super::name::{HostPort, Mtu, Name, from_text};
 use super::node::Node;
+use super::path::{LinePath, Outage};
 use super::peer::PeerKey;
 use super::section::{Table, left_out, section};
+use super::sending::{Class, PolicyName};
 use super::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -26,6 +27,7 @@ pub struct StationConfig {
     /// Where the data goes.
     pub centre: Centre,
     /// What is known about the line to there.
+    #[serde(default = "left_out")]
     pub line: Line,
     /// The durable store that data waits in.
     #[serde(default = "left_out")]
@@ -36,6 +38,9 @@ pub struct StationConfig {
     /// The ways to the centre; none is one, from any local address.
     #[serde(default)]
     pub path: Vec<LinePath>,
+    /// How the line is shared.
+    #[serde(default)]
+    pub class: Vec<Class>,
     /// Where data comes in, at least one.
     pub channel: Vec<Channel>,
 }
@@ -63,22 +68,9 @@ section! {
         /// How the rate is kept: `line` uses the declared rate whatever the loss, and gives way to a standing queue;
         /// `adaptive` finds the rate. Left out: `line` where a rate is declared, else `adaptive`.
         controller: Controller => optional,
-    }
-}
-
-section! {
-    /// One way to the centre. Several are used together; without any there is one, from any local address.
-    "[[path]]" LinePath {
-        /// The local IP address that it goes from: it says which interface. Left out: the system chooses.
-        local: IpAddr => optional,
-        /// The centre's host and port on this way; left out: those of `[centre]`.
-        remote: HostPort => optional,
-        /// The rate that the station may use on it; left out: that of `[line]`.
-        rate: Rate => optional,
-        /// Sending on it costs: it carries only what would be late on the others.
-        metered: bool => "false",
-        /// It is used only while no other way works.
-        standby: bool => "false",
+        /// Which data goes next within a class: `urgency` (what is little, important and nearly due first), `draft` (the
+        /// weights of draft-shi-quic-dtp), `strict` (by the channels' priority), `earliest` (by deadline) or `fifo`.
+        policy: PolicyName => "urgency",
     }
 }
 
@@ -111,6 +103,8 @@ pub(super) const TABLES: &[Table] = &[
     Centre::TABLE,
     Line::TABLE,
     LinePath::TABLE,
+    Outage::TABLE,
+    Class::TABLE,
     Spool::TABLE,
     Sync::TABLE,
     Channel::TABLE,
@@ -130,7 +124,20 @@ impl StationConfig {
                 return Err(ConfigError::twice(text, file, "channel", channel.name.as_str()));
             }
         }
-        Ok(())
+        let mut seen = BTreeSet::new();
+        for path in self.paths() {
+            if !seen.insert(path.title().to_owned()) {
+                return Err(ConfigError::twice(text, file, "path", path.title()));
+            }
+        }
+        self.check_sharing(text, file)
+    }
+
+    /// The ways to the centre, each with its name: one from any address where none is written.
+    pub fn paths(&self) -> Vec<LinePath> {
+        let any = [LinePath::any()];
+        let paths: &[LinePath] = if self.path.is_empty() { &any } else { &self.path };
+        paths.iter().enumerate().map(|(place, path)| path.named(place)).collect()
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {

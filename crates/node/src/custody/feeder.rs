@@ -1,22 +1,60 @@
 //! The station's side: blocks from the spool into the session, from where the centre's custody ends.
+//!
+//! Contacts that are sent alike share a lane, which reads the spool by itself: what is urgent does not wait behind what is
+//! not. Half of the session's buffer is divided among the lanes, so that each has blocks there; the other half is for
+//! whoever has most.
 
-use crate::payload::{LOST, with_taken};
+use crate::config::{Delivery, Sharing};
+use crate::payload::{Head, LOST, with_taken};
 use bytes::Bytes;
-use skyhaul_store::{Seq, Spool, SpoolError, SpoolItem, SpoolReader};
-use skyhaul_transport::{Block, Resume, SendError, Session};
-use skyhaul_units::{FlowId, Instant, Utc};
+use skyhaul_store::{Record, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
+use skyhaul_transport::{Block, BlockId, Resume, SendError, Session, cost};
+use skyhaul_units::{Bytes as Amount, FlowId, Instant, Utc};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Feeds one session from the spool.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Feeder {
-    /// Where the spool is read on; none while the centre has not said what it has.
-    reader: Option<SpoolReader>,
-    /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most those of a segment).
-    held: VecDeque<Piece>,
+    sharing: Sharing,
+    /// The session's buffer.
+    buffer: u64,
+    /// One for each way of sending; none while the centre has not said what it has. Bounded by the channels.
+    lanes: Vec<Lane>,
+    /// The flows that were met: as many as the spool has live flows.
+    flows: BTreeMap<FlowId, Known>,
     /// The place behind the last block that the session took, of each flow that is not finished: as many as the spool
     /// has live flows.
     sent: BTreeMap<FlowId, Seq>,
+    /// Blocks whose fate is open, with their lane and cost: bounded by the session's buffer.
+    open: BTreeMap<BlockId, (usize, u64)>,
+}
+
+/// Contacts that are sent alike.
+#[derive(Debug)]
+struct Lane {
+    delivery: Delivery,
+    reader: SpoolReader,
+    /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most those of a segment).
+    held: VecDeque<Piece>,
+    /// Cost of its blocks in the session.
+    open: u64,
+}
+
+/// What is known of a flow.
+#[derive(Debug)]
+struct Known {
+    /// None where its first block could not be read.
+    channel: Option<String>,
+    lane: usize,
+}
+
+/// What came of a look at a lane.
+#[derive(Debug, PartialEq, Eq)]
+enum Fed {
+    Block,
+    Nothing,
+    /// The session takes no more.
+    Full,
 }
 
 /// Why the session is not fed.
@@ -41,14 +79,67 @@ pub enum FeedError {
 }
 
 impl Feeder {
+    /// A feeder of sessions that hold up to `buffer` of blocks on their way, and share the line so.
+    pub const fn new(sharing: Sharing, buffer: Amount) -> Self {
+        Self {
+            sharing,
+            buffer: buffer.as_u64(),
+            lanes: Vec::new(),
+            flows: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// How the line is shared.
+    pub const fn sharing(&self) -> &Sharing {
+        &self.sharing
+    }
+
+    /// The channel that a flow came from, once a block of it was read.
+    pub fn channel(&self, flow: FlowId) -> Option<&str> {
+        self.flows.get(&flow)?.channel.as_deref()
+    }
+
+    /// The place behind the last block of a flow that the session took.
+    pub fn place(&self, flow: FlowId) -> Option<Seq> {
+        self.sent.get(&flow).copied()
+    }
+
     /// The centre has said what it has: that is its custody, and reading begins behind it.
     pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume) {
         for flow in spool.live_flows() {
             spool.custody(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
         }
-        self.reader = Some(spool.reader_from_custody());
-        self.held.clear();
-        self.sent.clear();
+        self.disconnected();
+        self.set_lanes(spool);
+    }
+
+    /// Shares the line otherwise from now on; what the session has taken stays there.
+    pub fn share(&mut self, spool: &Spool, sharing: Sharing) {
+        self.sharing = sharing;
+        if self.is_feeding() {
+            self.set_lanes(spool);
+        }
+    }
+
+    fn set_lanes(&mut self, spool: &Spool) {
+        let ways = self.sharing.channels.iter().map(|(_, delivery)| *delivery);
+        let mut ways: Vec<Delivery> = ways.chain([self.sharing.usual()]).collect();
+        ways.sort_unstable();
+        ways.dedup();
+        let lane =
+            |delivery| Lane { delivery, reader: spool.reader_from_custody(), held: VecDeque::new(), open: 0 };
+        self.lanes = ways.into_iter().map(lane).collect();
+        for known in self.flows.values_mut() {
+            known.lane = lane_of(&self.lanes, &self.sharing, known.channel.as_deref());
+        }
+        for (block, (lane, cost)) in &mut self.open {
+            *lane = self.flows.get(&block.flow).map_or(0, |known| known.lane);
+            if let Some(lane) = self.lanes.get_mut(*lane) {
+                lane.open += *cost;
+            }
+        }
     }
 
     /// The centre has everything of `flow` below `next` on its disk. What this session has not taken yet stays in the
@@ -57,58 +148,157 @@ impl Feeder {
     pub fn custody(&mut self, spool: &mut Spool, flow: FlowId, next: Seq) {
         if next == Seq::FINISHED {
             self.sent.remove(&flow);
-            self.held.retain(|block| block.flow != flow);
+            self.flows.remove(&flow);
+            self.lanes.iter_mut().for_each(|lane| lane.held.retain(|block| block.flow != flow));
             spool.custody(flow, next);
         } else if let Some(sent) = self.sent.get(&flow) {
             spool.custody(flow, next.min(*sent));
         }
     }
 
+    /// The session has told what became of a block.
+    pub fn settled(&mut self, block: BlockId) {
+        if let Some((lane, cost)) = self.open.remove(&block)
+            && let Some(lane) = self.lanes.get_mut(lane)
+        {
+            lane.open = lane.open.saturating_sub(cost);
+        }
+    }
+
     /// The session is gone; the next one begins anew from what is in custody.
     pub fn disconnected(&mut self) {
-        *self = Self::default();
+        self.lanes.clear();
+        self.flows.clear();
+        self.sent.clear();
+        self.open.clear();
     }
 
     /// Whether the centre has said what it has.
     pub const fn is_feeding(&self) -> bool {
-        self.reader.is_some()
+        !self.lanes.is_empty()
     }
 
-    /// Moves blocks to the session while it has room; `read` reads the spool, `taken` is the time now.
+    /// Moves blocks to the session while it has room, a block of each lane in turns; `read` reads the spool, of the flows
+    /// alone that it is told; `taken` is the time now.
     ///
     /// # Errors
     /// See [`FeedError`].
     pub fn feed(
         &mut self,
-        mut read: impl FnMut(&mut SpoolReader) -> Result<Option<SpoolItem>, SpoolError>,
+        mut read: impl FnMut(&mut SpoolReader, &dyn Fn(FlowId) -> bool) -> Result<Option<SpoolItem>, SpoolError>,
         session: &mut Session,
         (now, taken): (Instant, Utc),
     ) -> Result<(), FeedError> {
-        let Some(reader) = &mut self.reader else { return Ok(()) };
         loop {
-            while let Some(block) = self.held.front() {
-                if !self.sent.contains_key(&block.flow) {
-                    session.start_flow(block.flow, block.seq);
+            let mut any = false;
+            for index in 0..self.lanes.len() {
+                let has_block = self.has_share(index) && self.fill(index, &mut read)?;
+                match if has_block { self.give(index, session, (now, taken))? } else { Fed::Nothing } {
+                    Fed::Block => any = true,
+                    Fed::Nothing => {}
+                    Fed::Full => return Ok(()),
                 }
-                let next = session.next_place(block.flow);
-                if next != block.seq {
-                    return Err(FeedError::Order { flow: block.flow, given: block.seq, next });
-                }
-                match session.send(now, Block::reliable(block.flow, block.bytes.clone())) {
-                    Ok(id) => {
-                        self.sent.insert(id.flow, id.seq.next());
-                        self.held.pop_front()
-                    }
-                    Err(SendError::Full { .. } | SendError::NotOpen) => return Ok(()),
-                    Err(error) => return Err(error.into()),
-                };
             }
-            match read(reader)? {
-                Some(item) => self.held.extend(blocks(item, taken)),
-                None => return Ok(()),
+            if !any {
+                return Ok(());
             }
         }
     }
+
+    /// Whether a lane may have more in the session.
+    fn has_share(&self, index: usize) -> bool {
+        let own = self.buffer / 2 / self.lanes.len().max(1) as u64;
+        let beyond: u64 = self.lanes.iter().map(|lane| lane.open.saturating_sub(own)).sum();
+        self.lanes.get(index).is_some_and(|lane| lane.open < own) || beyond < self.buffer / 2
+    }
+
+    /// Reads until the lane holds a block; whether it does.
+    fn fill(
+        &mut self,
+        index: usize,
+        read: &mut impl FnMut(&mut SpoolReader, &dyn Fn(FlowId) -> bool) -> Result<Option<SpoolItem>, SpoolError>,
+    ) -> Result<bool, FeedError> {
+        while let Some(lane) = self.lanes.get_mut(index) {
+            if !lane.held.is_empty() {
+                return Ok(true);
+            }
+            let flows = &self.flows;
+            let wanted = |flow: FlowId| flows.get(&flow).is_none_or(|known| known.lane == index);
+            let Some(item) = read(&mut lane.reader, &wanted)? else { return Ok(false) };
+            let flow = match &item {
+                SpoolItem::Block(record) => record.flow,
+                SpoolItem::Missing { flow, .. } => *flow,
+            };
+            if self.meet(flow, &item) == index
+                && let Some(lane) = self.lanes.get_mut(index)
+            {
+                lane.held.extend(pieces(item, lane.delivery));
+            }
+        }
+        Ok(false)
+    }
+
+    /// The lane of the flow that an item is of.
+    fn meet(&mut self, flow: FlowId, item: &SpoolItem) -> usize {
+        let (lanes, sharing) = (&self.lanes, &self.sharing);
+        let known = self.flows.entry(flow).or_insert_with(|| {
+            let channel = match item {
+                SpoolItem::Block(record) => channel(record),
+                SpoolItem::Missing { .. } => None,
+            };
+            Known { lane: lane_of(lanes, sharing, channel.as_deref()), channel }
+        });
+        known.lane
+    }
+
+    /// Gives the session the block that a lane holds.
+    fn give(
+        &mut self,
+        index: usize,
+        session: &mut Session,
+        (now, taken): (Instant, Utc),
+    ) -> Result<Fed, FeedError> {
+        let Some(lane) = self.lanes.get_mut(index) else { return Ok(Fed::Nothing) };
+        let Some(piece) = lane.held.front() else { return Ok(Fed::Nothing) };
+        let has_begun = self.sent.contains_key(&piece.flow);
+        if !has_begun {
+            session.start_flow(piece.flow, piece.seq);
+        }
+        let next = session.next_place(piece.flow);
+        if has_begun && piece.seq < next {
+            // Taken before the line was shared otherwise.
+            lane.held.pop_front();
+            return Ok(Fed::Block);
+        }
+        if next != piece.seq {
+            return Err(FeedError::Order { flow: piece.flow, given: piece.seq, next });
+        }
+        let bytes = Bytes::from(with_taken(taken, &piece.payload));
+        let len = bytes.len();
+        let block = Block {
+            class: lane.delivery.class,
+            priority: lane.delivery.priority,
+            deadline: piece.due.map(|due| due.since(taken)),
+            ..Block::reliable(piece.flow, bytes)
+        };
+        match session.send(now, block) {
+            Ok(id) => {
+                self.sent.insert(id.flow, id.seq.next());
+                self.open.insert(id, (index, cost(len)));
+                lane.open += cost(len);
+                lane.held.pop_front();
+                Ok(Fed::Block)
+            }
+            Err(SendError::Full { .. } | SendError::NotOpen) => Ok(Fed::Full),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The lane of a channel's contacts; as a channel that says nothing where it is not known.
+fn lane_of(lanes: &[Lane], sharing: &Sharing, channel: Option<&str>) -> usize {
+    let delivery = channel.map_or_else(|| sharing.usual(), |channel| sharing.of(channel));
+    lanes.iter().position(|lane| lane.delivery == delivery).unwrap_or_default()
 }
 
 /// A block read from the spool.
@@ -116,19 +306,28 @@ impl Feeder {
 struct Piece {
     flow: FlowId,
     seq: Seq,
-    bytes: Bytes,
+    payload: Vec<u8>,
+    /// When it should be at the centre.
+    due: Option<Utc>,
 }
 
-/// A record as a block for the wire, or the places of a hole.
-fn blocks(item: SpoolItem, taken: Utc) -> Vec<Piece> {
-    let block = |flow: FlowId, seq: Seq, payload: &[u8]| {
-        let bytes = Bytes::from(with_taken(taken, payload));
-        Piece { flow, seq, bytes }
-    };
+fn channel(record: &Record) -> Option<String> {
+    Head::decode(&record.payload).ok().map(|(head, _)| head.channel)
+}
+
+/// A record, or the places of a hole.
+fn pieces(item: SpoolItem, delivery: Delivery) -> Vec<Piece> {
     match item {
-        SpoolItem::Block(record) => vec![block(record.flow, record.seq, &record.payload)],
+        SpoolItem::Block(record) => {
+            let due = delivery.deadline.and_then(|span| Some(Head::closed(&record.payload)? + span));
+            vec![Piece { flow: record.flow, seq: record.seq, payload: record.payload, due }]
+        }
         SpoolItem::Missing { flow, first, last } => {
-            (first.0..=last.0).map(|seq| block(flow, Seq(seq), LOST)).collect()
+            let lost = |seq| Piece { flow, seq: Seq(seq), payload: LOST.to_vec(), due: None };
+            (first.0..=last.0).map(lost).collect()
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,31 +5,33 @@
 
 mod channel;
 mod contact;
+mod foresight;
 mod input;
 mod memo;
+mod order;
 mod paths;
 mod reach;
+mod reload;
 mod resume;
 mod shared;
+mod sockets;
 mod spooler;
 mod uplink;
 
 use crate::config::{self, MissionRef, StationConfig};
+use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::services::{self, Window};
-use crate::status::{ChannelState, ChannelStatus, NodeStatus, StatusServer};
+use crate::status::{ChannelState, ChannelStatus, NodeStatus, Reply, Request, StatusServer};
 use channel::{ChannelRunner, Common};
-use paths::PathPlan;
+use order::Order;
+use paths::Paths;
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_congestion::ControllerConfig;
-use skyhaul_engine::SocketId;
 use skyhaul_net::{Clock, Driver};
-use skyhaul_quic::{EndpointConfig, PathConfig};
 use skyhaul_store::{RealDisk, Spool, SpoolConfig, SpoolError};
-use skyhaul_transport::PathOptions;
 use skyhaul_units::{Bytes, Duration};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use sockets::{Opened, Opener};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +40,7 @@ use std::thread::JoinHandle;
 use uplink::{Centre, Uplink};
 
 pub use reach::reach;
+pub use reload::Reload;
 
 /// How a station runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,7 +59,12 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The station cannot start, or cannot go on; what was captured is in the spool.
-pub fn run(config: &StationConfig, options: Options, stop: &AtomicBool) -> Result<(), Fault> {
+pub fn run(
+    config: &StationConfig,
+    options: Options,
+    stop: &AtomicBool,
+    mut reload: Reload<'_>,
+) -> Result<(), Fault> {
     let clock = Clock::start();
     let state = &config.node.state;
     services::make_folder(state)?;
@@ -65,10 +73,11 @@ pub fn run(config: &StationConfig, options: Options, stop: &AtomicBool) -> Resul
     let (name, channels) = (config.node.name.to_string(), config.channel.iter().map(shown).collect());
     let shared = Arc::new(Shared::new(name, channels, spool, clock, driver.waker()));
     let status = shared.clone();
-    let server = StatusServer::start(&config.node.status_socket(), move || status.status())?;
+    let server = StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
     let threads = start(config, &shared, clock, (driver, paths))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
+        reload.look(&shared);
         if options.until_sent && is_sent(&shared) {
             break;
         }
@@ -80,6 +89,30 @@ pub fn run(config: &StationConfig, options: Options, stop: &AtomicBool) -> Resul
     }
     drop(server);
     shared.life.failure().map_or(Ok(()), Err)
+}
+
+/// What is said to whoever asks.
+fn reply(shared: &Shared, request: Request) -> Reply {
+    let order = match request {
+        Request::Status => return Reply::Status(Box::new(shared.status())),
+        Request::AddPath { path } => match serde_json::from_value::<config::LinePath>(path) {
+            Ok(path) if path.name.is_some() => Order::Add(Box::new(path)),
+            Ok(_) => return refused("the path has no name"),
+            Err(error) => return refused(&error.to_string()),
+        },
+        Request::RemovePath { name } => Order::Remove(name),
+        Request::HintPath { name, hint } => Order::Hint(name, hint),
+    };
+    let outcome = shared.orders.give(order, || shared.life.wake_line());
+    if let Ok(said) = &outcome {
+        tracing::info!("{said}");
+    }
+    Reply::Answer(outcome.into())
+}
+
+fn refused(sentence: &str) -> Reply {
+    let (what, help) = sentence.split_once("; ").unwrap_or((sentence, "see `skyhaul path add --help`"));
+    Reply::Answer(Err(Fault::configuration(what, "the new path", help)).into())
 }
 
 /// Whether nothing more comes in, and nothing is left to send.
@@ -95,38 +128,22 @@ fn shown(channel: &config::Channel) -> ChannelStatus {
 }
 
 /// The sockets of the configured paths, and what is to be done with each.
-fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Vec<PathPlan>), Fault> {
+fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault> {
     let identity = services::identity(&config.node)?;
-    let one = [config::LinePath { local: None, remote: None, rate: None, metered: false, standby: false }];
-    let paths: &[config::LinePath] = if config.path.is_empty() { &one } else { &config.path };
+    let (line, centre) = (config.line.clone(), config.centre.address.to_string());
+    let opener = Opener { identity, line, centre, clock };
     let mut driver: Option<Driver> = None;
-    let mut plans = Vec::new();
-    for path in paths {
-        let remote = path.remote.as_ref().unwrap_or(&config.centre.address).to_string();
-        let found = remote.to_socket_addrs().ok().and_then(|mut found| found.next());
-        let is_ipv6 =
-            path.local.map_or(found.is_some_and(|address| address.is_ipv6()), |local| local.is_ipv6());
-        let any: IpAddr = if is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        let bind = SocketAddr::new(path.local.unwrap_or(any), 0);
-        let line = path.rate.map_or(config.line.controller(), ControllerConfig::declared);
-        let settings = PathConfig {
-            udp_payload: services::udp_payload(config.line.mtu, is_ipv6),
-            controller: line,
-            ..PathConfig::default()
-        };
-        let endpoint = EndpointConfig::new(identity.clone(), settings, clock.std_start());
-        let socket = match &mut driver {
-            None => {
-                driver = Some(services::driver(bind, endpoint, WINDOW, clock)?);
-                SocketId(0)
-            }
-            Some(driver) => driver.add_carrier(services::carrier(bind, endpoint)?),
-        };
-        let options = PathOptions { metered: path.metered, standby: path.standby };
-        plans.push(PathPlan { socket, local: bind.ip().to_string(), remote, options });
+    let mut planned = Vec::new();
+    for path in config.paths() {
+        let Opened { carrier, is_ipv6 } = opener.open(&path)?;
+        match &mut driver {
+            None => driver = Some(services::driver(carrier, &path.place(), WINDOW, clock)?),
+            Some(driver) => drop(driver.add_carrier(carrier)),
+        }
+        planned.push((path, is_ipv6));
     }
     let driver = driver.ok_or_else(|| Fault::configuration("no path", "[[path]]", "write one"))?;
-    Ok((driver, plans))
+    Ok((driver, Paths::new(opener, &planned)))
 }
 
 fn open_spool(config: &StationConfig, state: &Path, clock: Clock) -> Result<Spool, Fault> {
@@ -149,7 +166,7 @@ fn start(
     config: &StationConfig,
     shared: &Arc<Shared>,
     clock: Clock,
-    line: (Driver, Vec<PathPlan>),
+    line: (Driver, Paths),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
@@ -189,10 +206,13 @@ fn line(
     config: &StationConfig,
     shared: &Arc<Shared>,
     clock: Clock,
-    (mut driver, paths): (Driver, Vec<PathPlan>),
+    (mut driver, paths): (Driver, Paths),
 ) -> Result<JoinHandle<()>, Fault> {
-    let mut uplink =
-        Uplink::new(config.node.name.to_string(), centre_of(config), (shared.clone(), clock), paths);
+    let mut uplink = {
+        let feeder = Feeder::new(config.sharing(), WINDOW.send);
+        let lines = (paths, feeder);
+        Uplink::new(config.node.name.to_string(), centre_of(config), (shared.clone(), clock), lines)
+    };
     let shared = shared.clone();
     services::thread("line", move || {
         if let Err(error) = driver.run(&mut uplink, shared.life.stop_flag()) {

@@ -1,62 +1,139 @@
-//! The paths of the station's line: which are in use, and when a missing one is called again.
+//! The paths of the station's line: which are in use, when a missing one is called again, what is foretold of each.
 
-use super::uplink::resolve;
-use crate::status::LinePath;
+use super::sockets::{Opened, Opener, resolve_in};
+use crate::config::LinePath as PathConfig;
+use crate::fault::Fault;
+use crate::status::{LinePath, PathHint};
 use skyhaul_engine::{SessionId, SocketId};
-use skyhaul_net::Engine;
-use skyhaul_transport::{PathId, PathOptions, PathStatus};
-use skyhaul_units::{Duration, Instant};
+use skyhaul_net::{Carrier, Clock, Engine};
+use skyhaul_transport::{Hint, PathId, PathOptions, PathState, PathStatus, Session};
+use skyhaul_units::{Duration, Instant, Rate, Utc};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 
-/// One configured path.
-#[derive(Debug, Clone)]
-pub struct PathPlan {
-    /// The socket that it goes from.
-    pub socket: SocketId,
-    /// That socket's address, as configured.
-    pub local: String,
-    /// The centre's host and port on this path.
-    pub remote: String,
-    /// How it may be used.
-    pub options: PathOptions,
-}
-
-/// The configured paths, and which of them the session has.
+/// The paths that are to be used, and which of them the session has.
 #[derive(Debug)]
 pub struct Paths {
+    opener: Opener,
     planned: Vec<Planned>,
-    /// The one that the next session begins on.
-    first: usize,
+    /// Where to look for the path that the next session begins on.
+    next: usize,
+    /// The path that the present session was called on.
+    calling: Option<String>,
+    /// Sockets to be served; the first is the one asked for last.
+    adding: VecDeque<Adding>,
+    /// Sockets of paths that are gone: they are used again for paths alike.
+    spare: Vec<Spare>,
+    /// Sockets ever opened.
+    opened: usize,
+}
+
+struct Adding {
+    name: String,
+    spare: Option<Spare>,
+    carrier: Option<Carrier>,
+}
+
+impl core::fmt::Debug for Adding {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Adding").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Spare {
+    config: PathConfig,
+    is_ipv6: bool,
+    socket: Option<SocketId>,
 }
 
 #[derive(Debug)]
 struct Planned {
-    plan: PathPlan,
+    config: PathConfig,
+    remote: String,
+    is_ipv6: bool,
+    /// None until it is served.
+    socket: Option<SocketId>,
+    foretold: Vec<Foretold>,
     path: Option<PathId>,
     retry_at: Instant,
     reason: Option<String>,
 }
 
+/// What is known of a path beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foretold {
+    Outage(Utc, Utc),
+    Rate(Utc, Rate),
+}
+
 /// Between two calls on a path that is missing.
 const RETRY: Duration = Duration::from_secs(5);
+/// A station has a handful of ways out; each costs a socket.
+pub const PATHS_MAX: usize = 8;
+/// Sockets ever opened: those of paths taken out are used again, but for other addresses and rates.
+const SOCKETS_MAX: usize = 64;
+/// As many outages and rates as a session takes.
+const FORETOLD_MAX: usize = 64;
 
 impl Paths {
-    /// At least one path.
-    pub fn new(plans: Vec<PathPlan>) -> Self {
-        let planned = |plan| Planned { plan, path: None, retry_at: Instant::ZERO, reason: None };
-        Self { planned: plans.into_iter().map(planned).collect(), first: 0 }
-    }
-
-    /// The path that a session begins on.
-    pub fn first(&self) -> Option<&PathPlan> {
-        self.planned.get(self.first).map(|planned| &planned.plan)
-    }
-
-    /// A session has begun on the first path.
-    pub fn begun(&mut self) {
-        if let Some(planned) = self.planned.get_mut(self.first) {
-            planned.path = Some(PathId(0));
-            planned.reason = None;
+    /// The paths of a configuration; the sockets that were opened for them are served in their order, from the first.
+    pub fn new(opener: Opener, paths: &[(PathConfig, bool)]) -> Self {
+        let mut this = Self {
+            opener,
+            planned: Vec::new(),
+            next: 0,
+            calling: None,
+            adding: VecDeque::new(),
+            spare: Vec::new(),
+            opened: paths.len(),
+        };
+        for (place, (config, is_ipv6)) in paths.iter().enumerate() {
+            let planned = this.plan(config.clone(), *is_ipv6, Some(SocketId(place)));
+            this.planned.push(planned);
         }
+        this
+    }
+
+    fn plan(&self, config: PathConfig, is_ipv6: bool, socket: Option<SocketId>) -> Planned {
+        Planned {
+            remote: self.opener.remote(&config),
+            foretold: outages(&config),
+            is_ipv6,
+            socket,
+            path: None,
+            retry_at: Instant::ZERO,
+            reason: None,
+            config,
+        }
+    }
+
+    /// The path that a session begins on now: its socket, the centre's address there. None while all are foretold to be out.
+    ///
+    /// # Errors
+    /// The centre's name is not found.
+    pub fn call(&mut self, utc: Utc) -> Option<(SocketId, Result<SocketAddr, String>)> {
+        let count = self.planned.len();
+        let places = (0..count).map(|step| (self.next + step) % count);
+        let able = |place: &usize| {
+            let planned = &self.planned[*place];
+            planned.socket.is_some() && planned.out_until(utc).is_none()
+        };
+        let place = places.into_iter().find(able)?;
+        self.next = place;
+        let planned = &self.planned[place];
+        self.calling = Some(planned.config.title().to_owned());
+        Some((planned.socket?, resolve_in(&planned.remote, planned.is_ipv6)))
+    }
+
+    /// A session has begun on the path that was called: how it may use it.
+    pub fn begun(&mut self) -> PathOptions {
+        let calling = self.calling.clone();
+        let called = |planned: &&mut Planned| Some(planned.config.title()) == calling.as_deref();
+        let Some(planned) = self.planned.iter_mut().find(called) else { return PathOptions::default() };
+        planned.path = Some(PathId(0));
+        planned.reason = None;
+        planned.options()
     }
 
     /// There is no session: the next one begins on the next path.
@@ -65,31 +142,45 @@ impl Paths {
             planned.path = None;
             planned.reason = Some(reason.to_owned());
         }
-        self.first = (self.first + 1) % self.planned.len().max(1);
+        self.next = (self.next + 1) % self.planned.len().max(1);
     }
 
     /// A path ended, or did not come up.
     pub fn down(&mut self, now: Instant, path: PathId, reason: &str) {
         for planned in self.planned.iter_mut().filter(|planned| planned.path == Some(path)) {
-            tracing::warn!(
-                local = planned.plan.local,
-                remote = planned.plan.remote,
-                "a path is down: {reason}"
-            );
+            tracing::warn!(path = planned.config.title(), "a path is down: {reason}");
             planned.path = None;
             planned.reason = Some(reason.to_owned());
             planned.retry_at = now + RETRY;
         }
     }
 
-    /// Calls the centre on the paths that are missing.
-    pub fn call_missing(&mut self, now: Instant, engine: &mut Engine, session: SessionId) {
-        for planned in
-            self.planned.iter_mut().filter(|planned| planned.path.is_none() && planned.retry_at <= now)
-        {
+    /// What a path of the session is called.
+    pub fn title(&self, path: PathId) -> &str {
+        let planned = self.planned.iter().find(|planned| planned.path == Some(path));
+        planned.map_or("path", |planned| planned.config.title())
+    }
+
+    /// Tells the session what is foretold of one of its paths.
+    pub fn hint(&self, session: &mut Session, path: PathId, clock: Clock) {
+        let Some(planned) = self.planned.iter().find(|planned| planned.path == Some(path)) else { return };
+        session.hint(path, Hint::Withdraw);
+        for foretold in &planned.foretold {
+            session.hint(path, foretold.hint(clock));
+        }
+    }
+
+    /// Calls the centre on the paths that are missing, and not foretold to be out.
+    pub fn call_missing(&mut self, (now, utc): (Instant, Utc), engine: &mut Engine, session: SessionId) {
+        let missing = |planned: &&mut Planned| planned.path.is_none() && planned.retry_at <= now;
+        for planned in self.planned.iter_mut().filter(missing) {
+            let Some(socket) = planned.socket else { continue };
+            if planned.out_until(utc).is_some() {
+                continue;
+            }
             planned.retry_at = now + RETRY;
-            let PathPlan { socket, ref remote, options, .. } = planned.plan;
-            let joined = resolve(remote).and_then(|remote| {
+            let joined = resolve_in(&planned.remote, planned.is_ipv6).and_then(|remote| {
+                let options = planned.options();
                 engine.join(now, session, (socket, remote), options).map_err(|error| error.to_string())
             });
             match joined {
@@ -99,31 +190,289 @@ impl Paths {
         }
     }
 
-    /// The paths for status output; `used` are the session's.
-    pub fn status(&self, used: &[(PathId, PathStatus)]) -> Vec<LinePath> {
-        let line_path = |planned: &Planned| {
-            let mut shown = LinePath {
-                local: planned.plan.local.clone(),
-                remote: planned.plan.remote.clone(),
-                state: "down".to_owned(),
-                reason: planned.reason.clone(),
-                ..LinePath::default()
-            };
-            if let Some((_, status)) = used.iter().find(|(path, _)| Some(*path) == planned.path) {
-                shown.state = status.state.name().to_owned();
-                shown.reason = None;
-                shown.rtt_s = status.estimate.rtt.as_secs_f64();
-                shown.rate_bps = status.estimate.rate.as_bps();
-                shown.loss = status.loss.as_f64();
-                shown.bytes_sent = status.stats.bytes_sent;
-                shown.repair_sent = status.stats.repair_sent;
-                shown.repair_used = status.stats.recovered_there;
-                shown.stalls = status.stats.stalls;
-            } else if planned.path.is_some() {
-                shown.state = "probing".to_owned();
-            }
-            shown
-        };
-        self.planned.iter().map(line_path).collect()
+    /// One more path.
+    ///
+    /// # Errors
+    /// There is one of that name, there are too many, or its socket cannot be had.
+    pub fn add(&mut self, config: PathConfig) -> Result<String, Fault> {
+        let (name, place) = (config.title().to_owned(), format!("path {}", config.title()));
+        if self.planned.iter().any(|planned| planned.config.title() == name) {
+            let help = "give it another name, or remove the other first";
+            return Err(Fault::configuration("there is a path of this name", place, help));
+        }
+        if self.planned.len() >= PATHS_MAX {
+            let what = format!("the station has {PATHS_MAX} paths");
+            return Err(Fault::configuration(what, place, "remove one first"));
+        }
+        let alike = |spare: &Spare| spare.socket.is_some() && spare.serves(&config);
+        if let Some(index) = self.spare.iter().position(alike) {
+            let spare = self.spare.swap_remove(index);
+            let planned = self.plan(config, spare.is_ipv6, spare.socket);
+            self.planned.push(planned);
+            return Ok(format!("path {name} is added"));
+        }
+        if self.opened >= SOCKETS_MAX {
+            let what = format!("the station has opened {SOCKETS_MAX} sockets since it started");
+            return Err(Fault::environment(what, place, "start it again: the spool keeps everything"));
+        }
+        let Opened { carrier, is_ipv6 } = self.opener.open(&config)?;
+        self.opened += 1;
+        let carrier = Some(Carrier::from(carrier));
+        let spare = Some(Spare { config: config.clone(), is_ipv6, socket: None });
+        self.adding.push_back(Adding { name: name.clone(), spare, carrier });
+        let planned = self.plan(config, is_ipv6, None);
+        self.planned.push(planned);
+        Ok(format!("path {name} is added"))
     }
+
+    /// The socket to be served next.
+    pub fn next_socket(&mut self) -> Option<Carrier> {
+        self.adding.iter_mut().find_map(|adding| adding.carrier.take())
+    }
+
+    /// The socket that was given last is served.
+    pub fn socket_added(&mut self, id: SocketId) {
+        let Some(mut adding) = self.adding.pop_front() else { return };
+        let waits =
+            |planned: &&mut Planned| planned.socket.is_none() && planned.config.title() == adding.name;
+        match self.planned.iter_mut().find(waits) {
+            Some(planned) => planned.socket = Some(id),
+            None => self.spare.extend(adding.spare.take().map(|spare| Spare { socket: Some(id), ..spare })),
+        }
+    }
+
+    /// A path is used no longer; what was under way there goes on the others.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is the only one.
+    pub fn remove(
+        &mut self,
+        now: Instant,
+        name: &str,
+        (engine, session): (&mut Engine, Option<SessionId>),
+    ) -> Result<String, Fault> {
+        let index = self.find(name)?;
+        if self.planned.len() == 1 {
+            let help = "add another first";
+            return Err(Fault::configuration(
+                "the only path cannot be removed",
+                format!("path {name}"),
+                help,
+            ));
+        }
+        let gone = self.planned.remove(index);
+        if index < self.next {
+            self.next -= 1;
+        }
+        self.next %= self.planned.len().max(1);
+        self.leave(now, gone, (engine, session));
+        Ok(format!("path {name} is removed"))
+    }
+
+    fn leave(&mut self, now: Instant, gone: Planned, (engine, session): (&mut Engine, Option<SessionId>)) {
+        if let (Some(session), Some(path)) = (session, gone.path) {
+            engine.leave(now, session, path, "the path was taken out by the station's operator");
+        }
+        if gone.socket.is_some() {
+            let Planned { config, is_ipv6, socket, .. } = gone;
+            self.spare.push(Spare { config, is_ipv6, socket });
+        }
+    }
+
+    /// What is known of a path beforehand; its session is to be told too.
+    ///
+    /// # Errors
+    /// There is none of that name, or too much is foretold of it.
+    pub fn foretell(
+        &mut self,
+        name: &str,
+        hint: PathHint,
+        now: Utc,
+    ) -> Result<(Option<PathId>, String), Fault> {
+        let index = self.find(name)?;
+        let Some(planned) = self.planned.get_mut(index) else { return Ok((None, String::new())) };
+        planned.foretold.retain(|foretold| foretold.is_open(now));
+        let said = match hint {
+            PathHint::Withdraw => {
+                planned.foretold.clear();
+                format!("nothing is foretold of path {name} any more")
+            }
+            _ if planned.foretold.len() >= FORETOLD_MAX => {
+                let what = format!("{FORETOLD_MAX} outages and rates are foretold of it already");
+                let help = "withdraw them, and give the next ones";
+                return Err(Fault::configuration(what, format!("path {name}"), help));
+            }
+            PathHint::Outage { from, until } if from >= until => {
+                let what = "the outage would end before it begins";
+                let help = "give --until a time after --from";
+                return Err(Fault::configuration(what, format!("path {name}"), help));
+            }
+            PathHint::Outage { from, until } => {
+                planned.foretold.push(Foretold::Outage(from.utc(), until.utc()));
+                format!("path {name} counts as out from {from} until {until}")
+            }
+            PathHint::Rate { from, rate } => {
+                let from = from.map_or(now, |from| from.utc());
+                planned.foretold.push(Foretold::Rate(from, rate));
+                format!("path {name} is expected to carry {rate}")
+            }
+        };
+        Ok((planned.path, said))
+    }
+
+    /// Uses the paths of a configuration that was read again: those that are there stay, with what is foretold of them now.
+    /// What was done, a sentence each, and the session's paths of which something else is foretold.
+    pub fn adopt(
+        &mut self,
+        now: Instant,
+        paths: Vec<PathConfig>,
+        (engine, session): (&mut Engine, Option<SessionId>),
+    ) -> (Vec<String>, Vec<PathId>) {
+        let (mut said, mut hinted) = (Vec::new(), Vec::new());
+        let before = core::mem::take(&mut self.planned);
+        let (mut stay, gone): (Vec<Planned>, Vec<Planned>) =
+            before.into_iter().partition(|planned| paths.iter().any(|path| is_same(path, &planned.config)));
+        for planned in &mut stay {
+            let Some(path) = paths.iter().find(|path| is_same(path, &planned.config)) else { continue };
+            if path.outage != planned.config.outage {
+                planned.foretold = outages(path);
+                planned.config.outage.clone_from(&path.outage);
+                hinted.extend(planned.path);
+                said.push(format!("path {}: other outages are foretold", path.title()));
+            }
+        }
+        self.planned = stay;
+        for path in paths {
+            if self.planned.iter().any(|planned| is_same(&path, &planned.config)) {
+                continue;
+            }
+            said.push(self.add(path).unwrap_or_else(|fault| fault.to_string()));
+        }
+        if self.planned.is_empty() {
+            said.push("no path of the configuration can be used: those before it stay".to_owned());
+            self.planned = gone;
+            return (said, hinted);
+        }
+        for gone in gone {
+            said.push(format!("path {} is removed", gone.config.title()));
+            self.leave(now, gone, (engine, session));
+        }
+        self.next = 0;
+        (said, hinted)
+    }
+
+    fn find(&self, name: &str) -> Result<usize, Fault> {
+        let found = self.planned.iter().position(|planned| planned.config.title() == name);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.planned.iter().map(|planned| planned.config.title()).collect();
+            let help = format!("the paths are {}", known.join(", "));
+            Fault::configuration("there is no such path", format!("path {name}"), help)
+        })
+    }
+
+    /// The paths for status output; `used` are the session's.
+    pub fn status(&self, used: &[(PathId, PathStatus)], clock: Clock) -> Vec<LinePath> {
+        self.planned.iter().map(|planned| planned.shown(used, clock)).collect()
+    }
+}
+
+impl Planned {
+    fn options(&self) -> PathOptions {
+        PathOptions { metered: self.config.metered, standby: self.config.standby }
+    }
+
+    /// Until when it is foretold to be out; none where it is not out at `now`.
+    fn out_until(&self, now: Utc) -> Option<Utc> {
+        let ends = self.foretold.iter().filter_map(|foretold| match foretold {
+            Foretold::Outage(from, until) if *from <= now && now < *until => Some(*until),
+            Foretold::Outage(..) | Foretold::Rate(..) => None,
+        });
+        ends.max()
+    }
+
+    fn shown(&self, used: &[(PathId, PathStatus)], clock: Clock) -> LinePath {
+        let mut shown = LinePath {
+            name: self.config.title().to_owned(),
+            local: self.config.place(),
+            remote: self.remote.clone(),
+            state: "failed".to_owned(),
+            reason: self.reason.clone(),
+            ..LinePath::default()
+        };
+        if let Some(until) = self.out_until(clock.utc()) {
+            shown.state = PathState::Absent.name().to_owned();
+            shown.reason = Some(format!("foretold to be out until {}", seconds(until)));
+        } else if self.path.is_some() || self.reason.is_none() {
+            shown.state = PathState::Probing.name().to_owned();
+            shown.reason = None;
+        }
+        let Some((_, status)) = used.iter().find(|(path, _)| Some(*path) == self.path) else { return shown };
+        (shown.state, shown.reason) = match status.state {
+            PathState::Stalled => {
+                ("failed".to_owned(), Some("it does not answer; its data goes on the others".to_owned()))
+            }
+            PathState::Absent => {
+                let until = status.out_until.map(|until| seconds(clock.utc_of(until)));
+                let reason = until.map_or("about to be out, as foretold".to_owned(), |until| {
+                    format!("foretold to be out until {until}")
+                });
+                (PathState::Absent.name().to_owned(), Some(reason))
+            }
+            state => (state.name().to_owned(), None),
+        };
+        shown.rtt_s = status.estimate.rtt.as_secs_f64();
+        shown.rate_bps = status.estimate.rate.as_bps();
+        shown.loss = status.loss.as_f64();
+        shown.bytes_sent = status.stats.bytes_sent;
+        shown.repair_sent = status.stats.repair_sent;
+        shown.repair_used = status.stats.recovered_there;
+        shown.repair_wasted = status.stats.repair_sent.saturating_sub(status.stats.recovered_there);
+        shown.stalls = status.stats.stalls;
+        shown
+    }
+}
+
+impl Spare {
+    /// Whether the socket does for another path.
+    fn serves(&self, other: &PathConfig) -> bool {
+        let own = &self.config;
+        own.local == other.local
+            && own.interface == other.interface
+            && own.rate == other.rate
+            && own.remote == other.remote
+    }
+}
+
+impl Foretold {
+    fn hint(self, clock: Clock) -> Hint {
+        let at = |utc: Utc| Instant::ZERO + utc.since(clock.utc_at_start());
+        match self {
+            Self::Outage(from, until) => Hint::Outage { from: at(from), until: at(until) },
+            Self::Rate(from, rate) => Hint::Rate { from: at(from), rate },
+        }
+    }
+
+    /// Whether it still says something.
+    fn is_open(&self, now: Utc) -> bool {
+        match self {
+            Self::Outage(_, until) => now < *until,
+            Self::Rate(from, _) => now < *from,
+        }
+    }
+}
+
+fn outages(config: &PathConfig) -> Vec<Foretold> {
+    config.outages().iter().map(|outage| Foretold::Outage(outage.from.utc(), outage.until.utc())).collect()
+}
+
+/// Whether two paths are one, but for what is foretold of them.
+fn is_same(one: &PathConfig, other: &PathConfig) -> bool {
+    let bare = |path: &PathConfig| PathConfig { outage: None, ..path.clone() };
+    bare(one) == bare(other)
+}
+
+/// A time to the second.
+fn seconds(utc: Utc) -> String {
+    let text = utc.to_string();
+    text.split_once('.').map_or(text.clone(), |(whole, _)| format!("{whole}Z"))
 }

@@ -3,7 +3,8 @@
 //! The whole way is gone: address, keys, version, names. Nothing is captured or sent. The centre takes the newest
 //! connection of a station, so a running station of the same name is interrupted for a second.
 
-use super::uplink::{Centre, resolve};
+use super::sockets::resolve;
+use super::uplink::Centre;
 use super::{centre_of, driver};
 use crate::config::StationConfig;
 use crate::fault::Fault;

@@ -1,13 +1,14 @@
 //! What a station's threads have in common: the spool, and what status shows.
 
+use super::order::Orders;
 use crate::life::Life;
 use crate::status::{
-    ChannelStatus, ContactCaptured, LineStatus, NodeStatus, Recent, SpoolStatus, StationStatus, StoreState,
-    peak_resident_bytes, resident_bytes,
+    ChannelStatus, ContactCaptured, ContactForecast, LineStatus, NodeStatus, Recent, SpoolStatus,
+    StationStatus, StoreState, peak_resident_bytes, resident_bytes,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
-use skyhaul_units::Instant;
+use skyhaul_units::{FlowId, Instant};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One station's common state. Locks are held for the length of one call, never while waiting for the disk or the line,
@@ -19,6 +20,8 @@ pub struct Shared {
     state: Mutex<State>,
     /// What all threads look at.
     pub life: Life,
+    /// What the line's thread is to do.
+    pub orders: Orders,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +30,7 @@ struct State {
     channels: Vec<ChannelStatus>,
     contacts: Recent<ContactCaptured>,
     line: LineStatus,
+    forecasts: Vec<ContactForecast>,
     store: StoreState,
 }
 
@@ -34,7 +38,8 @@ impl Shared {
     /// The state of a station that has done nothing yet.
     pub fn new(name: String, channels: Vec<ChannelStatus>, spool: Spool, clock: Clock, waker: Waker) -> Self {
         let state = State { name, channels, ..State::default() };
-        Self { clock, spool: Mutex::new(spool), state: Mutex::new(state), life: Life::new(waker) }
+        let (life, orders) = (Life::new(waker), Orders::default());
+        Self { clock, spool: Mutex::new(spool), state: Mutex::new(state), life, orders }
     }
 
     /// The spool. A thread that panicked with it in hand ends the station; what it wrote is checked at the next start.
@@ -49,6 +54,17 @@ impl Shared {
     /// The line's state.
     pub fn line(&self, line: LineStatus) {
         self.state().line = line;
+    }
+
+    /// When each contact will be at the centre.
+    pub fn forecasts(&self, forecasts: Vec<ContactForecast>) {
+        self.state().forecasts = forecasts;
+    }
+
+    /// The channel that a contact since the start came from.
+    pub fn channel_of(&self, flow: FlowId) -> Option<String> {
+        let state = self.state();
+        state.contacts.newest(|contact| contact.flow == flow.0).map(|contact| contact.channel.clone())
     }
 
     /// Whether the spool takes data.
@@ -88,6 +104,7 @@ impl Shared {
                 bytes: depth.bytes.as_u64(),
                 disk_bytes: disk.as_u64(),
             },
+            forecasts: state.forecasts.clone(),
             line: state.line.clone(),
             alarms: self.life.alarms(),
         })

@@ -1,16 +1,19 @@
 //! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees what is in custody.
 
-use super::paths::{PathPlan, Paths};
+use super::foresight::{self, Behind, Foresight, Said, in_words};
+use super::order::Order;
+use super::paths::Paths;
 use super::shared::Shared;
+use crate::config::Sharing;
 use crate::custody::{FeedError, Feeder};
-use crate::status::{LineState, LineStatus};
-use skyhaul_engine::{EngineEvent, SessionId};
-use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Service};
+use crate::fault::Fault;
+use crate::status::{LineState, LineStatus, PathHint};
+use skyhaul_engine::{EngineEvent, SessionId, SocketId};
+use skyhaul_net::{Carrier, Clock, Engine, Service};
 use skyhaul_quic::{Fingerprint, Refusal};
-use skyhaul_transport::{Event, Opening, PathId, PathOptions, Resume};
-use skyhaul_units::{Duration, Instant};
-use std::net::{SocketAddr, ToSocketAddrs};
+use skyhaul_store::SpoolReader;
+use skyhaul_transport::{Event, Opening, PathId, Resume};
+use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::sync::Arc;
 
 /// Where the centre is, and who it is.
@@ -38,6 +41,8 @@ pub struct Uplink {
     retry_at: Instant,
     update_at: Instant,
     free_at: Instant,
+    foresee_at: Instant,
+    foresight: Foresight,
     status: LineStatus,
 }
 
@@ -48,6 +53,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Between two looks at the figures.
 const UPDATE: Duration = Duration::from_millis(200);
+/// Between two forecasts.
+const FORESEE: Duration = Duration::from_millis(500);
 /// Between two looks for segments to free.
 const FREE: Duration = Duration::from_secs(1);
 
@@ -57,7 +64,7 @@ impl Uplink {
         name: String,
         centre: Centre,
         (shared, clock): (Arc<Shared>, Clock),
-        paths: Vec<PathPlan>,
+        (paths, feeder): (Paths, Feeder),
     ) -> Self {
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
         Self {
@@ -65,13 +72,15 @@ impl Uplink {
             centre,
             shared,
             clock,
-            paths: Paths::new(paths),
+            paths,
             connection: None,
             called_at: Instant::ZERO,
-            feeder: Feeder::default(),
+            feeder,
             retry_at: Instant::ZERO,
             update_at: Instant::ZERO,
             free_at: Instant::ZERO,
+            foresee_at: Instant::ZERO,
+            foresight: Foresight::default(),
             status,
         }
     }
@@ -79,9 +88,11 @@ impl Uplink {
     fn connect(&mut self, now: Instant, engine: &mut Engine) {
         self.retry_at = now + RETRY;
         self.called_at = now;
-        let Some(path) = self.paths.first() else { return };
-        let (socket, remote) = (path.socket, path.remote.clone());
-        let outcome = resolve(&remote).and_then(|address| {
+        let Some((socket, remote)) = self.paths.call(self.clock.utc_of(now)) else {
+            self.status.reason = Some("no path can be used now".to_owned());
+            return;
+        };
+        let outcome = remote.and_then(|address| {
             let key = self.centre.fingerprint;
             engine.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
@@ -96,7 +107,7 @@ impl Uplink {
             tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
         }
         self.paths.ended(&reason);
-        self.status.paths = self.paths.status(&[]);
+        self.status.paths = self.paths.status(&[], self.clock);
         self.status.state = state;
         self.status.reason = Some(reason);
         self.connection = None;
@@ -118,11 +129,13 @@ impl Uplink {
                 }
             }
             Event::PathStalled(path) => {
-                tracing::warn!(path = path.0, "a path does not answer; its data goes on the others");
+                let path = self.paths.title(path);
+                tracing::warn!(path, "a path does not answer; its data goes on the others");
             }
-            Event::PathBack(path) => tracing::info!(path = path.0, "a path answers again"),
+            Event::PathBack(path) => tracing::info!(path = self.paths.title(path), "a path answers again"),
             Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
-            Event::Settled { .. } | Event::PathUp(_) => {}
+            Event::Settled { id, .. } => self.feeder.settled(id),
+            Event::PathUp(path) => self.tell_hints(engine, path),
             Event::Closed(reason) => self.down(LineState::Refused, reason.to_string()),
         }
     }
@@ -150,7 +163,10 @@ impl Uplink {
     fn feed(&mut self, now: Instant, engine: &mut Engine) {
         let Some(session) = self.connection.and_then(|id| engine.session(id)) else { return };
         let (shared, taken) = (&self.shared, self.clock.utc());
-        match self.feeder.feed(|reader| shared.spool().read(reader), session, (now, taken)) {
+        let read = |reader: &mut SpoolReader, wanted: &dyn Fn(FlowId) -> bool| {
+            shared.spool().read_flows(reader, wanted)
+        };
+        match self.feeder.feed(read, session, (now, taken)) {
             Ok(()) => {}
             Err(FeedError::Spool(error)) => {
                 self.shared.life.alarm("the spool cannot be read", &error.to_string());
@@ -180,9 +196,111 @@ impl Uplink {
             self.status.symbols_lost = stats.symbols_lost;
             self.status.held_back = session.is_held_back();
             let used: Vec<_> = session.paths().collect();
-            self.status.paths = self.paths.status(&used);
+            self.status.paths = self.paths.status(&used, self.clock);
         }
         self.shared.line(self.status.clone());
+    }
+
+    /// Foretells each contact, and says what will be late before it is.
+    fn foresee(&mut self, now: Instant, engine: &mut Engine) {
+        self.foresee_at = now + FORESEE;
+        let Some(session) = self.connection.and_then(|id| engine.session(id)) else { return };
+        if !self.feeder.is_feeding() {
+            return;
+        }
+        let waiting = self.shared.spool().waiting(|flow| self.feeder.place(flow));
+        let start = self.clock.utc_at_start();
+        let behind = waiting.iter().map(|waiting| {
+            let delivery = self.feeder.sharing().of(&self.channel(waiting.flow));
+            let due =
+                |written: Utc| delivery.deadline.map(|span| Instant::ZERO + (written + span).since(start));
+            let due = due(waiting.oldest).zip(due(waiting.newest));
+            Behind { flow: waiting.flow, bytes: waiting.bytes, priority: delivery.priority, due }
+        });
+        let behind: Vec<Behind> = behind.collect();
+        let forecasts = session.forecasts_with(now, &foresight::candidates(now, &behind));
+        for (flow, said) in self.foresight.see(now, &forecasts) {
+            self.say(flow, said);
+        }
+        let shown =
+            forecasts.iter().map(|forecast| foresight::shown(now, forecast, &self.channel(forecast.flow)));
+        self.shared.forecasts(shown.collect());
+    }
+
+    /// The channel of a contact; empty where it is not known yet.
+    fn channel(&self, flow: FlowId) -> String {
+        let known = self.feeder.channel(flow).map(str::to_owned);
+        known.or_else(|| self.shared.channel_of(flow)).unwrap_or_default()
+    }
+
+    fn say(&self, flow: FlowId, said: Said) {
+        let contact = format!("contact {} of {}", flow.0, self.channel(flow));
+        match said {
+            Said::Late(late) => {
+                let reason = format!("it will miss its deadline by {} at the present rate", in_words(late));
+                self.shared.life.alarm(&contact, &reason);
+            }
+            Said::OnTime(spare) => {
+                self.shared.life.clear_alarm(&contact);
+                tracing::info!("{contact}: it will be on time after all, with {} to spare", in_words(spare));
+            }
+            Said::Over => {
+                self.shared.life.clear_alarm(&contact);
+            }
+        }
+    }
+
+    fn tell_hints(&self, engine: &mut Engine, path: PathId) {
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            self.paths.hint(session, path, self.clock);
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, engine: &mut Engine, order: Order) -> Result<String, Fault> {
+        let session = self.connection.filter(|_| self.feeder.is_feeding());
+        let outcome = match order {
+            Order::Add(path) => self.paths.add(*path),
+            Order::Remove(name) => self.paths.remove(now, &name, (engine, session)),
+            Order::Hint(name, hint) => self.hint(engine, &name, hint),
+            Order::Adopt(paths, sharing) => {
+                let (mut said, hinted) = self.paths.adopt(now, paths, (engine, session));
+                for path in hinted {
+                    self.tell_hints(engine, path);
+                }
+                said.extend(self.share(engine, *sharing));
+                Ok(said.join("; "))
+            }
+        };
+        if session.is_none()
+            && let Some(id) = self.connection.take()
+        {
+            // The call may be on a path that is gone.
+            engine.close(now, id, "the station's paths have changed");
+            self.retry_at = now;
+        }
+        self.update_at = now;
+        outcome
+    }
+
+    fn hint(&mut self, engine: &mut Engine, name: &str, hint: PathHint) -> Result<String, Fault> {
+        let (path, said) = self.paths.foretell(name, hint, self.clock.utc())?;
+        if let Some(path) = path {
+            self.tell_hints(engine, path);
+        }
+        Ok(said)
+    }
+
+    /// Shares the line otherwise; a sentence where it does.
+    fn share(&mut self, engine: &mut Engine, sharing: Sharing) -> Option<String> {
+        let is_other = |old: &Sharing| *old != sharing;
+        if !is_other(self.feeder.sharing()) {
+            return None;
+        }
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            session.share(sharing.tree.clone(), sharing.policy);
+        }
+        self.feeder.share(&self.shared.spool(), sharing);
+        Some("the line is shared otherwise".to_owned())
     }
 }
 
@@ -190,9 +308,10 @@ impl Service for Uplink {
     fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
         match event {
             EngineEvent::Connected { id, .. } if Some(id) == self.connection => {
-                let options = self.paths.first().map_or(PathOptions::default(), |path| path.options);
-                self.paths.begun();
+                let options = self.paths.begun();
+                let sharing = self.feeder.sharing();
                 if let Some(session) = engine.session(id) {
+                    session.share(sharing.tree.clone(), sharing.policy);
                     session.add_path(PathId(0), options);
                     let flow_base = self.shared.spool().lowest_flow();
                     let name = self.name.clone();
@@ -217,6 +336,10 @@ impl Service for Uplink {
     }
 
     fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+        while let Some((order, done)) = self.shared.orders.next() {
+            // Who gave it may have gone.
+            let _ = done.try_send(self.carry_out(now, engine, order));
+        }
         if let Some(id) =
             self.connection.filter(|_| !self.feeder.is_feeding() && now >= self.called_at + PATIENCE)
         {
@@ -227,9 +350,12 @@ impl Service for Uplink {
             self.connect(now, engine);
         }
         if let Some(id) = self.connection.filter(|_| self.feeder.is_feeding()) {
-            self.paths.call_missing(now, engine, id);
+            self.paths.call_missing((now, self.clock.utc_of(now)), engine, id);
         }
         self.feed(now, engine);
+        if now >= self.foresee_at {
+            self.foresee(now, engine);
+        }
         if now >= self.update_at {
             self.update(now, engine);
         }
@@ -243,19 +369,19 @@ impl Service for Uplink {
         let retry = self.connection.is_none().then_some(self.retry_at);
         [retry, Some(self.update_at), Some(self.free_at)].into_iter().flatten().min()
     }
-}
 
-/// The first address of `host:port`.
-pub fn resolve(address: &str) -> Result<SocketAddr, String> {
-    let mut found =
-        address.to_socket_addrs().map_err(|error| format!("`{address}` is not found ({error})"))?;
-    found.next().ok_or_else(|| format!("`{address}` has no address"))
+    fn next_socket(&mut self) -> Option<Carrier> {
+        self.paths.next_socket()
+    }
+
+    fn socket_added(&mut self, id: SocketId) {
+        self.paths.socket_added(id);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_engine::SocketId;
     use skyhaul_net::{Socket, UdpCarrier, Waker};
     use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
     use skyhaul_store::{Spool, SpoolConfig, sim::SimDisk};
@@ -280,13 +406,15 @@ mod tests {
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
         let carrier = UdpCarrier::new(Endpoint::new(endpoint).expect("an endpoint"), socket);
         let engine = Engine::new(carrier.into(), SessionConfig::default());
-        let plan = PathPlan {
-            socket: SocketId(0),
-            local: "0.0.0.0".to_owned(),
-            remote: "127.0.0.1:9".to_owned(),
-            options: PathOptions::default(),
+        let opener = super::super::sockets::Opener {
+            identity: Identity::from_seed(&[1; 32]).expect("a key"),
+            line: toml::from_str("").expect("a line"),
+            centre: "127.0.0.1:9".to_owned(),
+            clock,
         };
-        (Uplink::new("station".to_owned(), centre, (shared, clock), vec![plan]), engine)
+        let paths = Paths::new(opener, &[(crate::config::LinePath::any().named(0), false)]);
+        let feeder = Feeder::new(Sharing::default(), Bytes::mib(64));
+        (Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder)), engine)
     }
 
     /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as long after its return.

@@ -2,15 +2,17 @@
 
 mod model;
 mod recent;
+mod request;
 mod socket;
 
 pub use model::{
-    CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactReceived, ContactState, LinePath,
-    LineState, LineStatus, NodeStatus, ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus,
-    StoreState, StoreStatus,
+    CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
+    ContactState, LinePath, LineState, LineStatus, NodeStatus, ProductStatus, SpoolStatus, StageLatency,
+    StationPeer, StationStatus, StoreState, StoreStatus,
 };
 pub(crate) use recent::Recent;
-pub use socket::{StatusServer, ask};
+pub use request::{Answer, PathHint, Reply, Request};
+pub use socket::{StatusServer, ask, order};
 
 /// Memory of this process that is resident now, in bytes; zero where the system does not tell.
 pub fn resident_bytes() -> u64 {

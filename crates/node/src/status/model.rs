@@ -34,6 +34,9 @@ pub struct StationStatus {
     pub contacts: Vec<ContactCaptured>,
     /// Its spool.
     pub spool: SpoolStatus,
+    /// When what waits of each contact will be at the centre, in the order of their flows.
+    #[serde(default)]
+    pub forecasts: Vec<ContactForecast>,
     /// Its line to the centre.
     pub line: LineStatus,
     /// What needs somebody's attention now.
@@ -122,6 +125,22 @@ pub struct ContactCaptured {
     pub bytes_saved: u64,
 }
 
+/// When a contact will be at the centre, at the present rates and with what is foretold of the paths.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContactForecast {
+    /// Its flow.
+    pub flow: u32,
+    /// The input; empty where it is not known yet.
+    pub channel: String,
+    /// Bytes of blocks that were never sent, or have to be sent again.
+    pub unsent_bytes: u64,
+    /// Seconds until the last of them is at the centre; none while nothing is known to carry them.
+    pub done_s: Option<f64>,
+    /// Seconds to spare before the deadline that is kept with the least, or (negative) by which the worst is missed; none
+    /// without a deadline, or while nothing is known.
+    pub spare_s: Option<f64>,
+}
+
 /// A station's spool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpoolStatus {
@@ -200,13 +219,16 @@ pub struct LineStatus {
 /// One path of a station's line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinePath {
-    /// The local address, as configured.
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// The local address or interface, as configured.
     pub local: String,
     /// The centre's address on this path.
     pub remote: String,
-    /// `probing`, `active`, `standby`, `stalled` or `down`.
+    /// `probing`, `active`, `standby`, `absent` (foretold to be out) or `failed`.
     pub state: String,
-    /// Why it is down.
+    /// Why it is absent or has failed.
     pub reason: Option<String>,
     /// Smoothed round trip in seconds.
     pub rtt_s: f64,
@@ -220,6 +242,9 @@ pub struct LinePath {
     pub repair_sent: u64,
     /// Datagrams that repair stood for at the centre.
     pub repair_used: u64,
+    /// Repair symbols that stood for nothing: not needed there, or lost themselves.
+    #[serde(default)]
+    pub repair_wasted: u64,
     /// How often it stopped answering.
     pub stalls: u64,
 }

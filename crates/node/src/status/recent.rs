@@ -26,6 +26,11 @@ impl<T: Clone> Recent<T> {
         self.0.push(item.clone());
     }
 
+    /// The newest item that is so.
+    pub fn newest(&self, is: impl Fn(&T) -> bool) -> Option<&T> {
+        self.0.iter().rev().find(|shown| is(shown))
+    }
+
     /// The items, oldest first.
     pub fn to_vec(&self) -> Vec<T> {
         self.0.clone()

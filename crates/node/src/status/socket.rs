@@ -1,8 +1,10 @@
-//! The local socket: whoever connects gets one line of JSON.
+//! The local socket: whoever may connect asks one question, or gives one order, and gets one line of JSON.
 
-use super::NodeStatus;
+use super::{Answer, NodeStatus, Reply, Request};
 use crate::fault::Fault;
-use std::io::{ErrorKind, Read, Write};
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,16 +22,21 @@ pub struct StatusServer {
 
 /// How long one asker may take.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an order may take: a name that has to be looked up, a thread that is busy.
+const ORDER: Duration = Duration::from_secs(10);
 /// A node with 1,000 contacts says less.
 const LONGEST: u64 = 64 << 20;
+/// A request holds a path's keys at most.
+const LONGEST_REQUEST: u64 = 16 << 10;
 
 impl StatusServer {
-    /// Answers at `path` with what `status` gives. A socket left over from a killed process is replaced.
+    /// Answers at `path` with what `reply` gives. A socket left over from a killed process is replaced. Only the node's own
+    /// user, and root, may ask.
     ///
     /// # Errors
     /// A node that runs answers there already, or the path cannot be used.
     #[allow(clippy::disallowed_methods, reason = "the socket is served beside the node's own threads")]
-    pub fn start(path: &Path, status: impl Fn() -> NodeStatus + Send + 'static) -> Result<Self, Fault> {
+    pub fn start(path: &Path, reply: impl Fn(Request) -> Reply + Send + 'static) -> Result<Self, Fault> {
         if UnixStream::connect(path).is_ok() {
             let help = "stop that node, or give this one another state folder";
             return Err(Fault::environment(
@@ -38,10 +45,9 @@ impl StatusServer {
                 help,
             ));
         }
-        let _ = std::fs::remove_file(path);
-        let listener = UnixListener::bind(path).map_err(|error| {
+        let listener = listen(path).map_err(|error| {
             let help =
-                "set status_socket in [node] to a path of at most 107 bytes in a folder this user may write";
+                "set status_socket in [node] to a path of at most 103 bytes in a folder this user may write";
             Fault::environment(format!("the status socket cannot be made ({error})"), path.display(), help)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -50,11 +56,21 @@ impl StatusServer {
             while let Ok((stream, _)) = listener.accept()
                 && !stopped.load(Ordering::Relaxed)
             {
-                answer(stream, &status());
+                answer(stream, &reply);
             }
         });
         Ok(Self { path: path.to_owned(), stop, thread: Some(thread) })
     }
+}
+
+/// A socket that nobody else could open in between: it gets its name once it has its rights.
+fn listen(path: &Path) -> std::io::Result<UnixListener> {
+    let new = path.with_extension("new");
+    let _ = std::fs::remove_file(&new);
+    let listener = UnixListener::bind(&new)?;
+    std::fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+    std::fs::rename(&new, path)?;
+    Ok(listener)
 }
 
 impl Drop for StatusServer {
@@ -68,12 +84,33 @@ impl Drop for StatusServer {
     }
 }
 
-fn answer(mut stream: UnixStream, status: &NodeStatus) {
+fn answer(mut stream: UnixStream, reply: &impl Fn(Request) -> Reply) {
     let _ = stream.set_write_timeout(Some(PATIENCE));
-    let mut line = serde_json::to_vec(status).expect("the status has no map with keys other than text");
+    let reply = match request(&stream) {
+        Ok(request) => reply(request),
+        Err(fault) => Reply::Answer(Err(fault).into()),
+    };
+    let mut line = serde_json::to_vec(&reply).expect("the reply has no map with keys other than text");
     line.push(b'\n');
     // Who hangs up before the end does not want it.
     let _ = stream.write_all(&line);
+}
+
+/// What is asked: the status where nothing is said.
+fn request(stream: &UnixStream) -> Result<Request, Fault> {
+    let refused = |reason: String| {
+        let help = "use the same version of the program to ask";
+        Fault::configuration(format!("the request cannot be read ({reason})"), "the status socket", help)
+    };
+    stream.set_read_timeout(Some(PATIENCE)).map_err(|error| refused(error.to_string()))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(LONGEST_REQUEST))
+        .read_line(&mut line)
+        .map_err(|error| refused(error.to_string()))?;
+    if line.trim().is_empty() {
+        return Ok(Request::Status);
+    }
+    serde_json::from_str(&line).map_err(|error| refused(error.to_string()))
 }
 
 /// Asks the node whose status socket is at `path`.
@@ -81,18 +118,50 @@ fn answer(mut stream: UnixStream, status: &NodeStatus) {
 /// # Errors
 /// No node answers there, or not in this version's form.
 pub fn ask(path: &Path) -> Result<NodeStatus, Fault> {
+    let text = exchange(path, &Request::Status, PATIENCE)?;
+    read(path, &text)
+}
+
+/// Gives the node whose status socket is at `path` an order; what it says of it.
+///
+/// # Errors
+/// No node answers there, or it cannot do so.
+pub fn order(path: &Path, request: &Request) -> Result<String, Fault> {
+    let text = exchange(path, request, ORDER)?;
+    read::<Answer>(path, &text)?.into()
+}
+
+fn exchange(path: &Path, request: &Request, patience: Duration) -> Result<String, Fault> {
     let no_node = |error: &std::io::Error| {
-        let what = match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => "no node is running".to_owned(),
-            _ => format!("the node does not answer ({error})"),
+        let (what, help) = match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                ("no node is running".to_owned(), "start it with `skyhaul station` or `skyhaul centre`")
+            }
+            ErrorKind::PermissionDenied => {
+                (format!("the node does not answer this user ({error})"), "ask as the user that runs it")
+            }
+            _ => (
+                format!("the node does not answer ({error})"),
+                "start it with `skyhaul station` or `skyhaul centre`",
+            ),
         };
-        Fault::environment(what, path.display(), "start it with `skyhaul station` or `skyhaul centre`")
+        Fault::environment(what, path.display(), help)
     };
-    let stream = UnixStream::connect(path).map_err(|error| no_node(&error))?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(|error| no_node(&error))?;
-    let mut text = String::new();
-    stream.take(LONGEST).read_to_string(&mut text).map_err(|error| no_node(&error))?;
-    serde_json::from_str(&text).map_err(|error| {
+    let talk = || {
+        let mut stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(patience))?;
+        let mut line = serde_json::to_vec(request).map_err(std::io::Error::other)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut text = String::new();
+        stream.take(LONGEST).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    talk().map_err(|error| no_node(&error))
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, Fault> {
+    serde_json::from_str(text).map_err(|error| {
         let help = "use the same version of the program to ask";
         Fault::peer(
             format!("the node's answer is not a status of this version ({error})"),
@@ -111,15 +180,52 @@ mod tests {
         NodeStatus::Station(StationStatus { name: "polar".to_owned(), ..StationStatus::default() })
     }
 
+    fn reply(request: Request) -> Reply {
+        match request {
+            Request::Status => Reply::Status(Box::new(station())),
+            Request::RemovePath { name } => Reply::Answer(Ok(format!("{name} is gone")).into()),
+            _ => Reply::Answer(Err(Fault::configuration("no", "here", "do not")).into()),
+        }
+    }
+
+    #[test]
+    fn orders_are_carried_and_their_outcome_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.sock");
+        let _server = StatusServer::start(&path, reply).unwrap();
+        let gone = order(&path, &Request::RemovePath { name: "x".to_owned() });
+        assert_eq!(gone, Ok("x is gone".to_owned()));
+        let refused = order(&path, &Request::AddPath { path: serde_json::Value::Null }).unwrap_err();
+        assert_eq!(refused, Fault::configuration("no", "here", "do not"));
+        for (said, wanted) in
+            [("", "polar"), ("{\"ask\":\"status\"}\n", "polar"), ("nonsense\n", "cannot be read")]
+        {
+            let mut stream = UnixStream::connect(&path).unwrap();
+            stream.write_all(said.as_bytes()).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            assert!(text.contains(wanted), "{said}: {text}");
+        }
+    }
+
+    #[test]
+    fn nobody_but_the_owner_may_ask() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.sock");
+        let _server = StatusServer::start(&path, reply).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
     #[test]
     fn a_running_node_answers_and_a_stopped_one_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("status.sock");
-        let server = StatusServer::start(&path, station).unwrap();
+        let server = StatusServer::start(&path, reply).unwrap();
         for _ in 0..3 {
             assert_eq!(ask(&path), Ok(station()));
         }
-        let second = StatusServer::start(&path, station).unwrap_err();
+        let second = StatusServer::start(&path, reply).unwrap_err();
         assert!(second.to_string().contains("running already"), "{second}");
         drop(server);
         let gone = ask(&path).unwrap_err();
@@ -132,7 +238,7 @@ mod tests {
         let path = folder.path().join("status.sock");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let _server = StatusServer::start(&path, station).unwrap();
+        let _server = StatusServer::start(&path, reply).unwrap();
         assert_eq!(ask(&path), Ok(station()));
     }
 }

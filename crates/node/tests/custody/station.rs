@@ -4,6 +4,7 @@ use super::truth::{FINAL, Truth, is_final};
 use super::{Moment, millis};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
+use skyhaul_node::config::Sharing;
 use skyhaul_node::custody::Feeder;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{Spool, SpoolConfig, SpoolError, SyncHandle};
@@ -100,7 +101,7 @@ impl Station {
             known.appended.truncate(kept);
             known.durable = kept;
         }
-        let feeder = Feeder::default();
+        let feeder = Feeder::new(Sharing::default(), Bytes::mib(64));
         self.node = Some(Node { spool, feeder, append_at: at.now, free_at: at.now, sync: None });
     }
 }
@@ -207,7 +208,8 @@ impl Node {
         match event {
             Event::Greeted { resume, .. } => self.feeder.greeted(&mut self.spool, &resume),
             Event::Custody { flow, next } => self.feeder.custody(&mut self.spool, flow, next),
-            Event::PathUp(_) | Event::Settled { .. } => {}
+            Event::Settled { id, .. } => self.feeder.settled(id),
+            Event::PathUp(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -218,7 +220,9 @@ impl Node {
 
     pub fn feed(&mut self, at: Moment, session: &mut Session) {
         let spool = &mut self.spool;
-        self.feeder.feed(|reader| spool.read(reader), session, (at.now, at.utc())).unwrap();
+        self.feeder
+            .feed(|reader, wanted| spool.read_flows(reader, wanted), session, (at.now, at.utc()))
+            .unwrap();
     }
 }
 

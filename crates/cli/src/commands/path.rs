@@ -1,0 +1,157 @@
+//! `skyhaul path`: the paths of a running station.
+
+use super::status::{Node, write_paths};
+use crate::failure::{Exit, Failure};
+use skyhaul_node::config::Time;
+use skyhaul_node::status::{NodeStatus, PathHint, Request, ask, order};
+use skyhaul_units::Rate;
+use std::io::Write;
+
+/// Changes the paths of a running station, until its configuration is read again.
+#[derive(clap::Subcommand)]
+pub enum Path {
+    /// Shows the paths and how they do.
+    #[command(after_help = "Example:\n  skyhaul path list --config station.toml")]
+    List {
+        #[command(flatten)]
+        node: Node,
+    },
+    /// Uses one more path.
+    #[command(after_help = "The arguments are the keys of [[path]] in docs/configuration.md.
+
+Example:
+  skyhaul path add modem --interface wwan0 --metered --config station.toml
+  skyhaul path add second --local 198.51.100.7 --rate '20 Mbit/s' --node state/status.sock")]
+    Add(Box<Add>),
+    /// Uses a path no longer; what was under way there goes on the others.
+    #[command(after_help = "Example:\n  skyhaul path remove modem --config station.toml")]
+    Remove {
+        /// The path's name.
+        name: String,
+        #[command(flatten)]
+        node: Node,
+    },
+    /// Tells what is known of a path beforehand: an outage, a rate, or nothing any more.
+    #[command(
+        after_help = "Times are in UTC. Before an outage nothing is put on the path that would not arrive, in it the path
+raises no alarm, and at its end it is used at once; forecasts count with it.
+
+Example:
+  skyhaul path hint modem --from 2026-11-22T12:30:00Z --until 2026-11-22T12:38:00Z --config station.toml
+  skyhaul path hint modem --rate '5 Mbit/s' --from 2026-11-22T12:38:00Z --config station.toml
+  skyhaul path hint modem --withdraw --config station.toml"
+    )]
+    Hint(Hint),
+}
+
+/// A path to add.
+#[derive(clap::Args)]
+pub struct Add {
+    /// What it is to be called.
+    name: String,
+    /// The local IP address that it goes from.
+    #[arg(long, value_name = "ADDR", conflicts_with = "interface")]
+    local: Option<String>,
+    /// The network interface that it goes through.
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// The centre's host and port on this way; left out: as configured.
+    #[arg(long, value_name = "HOST:PORT")]
+    remote: Option<String>,
+    /// The rate that the station may use on it; left out: that of the line.
+    #[arg(long)]
+    rate: Option<Rate>,
+    /// It carries only what would be late on the others.
+    #[arg(long)]
+    metered: bool,
+    /// It is used only while no other works.
+    #[arg(long)]
+    standby: bool,
+    #[command(flatten)]
+    node: Node,
+}
+
+/// What is known of a path beforehand.
+#[derive(clap::Args)]
+pub struct Hint {
+    /// The path's name.
+    name: String,
+    /// When the outage begins, or the rate counts from.
+    #[arg(long, value_name = "TIME")]
+    from: Option<Time>,
+    /// When the outage ends.
+    #[arg(long, value_name = "TIME", requires = "from", conflicts_with = "rate")]
+    until: Option<Time>,
+    /// What the path will carry.
+    #[arg(long)]
+    rate: Option<Rate>,
+    /// What was foretold of it before is void.
+    #[arg(long, conflicts_with_all = ["from", "until", "rate"])]
+    withdraw: bool,
+    #[command(flatten)]
+    node: Node,
+}
+
+/// Carries out one `path` command.
+///
+/// # Errors
+/// No station answers, or it cannot do so.
+pub fn run(command: Path, out: &mut dyn Write) -> Result<(), Failure> {
+    let (node, request) = match command {
+        Path::List { node } => return list(&node, out),
+        Path::Add(add) => (add.node.socket()?, Request::AddPath { path: add.keys() }),
+        Path::Remove { name, node } => (node.socket()?, Request::RemovePath { name }),
+        Path::Hint(hint) => {
+            let known = hint.known()?;
+            (hint.node.socket()?, Request::HintPath { name: hint.name, hint: known })
+        }
+    };
+    let said = order(&node, &request)?;
+    Ok(writeln!(out, "{said}")?)
+}
+
+fn list(node: &Node, out: &mut dyn Write) -> Result<(), Failure> {
+    let socket = node.socket()?;
+    match ask(&socket)? {
+        NodeStatus::Station(station) => Ok(write_paths(&station.line.paths, out)?),
+        NodeStatus::Centre(_) => {
+            let failure =
+                Failure::new(Exit::Usage, "a centre has no paths", "ask a station: it has the paths");
+            Err(failure.at(&socket.display().to_string()))
+        }
+    }
+}
+
+impl Add {
+    /// As `[[path]]` has them.
+    fn keys(&self) -> serde_json::Value {
+        let Self { name, local, interface, remote, rate, metered, standby, node: _ } = self;
+        let mut keys = serde_json::json!({ "name": name, "metered": metered, "standby": standby });
+        let given = [
+            ("local", local.clone()),
+            ("interface", interface.clone()),
+            ("remote", remote.clone()),
+            ("rate", rate.map(|rate| rate.to_string())),
+        ];
+        for (key, value) in given {
+            if let Some(value) = value {
+                keys[key] = value.into();
+            }
+        }
+        keys
+    }
+}
+
+impl Hint {
+    fn known(&self) -> Result<PathHint, Failure> {
+        match (self.withdraw, self.rate, self.from, self.until) {
+            (true, ..) => Ok(PathHint::Withdraw),
+            (_, Some(rate), from, _) => Ok(PathHint::Rate { from, rate }),
+            (_, None, Some(from), Some(until)) => Ok(PathHint::Outage { from, until }),
+            (_, None, ..) => {
+                let help = "give --from and --until for an outage, --rate, or --withdraw";
+                Err(Failure::new(Exit::Usage, "nothing is said of the path", help))
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `[[class]]`, and how a channel's contacts are sent: who gets how much of the line, and what is urgent.
+
+use super::channel::Channel;
+use super::error::ConfigError;
+use super::name::{Name, from_text};
+use super::section::section;
+use super::station::StationConfig;
+use skyhaul_transport::{ClassConfig, ClassError, ClassId, ClassTree, ClassesConfig, PolicyConfig};
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::path::Path;
+use std::str::FromStr;
+
+section! {
+    /// A part of the line, for the channels that name it: what it is guaranteed, and what it may have at most. Classes stand
+    /// side by side or in a tree (as those of the Linux kernel's `htb`); without any, all channels share alike.
+    "[[class]]" Class {
+        /// How channels, and classes within it, name it.
+        name: Name => required,
+        /// The class that it is a part of; left out: it stands at the top. Channels use classes that have no parts.
+        parent: Name => optional,
+        /// What it gets whenever it has data, before anyone borrows; left out: what its parts are guaranteed together, or
+        /// nothing.
+        guarantee: Rate => optional,
+        /// What it never exceeds; left out: what it is a part of.
+        ceiling: Rate => optional,
+        /// Whose turn comes first among those that borrow: 0 (first) to 7; left out: that of its parent, 3 at the top.
+        priority: u8 => optional,
+        /// What it sends in a turn, which sets its share among classes of one priority.
+        quantum: Bytes => "3 kB",
+    }
+}
+
+/// Which block goes next within a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PolicyName(PolicyConfig);
+
+/// How the contacts of a channel are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Delivery {
+    /// Under which leaf of the class tree.
+    pub class: ClassId,
+    /// 0 is the most important.
+    pub priority: u8,
+    /// How long after its capture data should be at the centre; it is sent afterwards too.
+    pub deadline: Option<Duration>,
+}
+
+/// How a station shares its line.
+#[derive(Debug, Clone)]
+pub struct Sharing {
+    /// The classes as they are written, to tell whether they have changed.
+    classes: ClassesConfig,
+    /// The classes.
+    pub tree: ClassTree,
+    /// Which block goes next within one.
+    pub policy: PolicyConfig,
+    /// How contacts are sent, by their channel's name.
+    pub channels: Vec<(String, Delivery)>,
+}
+
+impl Default for Sharing {
+    /// One class for all.
+    fn default() -> Self {
+        Self {
+            classes: ClassesConfig::default(),
+            tree: ClassTree::default(),
+            policy: PolicyConfig::default(),
+            channels: Vec::new(),
+        }
+    }
+}
+
+impl PartialEq for Sharing {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.classes, &self.policy, &self.channels) == (&other.classes, &other.policy, &other.channels)
+    }
+}
+
+impl Sharing {
+    /// How contacts of a channel are sent; as those of one that says nothing, where it is not in the configuration any more.
+    pub fn of(&self, channel: &str) -> Delivery {
+        let known = self.channels.iter().find(|(name, _)| name == channel);
+        known.map_or_else(|| self.usual(), |(_, delivery)| *delivery)
+    }
+
+    /// How contacts of a channel are sent that says nothing of it.
+    pub fn usual(&self) -> Delivery {
+        Delivery {
+            class: self.tree.default_leaf(),
+            priority: skyhaul_transport::PRIORITY_NORMAL,
+            deadline: None,
+        }
+    }
+}
+
+impl StationConfig {
+    /// The class tree, the policy and the channels' places in them.
+    pub fn sharing(&self) -> Sharing {
+        let tree = self.tree().expect("the tree was checked when the configuration was read");
+        let of = |channel: &Channel| {
+            let leaf = channel.class.as_ref().and_then(|class| tree.find(class.as_str()));
+            let class = leaf.unwrap_or_else(|| tree.default_leaf());
+            let delivery = Delivery { class, priority: channel.priority, deadline: channel.deadline };
+            (channel.name.to_string(), delivery)
+        };
+        let channels = self.channel.iter().map(of).collect();
+        Sharing { classes: self.classes(), channels, policy: self.line.policy.0, tree }
+    }
+
+    pub(super) fn check_sharing(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
+        let tree = self.tree().map_err(|error| ConfigError::class(text, file, &error))?;
+        for channel in &self.channel {
+            if let Some(class) = &channel.class
+                && tree.find(class.as_str()).is_none()
+            {
+                let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
+                let leaves = if self.class.is_empty() { Vec::new() } else { leaves };
+                return Err(ConfigError::no_class(text, file, class.as_str(), &leaves));
+            }
+        }
+        Ok(())
+    }
+
+    fn tree(&self) -> Result<ClassTree, ClassError> {
+        ClassTree::new(&self.classes())
+    }
+
+    fn classes(&self) -> ClassesConfig {
+        let class = |class: &Class| ClassConfig {
+            name: class.name.to_string(),
+            parent: class.parent.as_ref().map(Name::to_string),
+            guarantee: class.guarantee,
+            ceiling: class.ceiling,
+            priority: class.priority,
+            quantum: Some(class.quantum),
+            burst: None,
+        };
+        let classes = self.class.iter().map(class).collect();
+        ClassesConfig { classes, ..ClassesConfig::default() }
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = NAMES.iter().find(|(name, _)| *name == text);
+        found.map(|(_, policy)| Self(policy())).ok_or_else(|| {
+            format!("`{text}` is not a policy; write urgency, draft, strict, earliest or fifo")
+        })
+    }
+}
+
+impl std::fmt::Display for PolicyName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match self.0 {
+            PolicyConfig::Urgency(_) => "urgency",
+            PolicyConfig::Draft(_) => "draft",
+            PolicyConfig::Strict {} => "strict",
+            PolicyConfig::Earliest {} => "earliest",
+            PolicyConfig::Fifo {} => "fifo",
+        };
+        f.write_str(name)
+    }
+}
+
+from_text!(PolicyName);
+
+/// A policy with its name.
+type Named = (&'static str, fn() -> PolicyConfig);
+
+const NAMES: [Named; 5] = [
+    ("urgency", PolicyConfig::default),
+    ("draft", || PolicyConfig::Draft(Default::default())),
+    ("strict", || PolicyConfig::Strict {}),
+    ("earliest", || PolicyConfig::Earliest {}),
+    ("fifo", || PolicyConfig::Fifo {}),
+];

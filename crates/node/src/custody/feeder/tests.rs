@@ -1,0 +1,169 @@
+//! Lanes: what is urgent overtakes what is not, whatever was written first; nothing is given twice.
+
+use super::*;
+use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_store::SpoolConfig;
+use skyhaul_store::sim::SimDisk;
+use skyhaul_transport::{
+    ClassId, ClassTree, ClassesConfig, Event, Opening, PathEvent, PathId, SessionConfig,
+};
+use skyhaul_units::Duration;
+use std::sync::Arc;
+
+const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
+const BUFFER: Amount = Amount::kib(400);
+
+fn sharing() -> Sharing {
+    let classes = "[[class]]\nname = \"bulk\"\n[[class]]\nname = \"quick\"\n";
+    let config: ClassesConfig = toml::from_str(classes).unwrap();
+    let delivery = |class, deadline| Delivery { class: ClassId(class), priority: 1, deadline };
+    let mut sharing = Sharing::default();
+    sharing.tree = ClassTree::new(&config).unwrap();
+    sharing.channels = vec![
+        ("slow".to_owned(), delivery(0, None)),
+        ("fast".to_owned(), delivery(1, Some(Duration::from_secs(30)))),
+    ];
+    sharing
+}
+
+fn payload(channel: &str, number: u8) -> Vec<u8> {
+    let mut payload = Vec::new();
+    let head = Head {
+        closed: NOW,
+        position: BitPosition::START,
+        set_aside: 0,
+        corrected_symbols: 0,
+        channel: channel.to_owned(),
+        frames: Vec::new(),
+    };
+    head.encode(&mut payload);
+    payload.resize(20_000, number);
+    payload
+}
+
+/// A spool with 60 blocks of a slow contact, and then 10 of a fast one.
+fn spool() -> (Spool, [FlowId; 2]) {
+    let config =
+        SpoolConfig { max_size: Amount::mib(64), segment_size: Amount::mib(1), ..SpoolConfig::default() };
+    let mut spool = Spool::open(Arc::new(SimDisk::new(Amount::mib(512))), config, NOW).unwrap();
+    let flows = [0, 1].map(|_| spool.open_flow(NOW).unwrap());
+    for (flow, channel, count) in [(flows[0], "slow", 60), (flows[1], "fast", 10)] {
+        for number in 0..count {
+            spool.append(flow, &payload(channel, number), NOW).unwrap();
+        }
+    }
+    spool.sync().unwrap();
+    (spool, flows)
+}
+
+/// A session whose far end has greeted it, and which sends nothing for want of room.
+fn session() -> Session {
+    let mut session = Session::new(SessionConfig { send_buffer: BUFFER, ..SessionConfig::default() });
+    let mut far = Session::new(SessionConfig::default());
+    session.open(Opening { name: "station".to_owned(), ..Opening::default() });
+    far.open(Opening { name: "centre".to_owned(), ..Opening::default() });
+    for end in [&mut session, &mut far] {
+        end.handle(Instant::ZERO, PathId(0), PathEvent::Up { payload: 1_438 });
+    }
+    let greeting = Bytes::copy_from_slice(far.poll_control(PathId(0)));
+    session.handle(Instant::ZERO, PathId(0), PathEvent::Control(greeting));
+    while session.poll().is_some() {}
+    assert!(session.is_open());
+    session
+}
+
+fn fed(spool: &mut Spool, feeder: &mut Feeder, session: &mut Session, at: Utc) {
+    feeder
+        .feed(|reader, wanted| spool.read_flows(reader, wanted), session, (Instant::ZERO, at))
+        .expect("the spool is in order");
+}
+
+/// How many blocks of each flow the session has taken.
+fn taken(session: &Session, flows: [FlowId; 2]) -> [u64; 2] {
+    flows.map(|flow| session.next_place(flow).0)
+}
+
+#[test]
+fn what_is_urgent_does_not_wait_behind_what_was_written_before_it() {
+    let (mut spool, flows) = spool();
+    let (mut feeder, mut session) = (Feeder::new(sharing(), BUFFER), session());
+    feeder.greeted(&mut spool, &resume(&flows));
+    fed(&mut spool, &mut feeder, &mut session, NOW);
+    // 20 blocks fit: the three lanes have room for 3 each, and 10 are for whoever has more.
+    let [slow, fast] = taken(&session, flows);
+    assert!(slow + fast >= 17 && slow >= 7 && fast >= 7, "{slow} {fast}");
+    assert_eq!((feeder.channel(flows[0]), feeder.channel(flows[1])), (Some("slow"), Some("fast")));
+    assert_eq!(feeder.place(flows[1]), Some(Seq(fast)));
+}
+
+/// All of it is wanted.
+fn resume(flows: &[FlowId]) -> Resume {
+    Resume { finished_below: flows[0], open: Vec::new() }
+}
+
+#[test]
+fn what_is_settled_makes_room_in_its_lane() {
+    let (mut spool, flows) = spool();
+    let (mut feeder, mut session) = (Feeder::new(sharing(), BUFFER), session());
+    feeder.greeted(&mut spool, &resume(&flows));
+    fed(&mut spool, &mut feeder, &mut session, NOW);
+    let before = taken(&session, flows);
+    for seq in 0..before[0] {
+        session.cancel(BlockId { flow: flows[0], seq: Seq(seq) });
+    }
+    while let Some(event) = session.poll() {
+        if let Event::Settled { id, .. } = event {
+            feeder.settled(id);
+        }
+    }
+    fed(&mut spool, &mut feeder, &mut session, NOW);
+    assert!(taken(&session, flows)[0] > before[0], "{before:?}");
+}
+
+#[test]
+fn deadlines_count_from_the_capture() {
+    let (mut spool, flows) = spool();
+    let (mut feeder, mut session) = (Feeder::new(sharing(), BUFFER), session());
+    feeder.greeted(&mut spool, &resume(&flows));
+    // The fast contact has waited 20 of its 30 s.
+    fed(&mut spool, &mut feeder, &mut session, NOW + Duration::from_secs(20));
+    let forecasts = session.forecasts(Instant::ZERO);
+    let fast = forecasts.iter().find(|forecast| forecast.flow == flows[1]).unwrap();
+    let skyhaul_transport::Outlook::Unknown = fast.outlook else { panic!("{fast:?}") };
+    let line = skyhaul_transport::Estimate {
+        rate: skyhaul_units::Rate::from_mbps(1_000),
+        rtt: Duration::from_millis(10),
+        ..Default::default()
+    };
+    session.measured(PathId(0), line);
+    let forecasts = session.forecasts(Instant::ZERO);
+    let fast = forecasts.iter().find(|forecast| forecast.flow == flows[1]).unwrap();
+    let skyhaul_transport::Outlook::OnTime(spare) = fast.outlook else { panic!("{fast:?}") };
+    assert!(spare > Duration::from_secs(9) && spare < Duration::from_secs(10), "{spare}");
+}
+
+#[test]
+fn shared_otherwise_nothing_is_given_twice_or_left_out() {
+    let (mut spool, flows) = spool();
+    let (mut feeder, mut session) = (Feeder::new(sharing(), BUFFER), session());
+    feeder.greeted(&mut spool, &resume(&flows));
+    fed(&mut spool, &mut feeder, &mut session, NOW);
+    let before = taken(&session, flows);
+    feeder.share(&spool, Sharing::default());
+    let mut rounds = 0;
+    while taken(&session, flows) != [60, 10] {
+        for (flow, end) in flows.into_iter().zip(taken(&session, flows)) {
+            for seq in 0..end {
+                session.cancel(BlockId { flow, seq: Seq(seq) });
+            }
+        }
+        while let Some(event) = session.poll() {
+            if let Event::Settled { id, .. } = event {
+                feeder.settled(id);
+            }
+        }
+        fed(&mut spool, &mut feeder, &mut session, NOW);
+        rounds += 1;
+        assert!(rounds < 20, "{before:?} {:?}", taken(&session, flows));
+    }
+}

@@ -1,0 +1,248 @@
+//! What will be late is said before it is: the forecast of each contact, and when to raise an alarm about it.
+//!
+//! A forecast wavers with the rate. An alarm is raised when it has said late for a second, and over when it has said on time
+//! for five, with something to spare; in between it is said anew only where the lateness has changed by half.
+
+use crate::status::ContactForecast;
+use skyhaul_transport::{Candidate, Forecast, Outlook};
+use skyhaul_units::{Bytes, Duration, FlowId, Instant};
+use std::collections::BTreeMap;
+
+/// What waits of a contact behind the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Behind {
+    /// The contact.
+    pub flow: FlowId,
+    /// How much.
+    pub bytes: Bytes,
+    /// How important it is; 0 is the most.
+    pub priority: u8,
+    /// When the oldest and the newest of it should be there, where it has a deadline.
+    pub due: Option<(Instant, Instant)>,
+}
+
+/// Something to tell of a contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// It will miss its deadline by so much.
+    Late(Duration),
+    /// It will be on time after all, with so much to spare.
+    OnTime(Duration),
+    /// It is through, or gone, and was foretold to be late.
+    Over,
+}
+
+/// The forecasts that were late lately. Bounded by the contacts that wait.
+#[derive(Debug, Default)]
+pub struct Foresight {
+    contacts: BTreeMap<FlowId, Watch>,
+}
+
+#[derive(Debug, Default)]
+struct Watch {
+    late_since: Option<Instant>,
+    well_since: Option<Instant>,
+    /// The lateness that was said last, and when.
+    said: Option<(Duration, Instant)>,
+}
+
+/// Late for so long is more than a wavering rate.
+const LATE: Duration = Duration::from_secs(1);
+/// And on time for so long.
+const WELL: Duration = Duration::from_secs(5);
+/// To spare, for an alarm to be over.
+const SPARE: Duration = Duration::from_millis(500);
+/// A lateness that has changed is said anew as often.
+const AGAIN: Duration = Duration::from_secs(10);
+/// What waits longest counts as one block of the largest size that channels make.
+const FIRST: Bytes = Bytes::kib(256);
+
+/// The candidates that stand for what waits behind the session: the oldest of a contact, and the rest, which is through with
+/// the newest.
+pub fn candidates(now: Instant, behind: &[Behind]) -> Vec<(FlowId, Candidate)> {
+    let mut found = Vec::new();
+    for waiting in behind.iter().filter(|waiting| waiting.bytes > Bytes::ZERO) {
+        let first = waiting.bytes.min(FIRST);
+        let parts =
+            [(first, waiting.due.map(|due| due.0)), (waiting.bytes - first, waiting.due.map(|due| due.1))];
+        for (bytes, deadline) in parts.into_iter().filter(|(bytes, _)| *bytes > Bytes::ZERO) {
+            let order = u64::MAX - (behind.len() * 2 - found.len().min(behind.len() * 2)) as u64;
+            let candidate = Candidate {
+                size: bytes,
+                unsent: bytes,
+                priority: waiting.priority,
+                deadline,
+                taken: now,
+                order,
+                started: false,
+                followers: Default::default(),
+            };
+            found.push((waiting.flow, candidate));
+        }
+    }
+    found
+}
+
+/// As status shows it.
+pub fn shown(now: Instant, forecast: &Forecast, channel: &str) -> ContactForecast {
+    let spare_s = match forecast.outlook {
+        Outlook::OnTime(Duration::MAX) | Outlook::Unknown => None,
+        Outlook::OnTime(spare) => Some(spare.as_secs_f64()),
+        Outlook::LateBy(late) => Some(-late.as_secs_f64()),
+    };
+    ContactForecast {
+        flow: forecast.flow.0,
+        channel: channel.to_owned(),
+        unsent_bytes: forecast.unsent.as_u64(),
+        done_s: forecast.done.map(|done| done.since(now).as_secs_f64()),
+        spare_s,
+    }
+}
+
+impl Foresight {
+    /// What is to be told, given the forecasts of now. A contact without one is through.
+    pub fn see(&mut self, now: Instant, forecasts: &[Forecast]) -> Vec<(FlowId, Said)> {
+        let mut told = Vec::new();
+        self.contacts.retain(|flow, watch| {
+            let waits = forecasts.iter().any(|forecast| forecast.flow == *flow);
+            if !waits && watch.said.is_some() {
+                told.push((*flow, Said::Over));
+            }
+            waits
+        });
+        for forecast in forecasts {
+            let said = match forecast.outlook {
+                Outlook::Unknown => None,
+                Outlook::LateBy(late) => self.contacts.entry(forecast.flow).or_default().late(now, late),
+                Outlook::OnTime(spare) => {
+                    self.contacts.get_mut(&forecast.flow).and_then(|watch| watch.well(now, spare))
+                }
+            };
+            told.extend(said.map(|said| (forecast.flow, said)));
+        }
+        told
+    }
+}
+
+impl Watch {
+    fn late(&mut self, now: Instant, late: Duration) -> Option<Said> {
+        self.well_since = None;
+        let since = *self.late_since.get_or_insert(now);
+        let is_news = match self.said {
+            None => now.since(since) >= LATE,
+            Some((said, at)) => {
+                now.since(at) >= AGAIN && (late > said.scaled(3, 2) || said > late.scaled(3, 2))
+            }
+        };
+        if is_news {
+            self.said = Some((late, now));
+        }
+        is_news.then_some(Said::Late(late))
+    }
+
+    fn well(&mut self, now: Instant, spare: Duration) -> Option<Said> {
+        self.late_since = None;
+        if spare < SPARE {
+            self.well_since = None;
+            return None;
+        }
+        let since = *self.well_since.get_or_insert(now);
+        if now.since(since) < WELL {
+            return None;
+        }
+        self.said.take().map(|_| Said::OnTime(spare))
+    }
+}
+
+/// A span as people say it: whole seconds from ten on.
+pub fn in_words(span: Duration) -> String {
+    let seconds = span.as_secs_f64();
+    match seconds {
+        ..9.95 => format!("{seconds:.1} s"),
+        ..600.0 => format!("{seconds:.0} s"),
+        ..36_000.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3_600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_transport::{Line, forecast};
+    use skyhaul_units::Rate;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn of(outlook: Outlook) -> [Forecast; 1] {
+        [Forecast { flow: FlowId(7), unsent: Bytes::new(1), done: None, outlook, late: 0 }]
+    }
+
+    fn late(seconds: u64) -> [Forecast; 1] {
+        of(Outlook::LateBy(Duration::from_secs(seconds)))
+    }
+
+    fn well(millis: u64) -> [Forecast; 1] {
+        of(Outlook::OnTime(Duration::from_millis(millis)))
+    }
+
+    #[test]
+    fn an_alarm_waits_for_a_second_and_ends_after_five_with_something_to_spare() {
+        let mut foresight = Foresight::default();
+        let mut see = |millis, forecasts: &[Forecast]| {
+            let told = foresight.see(at(millis), forecasts);
+            told.first().map(|(_, said)| *said)
+        };
+        assert_eq!(see(0, &late(40)), None);
+        assert_eq!(see(900, &late(40)), None);
+        assert_eq!(see(950, &well(9_000)), None, "it wavers");
+        assert_eq!(see(1_000, &late(40)), None);
+        assert_eq!(see(2_000, &late(41)), Some(Said::Late(Duration::from_secs(41))));
+        assert_eq!(see(4_000, &late(400)), None, "said two seconds ago");
+        assert_eq!(see(12_000, &late(45)), None, "about the same");
+        assert_eq!(see(13_000, &late(90)), Some(Said::Late(Duration::from_secs(90))));
+        assert_eq!(see(14_000, &well(400)), None, "hardly");
+        assert_eq!(see(15_000, &well(2_000)), None);
+        assert_eq!(see(17_000, &late(1)), None, "it wavers");
+        assert_eq!(see(18_000, &well(3_000)), None);
+        assert_eq!(see(22_999, &well(3_000)), None);
+        assert_eq!(see(23_000, &well(3_000)), Some(Said::OnTime(Duration::from_secs(3))));
+        assert_eq!(see(40_000, &well(3_000)), None, "told once");
+    }
+
+    #[test]
+    fn what_is_through_is_over_where_it_was_late() {
+        let mut foresight = Foresight::default();
+        foresight.see(at(0), &late(1));
+        assert_eq!(foresight.see(at(1_000), &late(1)).len(), 1);
+        assert_eq!(foresight.see(at(1_200), &[]), [(FlowId(7), Said::Over)]);
+        assert_eq!(foresight.see(at(1_400), &[]), []);
+        foresight.see(at(2_000), &late(1));
+        assert_eq!(foresight.see(at(2_500), &[]), [], "nothing was said of it");
+        assert!(foresight.contacts.is_empty());
+    }
+
+    #[test]
+    fn what_waits_behind_is_late_by_its_oldest_or_its_newest() {
+        let line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::ZERO };
+        let outlook = |due| {
+            let behind = Behind { flow: FlowId(1), bytes: Bytes::new(10_000_000), priority: 1, due };
+            let queue = candidates(Instant::ZERO, &[behind]);
+            assert_eq!(queue.iter().map(|(_, candidate)| candidate.unsent.as_u64()).sum::<u64>(), 10_000_000);
+            forecast(Instant::ZERO, &line, queue.iter().map(|(flow, candidate)| (*flow, candidate)))[0]
+                .outlook
+        };
+        // The first 256 KiB are there after 262 ms, all of it after 10 s.
+        assert_eq!(outlook(Some((at(1_000), at(12_000)))), Outlook::OnTime(Duration::from_micros(737_856)));
+        assert_eq!(outlook(Some((at(1_000), at(8_000)))), Outlook::LateBy(Duration::from_secs(2)));
+        assert_eq!(outlook(Some((at(0), at(12_000)))), Outlook::LateBy(Duration::from_micros(262_144)));
+        assert_eq!(outlook(None), Outlook::OnTime(Duration::MAX));
+    }
+
+    #[test]
+    fn spans_in_words() {
+        let spans = [400, 9_900, 40_400, 3_000_000, 90_000_000].map(|ms| in_words(Duration::from_millis(ms)));
+        assert_eq!(spans, ["0.4 s", "9.9 s", "40 s", "50 min", "25.0 h"]);
+    }
+}
