@@ -92,6 +92,76 @@ fn configurations_with_unknown_keys_and_wrong_units_start_nothing() {
 }
 
 #[test]
+fn classes_deadlines_and_paths_that_cannot_be_are_named_with_their_line() {
+    let bench = Bench::new();
+    let station = bench.station("127.0.0.1:9");
+    for (tables, part) in [
+        ("[[class]]\nname = \"a\"\nparent = \"b\"\n", "there is no class `b`"),
+        ("[[class]]\nname = \"a\"\npriority = 9\n", "priority 9 is not one of 0 (first) to 7"),
+        (
+            "[[class]]\nname = \"a\"\nguarantee = \"5 Mbit/s\"\nceiling = \"2 Mbit/s\"\n",
+            "guarantee of 5 Mbit/s is above its ceiling",
+        ),
+        ("[[class]]\nname = \"a\"\nquantum = \"0 B\"\n", "a quantum of zero"),
+        ("class = \"b\"\n[[class]]\nname = \"a\"\n", "there is no class `b` for a channel"),
+        ("priority = 8\n", "channel `x-band` has priority 8"),
+        ("deadline = \"0 s\"\n", "channel `x-band` has a deadline of nothing"),
+        ("deadline = \"soon\"\n", "`soon` is not a duration"),
+        ("[[path]]\nlocal = \"127.0.0.1\"\ninterface = \"lo\"\n", "both `local` and `interface`"),
+        ("[[path]]\ninterface = \"a/b\"\n", "`a/b` is not an interface's name"),
+        ("[[path]]\nrate = \"0 bit/s\"\n", "a path of 0 bit/s carries nothing"),
+        ("[[path]]\nname = \"a\"\n[[path]]\nname = \"a\"\n", "path `a` stands twice"),
+        (
+            "[[path]]\n[[path.outage]]\nfrom = \"2026-11-22T12:30:00Z\"\nuntil = \"2026-11-22T12:00:00Z\"\n",
+            "before it begins",
+        ),
+        (
+            "[[path]]\n[[path.outage]]\nfrom = \"12:30\"\nuntil = \"2026-11-22T12:00:00Z\"\n",
+            "`12:30` is not a time in UTC",
+        ),
+    ] {
+        bench.write("wrong.toml", format!("{station}{tables}").as_bytes());
+        bench.refused(&["config", "check", "wrong.toml"], 2, part, "wrong.toml:");
+    }
+    let policy = station.replace("[line]\n", "[line]\npolicy = \"lifo\"\n");
+    bench.write("wrong.toml", policy.as_bytes());
+    bench.refused(&["config", "check", "wrong.toml"], 2, "`lifo` is not a policy", "wrong.toml:");
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_named_with_those_that_are() {
+    let bench = Bench::new();
+    let station = bench.station("127.0.0.1:9");
+    bench.write("station.toml", format!("{station}[[path]]\ninterface = \"eth99\"\n").as_bytes());
+    let arguments = ["station", "--config", "station.toml"];
+    bench.refused(&arguments, 2, "there is no such network interface", "eth99");
+    assert!(text(&bench.run(&arguments).stderr).contains(" lo"));
+}
+
+#[test]
+fn orders_that_cannot_be_carried_out_say_why() {
+    let bench = Bench::new();
+    bench.station("127.0.0.1:9");
+    let mut running = bench.start(&["station", "--config", "station.toml"]);
+    let socket = "station-state/status.sock";
+    while !bench.path(socket).exists() {
+        assert!(running.child.try_wait().expect("its state is known").is_none());
+    }
+    let refused = |arguments: &[&str], exit, part: &str| {
+        bench.refused(&[&["path"], arguments, &["--node", socket]].concat(), exit, part, "");
+    };
+    refused(&["remove", "path-1"], 2, "the only path cannot be removed");
+    refused(&["remove", "b"], 2, "there is no such path");
+    refused(&["add", "path-1"], 2, "there is a path of this name");
+    refused(&["add", "b", "--interface", "eth99"], 2, "there is no such network interface");
+    refused(&["add", "b", "--remote", "nowhere"], 2, "`nowhere` is not an address");
+    let hint = ["hint", "path-1", "--from", "2026-11-22T12:30:00Z", "--until", "2026-11-22T12:00:00Z"];
+    refused(&hint, 2, "the outage would end before it begins");
+    refused(&["hint", "path-1"], 2, "nothing is said of the path");
+    bench.refused(&["path", "list", "--node", "no.sock"], 3, "no node is running", "no.sock");
+}
+
+#[test]
 fn nodes_started_with_the_other_ones_file_say_so() {
     let bench = Bench::new();
     bench.station("127.0.0.1:9");
