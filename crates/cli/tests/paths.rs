@@ -44,10 +44,7 @@ fn relay(to: &str, delay: &str, folder: &Path) -> (Running, String) {
 }
 
 fn relay_with(arguments: &[&str], folder: &Path) -> (Running, String) {
-    let mut child = skyhaul(arguments, folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = skyhaul(arguments, folder).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     (Running(child), line.split_whitespace().nth(1).unwrap().to_owned())
@@ -74,7 +71,8 @@ impl Site {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
-        let [key, station_key] = ["c.key", "s.key"].map(|key| printed(&["keygen", key], at).trim().to_owned());
+        let [key, station_key] =
+            ["c.key", "s.key"].map(|key| printed(&["keygen", key], at).trim().to_owned());
         let centre = format!(
             "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \"127.0.0.1:0\"\n\
              [products]\ndir = \"products\"\n[[peer]]\nname = \"s\"\nfingerprint = \"{station_key}\"\n"
@@ -191,7 +189,9 @@ fn a_hang_up_adds_a_path_and_removes_one_while_data_flows() {
     site.until(|status| (sent(status, "a") > 100_000).then_some(()));
     site.write(&format!("{first}{second}{channel}"));
     hang_up();
-    site.until(|status| (names(status) == ["a", "b"] && states(status) == ["active", "active"]).then_some(()));
+    site.until(|status| {
+        (names(status) == ["a", "b"] && states(status) == ["active", "active"]).then_some(())
+    });
     site.write(&format!("[line]\nmtu = \"1400 B\"\n{second}{channel}"));
     hang_up();
     site.until(|status| (names(status) == ["b"] && sent(status, "b") > 100_000).then_some(()));
@@ -271,7 +271,9 @@ fn what_will_be_late_is_said_before_it_is() {
     let _station = site.start();
     let spare = site.until(|status| {
         let alarms = status["alarms"].as_array()?;
-        let told = alarms.iter().any(|alarm| alarm.as_str().unwrap_or_default().contains("will miss its deadline by"));
+        let told = alarms
+            .iter()
+            .any(|alarm| alarm.as_str().unwrap_or_default().contains("will miss its deadline by"));
         status["forecasts"][0]["spare_s"].as_f64().filter(|spare| told && *spare < 0.0)
     });
     assert!(spare < 0.0 && spare > -8.0, "7.5 s for all of it, due within 4: {spare}");

@@ -102,12 +102,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Fault {
 }
 
 /// An engine on a carrier, which is at `place`.
-pub fn driver(
-    carrier: UdpCarrier,
-    place: &str,
-    window: Window,
-    clock: Clock,
-) -> Result<Driver, Fault> {
+pub fn driver(carrier: UdpCarrier, place: &str, window: Window, clock: Clock) -> Result<Driver, Fault> {
     let session = SessionConfig {
         receive_window: window.receive,
         send_buffer: window.send,
