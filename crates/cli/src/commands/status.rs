@@ -6,7 +6,7 @@ use skyhaul_node::status::{
     CentreStatus, ContactForecast, ContactReceived, ContactState, LinePath, LineState, NodeStatus,
     StageLatency, StationStatus, StoreState, ask,
 };
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::Bytes;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -82,7 +82,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     for channel in &station.channels {
         writeln!(
             out,
-            "  {:<16} {:<8} {:<12} {:>10} {:>10} {:>9}  {}",
+            "  {:<16} {:<8} {:<12} {:>10} {:>10} {:>9}\n    {}",
             channel.name,
             word(&channel.state),
             channel.mission.as_deref().unwrap_or("-"),
@@ -95,11 +95,11 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     let spool = &station.spool;
     writeln!(
         out,
-        "\n  spool    {}, {} blocks ({}) wait for the centre's receipt, {} on disk",
+        "\n  spool    {}, {} on disk\n           {} blocks ({}) wait for the centre's receipt",
         store_word(spool.state),
+        megabytes(spool.disk_bytes),
         spool.blocks,
-        Bytes::new(spool.bytes),
-        Bytes::new(spool.disk_bytes)
+        megabytes(spool.bytes)
     )?;
     let line = &station.line;
     let reason = line.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
@@ -107,10 +107,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     if line.state == LineState::Open {
         writeln!(
             out,
-            "           {} allowed, round trip {:.1} ms, {:.2} % lost, {} symbols sent, {} again{}",
-            Rate::from_bps(line.rate_bps / 1_000 * 1_000),
-            line.rtt_s * 1e3,
-            line.loss * 1e2,
+            "           {} symbols sent, {} again{}",
             line.symbols_sent,
             line.symbols_repeated,
             if line.held_back { ", held back by the centre" } else { "" }
@@ -144,8 +141,7 @@ pub fn write_paths(paths: &[LinePath], out: &mut dyn Write) -> io::Result<()> {
             path.repair_wasted,
             path.stalls
         )?;
-        let sent = Bytes::new(path.bytes_sent / 1_000 * 1_000);
-        writeln!(out, "    {} to {}, {sent} sent", path.local, path.remote)?;
+        writeln!(out, "    {} to {}, {} sent", path.local, path.remote, megabytes(path.bytes_sent))?;
         if let Some(reason) = &path.reason {
             writeln!(out, "    {}: {reason}", path.state)?;
         }

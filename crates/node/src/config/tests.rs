@@ -222,3 +222,39 @@ fn a_line_of_unknown_rate_is_found_out_and_contradictions_are_refused() {
     let none = refused(&STATION.replace("rate = \"93 Mbit/s\"", "controller = \"line\""));
     assert!(none.to_string().contains("needs the line's rate"), "{none}");
 }
+
+#[test]
+fn a_line_is_shared_as_classes_and_channels_say() {
+    let text = STATION.replace("[line]\nrate = \"93 Mbit/s\"\n", "").replace(
+        "input = \"tcp-listen:127.0.0.1:5000\"",
+        "input = \"stdin\"\nclass = \"b\"\ndeadline = \"30 s\"",
+    );
+    let classes =
+        "[[class]]\nname = \"all\"\n[[class]]\nname = \"a\"\nparent = \"all\"\n[[class]]\nname = \"b\"\n";
+    let config = station(&format!("{text}{classes}"));
+    assert_eq!(config.line.controller().name(), "adaptive", "the table may be left out");
+    let sharing = config.sharing();
+    let (live, replay) = (sharing.of("x-band"), sharing.of("replay"));
+    assert_eq!((live.deadline, live.priority), (Some(Duration::from_secs(30)), 1));
+    let name =
+        |class| sharing.tree.leaves().find(|(leaf, _)| *leaf == class).map(|(_, name)| name.to_owned());
+    assert_eq!((name(live.class), name(replay.class)), (Some("b".to_owned()), Some("a".to_owned())));
+    assert_eq!(sharing.of("unknown"), sharing.usual());
+    assert!(sharing == config.sharing() && sharing != Sharing::default());
+    let inner = refused(&format!("{text}{classes}").replace("class = \"b\"", "class = \"all\""));
+    assert!(inner.help().contains("a, b") && inner.line().is_some(), "{inner}");
+}
+
+#[test]
+fn paths_have_names_and_outages() {
+    let paths = "[[path]]\n[[path]]\nname = \"b\"\ninterface = \"eth1\"\n[[path.outage]]\n\
+                 from = \"2026-11-22T12:30:00Z\"\nuntil = \"2026-11-22T12:38:00Z\"\n";
+    let config = station(&format!("{STATION}{paths}"));
+    let [first, second] = &config.paths()[..] else { panic!() };
+    assert_eq!((first.title(), second.title(), second.place().as_str()), ("path-1", "b", "eth1"));
+    let outage = &second.outages()[0];
+    assert_eq!(outage.until.utc().since(outage.from.utc()), Duration::from_secs(480));
+    assert_eq!(station(STATION).paths()[0].title(), "path-1");
+    let twice = refused(&format!("{STATION}{}", paths.replace("\"b\"", "\"path-1\"")));
+    assert!(twice.what().contains("path `path-1` stands twice"), "{twice}");
+}

@@ -476,3 +476,106 @@ fn seconds(utc: Utc) -> String {
     let text = utc.to_string();
     text.split_once('.').map_or(text.clone(), |(whole, _)| format!("{whole}Z"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Time;
+    use skyhaul_net::{Socket, UdpCarrier};
+    use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig as QuicConfig};
+    use skyhaul_transport::SessionConfig;
+
+    fn config(text: &str) -> PathConfig {
+        toml::from_str(text).expect("a path")
+    }
+
+    /// One path, `a`, and an engine that serves its socket.
+    fn paths() -> (Paths, Engine, Clock) {
+        let (clock, identity) = (Clock::start(), Identity::from_seed(&[1; 32]).expect("a key"));
+        let settings =
+            EndpointConfig::new(identity.clone(), QuicConfig::over(Rate::from_mbps(10)), clock.std_start());
+        let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
+        let carrier = UdpCarrier::new(Endpoint::new(settings).expect("an endpoint"), socket);
+        let engine = Engine::new(carrier.into(), SessionConfig::default());
+        let line = toml::from_str("").expect("a line");
+        let opener = Opener { identity, line, centre: "127.0.0.1:9".to_owned(), clock };
+        (Paths::new(opener, &[(config("name = \"a\""), false)]), engine, clock)
+    }
+
+    fn serve(paths: &mut Paths, engine: &mut Engine) {
+        while let Some(carrier) = paths.next_socket() {
+            let id = engine.add_carrier(carrier);
+            paths.socket_added(id);
+        }
+    }
+
+    fn names(paths: &Paths) -> Vec<&str> {
+        paths.planned.iter().map(|planned| planned.config.title()).collect()
+    }
+
+    #[test]
+    fn paths_come_and_go_and_sockets_are_used_again() {
+        let (mut paths, mut engine, _) = paths();
+        let now = Instant::ZERO;
+        assert!(paths.remove(now, "a", (&mut engine, None)).is_err(), "the only one");
+        assert!(paths.add(config("name = \"a\"")).is_err(), "there is one of that name");
+        for round in 0..100 {
+            paths.add(config("name = \"b\"\ninterface = \"lo\"")).expect("added");
+            serve(&mut paths, &mut engine);
+            assert!(paths.planned[1].socket.is_some(), "round {round}");
+            paths.remove(now, "b", (&mut engine, None)).expect("removed");
+        }
+        assert_eq!((names(&paths), paths.opened), (vec!["a"], 2));
+        for number in 1..PATHS_MAX {
+            paths.add(config(&format!("name = \"p{number}\""))).expect("added");
+        }
+        assert!(paths.add(config("name = \"more\"")).is_err(), "{PATHS_MAX} are enough");
+    }
+
+    #[test]
+    fn one_that_is_removed_before_it_is_served_leaves_its_socket() {
+        let (mut paths, mut engine, _) = paths();
+        paths.add(config("name = \"b\"")).expect("added");
+        paths.remove(Instant::ZERO, "b", (&mut engine, None)).expect("removed");
+        serve(&mut paths, &mut engine);
+        assert_eq!((paths.spare.len(), names(&paths)), (1, vec!["a"]));
+    }
+
+    #[test]
+    fn a_session_begins_on_a_path_that_is_not_foretold_to_be_out() {
+        let (mut paths, mut engine, clock) = paths();
+        paths.add(config("name = \"b\"")).expect("added");
+        serve(&mut paths, &mut engine);
+        let time = |text: &str| text.parse::<Time>().expect("a time");
+        let (from, until) = (time("2020-01-01T00:00:00Z"), time("2150-01-01T00:00:00Z"));
+        let now = clock.utc();
+        paths.foretell("a", PathHint::Outage { from, until }, now).expect("foretold");
+        assert!(paths.call(now).is_some());
+        assert_eq!(paths.calling.as_deref(), Some("b"));
+        paths.foretell("b", PathHint::Outage { from, until }, now).expect("foretold");
+        assert!(paths.call(now).is_none(), "all are out");
+        let shown = paths.status(&[], clock);
+        assert_eq!((shown[0].state.as_str(), shown[0].reason.is_some()), ("absent", true));
+        paths.foretell("a", PathHint::Withdraw, now).expect("withdrawn");
+        assert!(paths.call(now).is_some());
+        assert!(paths.foretell("b", PathHint::Outage { from: until, until: from }, now).is_err());
+    }
+
+    #[test]
+    fn a_configuration_that_is_read_again_changes_what_differs_alone() {
+        let (mut paths, mut engine, _) = paths();
+        paths.add(config("name = \"b\"")).expect("added");
+        serve(&mut paths, &mut engine);
+        let now = Instant::ZERO;
+        let outage =
+            "name = \"b\"\n[[outage]]\nfrom = \"2030-01-01T00:00:00Z\"\nuntil = \"2030-01-01T01:00:00Z\"";
+        let (said, hinted) =
+            paths.adopt(now, vec![config(outage), config("name = \"c\"")], (&mut engine, None));
+        assert_eq!((said.len(), hinted.len(), names(&paths)), (3, 0, vec!["b", "c"]), "{said:?}");
+        assert_eq!(paths.planned[0].foretold.len(), 1);
+        let (said, _) =
+            paths.adopt(now, vec![config("name = \"d\"\ninterface = \"eth99\"")], (&mut engine, None));
+        assert!(said[0].contains("eth99") && said[1].contains("stay"), "{said:?}");
+        assert_eq!(names(&paths), ["b", "c"]);
+    }
+}

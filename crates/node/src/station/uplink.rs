@@ -112,6 +112,7 @@ impl Uplink {
         self.status.reason = Some(reason);
         self.connection = None;
         self.feeder.disconnected();
+        self.shared.forecasts(Vec::new());
         self.shared.line(self.status.clone());
     }
 
