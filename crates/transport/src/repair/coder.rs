@@ -112,11 +112,21 @@ impl Coder {
 
     /// A repair symbol for sources without deadline. Call it when there is nothing else to send: it closes their group.
     pub fn poll_tail(&mut self, now: Instant) -> Option<RepairSymbol> {
-        if let Some(symbol) = self.poll(now) {
-            return Some(symbol);
-        }
+        self.close_tail();
+        self.poll_closed_tail(now)
+    }
+
+    /// Closes the open group if it has no deadline: what is protected from here on is not repaired with it.
+    pub fn close_tail(&mut self) {
         if self.open.as_ref().is_some_and(Group::is_untimed) {
             self.close();
+        }
+    }
+
+    /// As [`Self::poll_tail`], of the groups that are closed.
+    pub fn poll_closed_tail(&mut self, now: Instant) -> Option<RepairSymbol> {
+        if let Some(symbol) = self.poll(now) {
+            return Some(symbol);
         }
         loop {
             if let Some(symbol) = self.untimed.front_mut()?.next_repair() {
@@ -146,6 +156,11 @@ impl Coder {
     /// Whether [`Self::poll_tail`] may have something.
     pub fn has_tail(&self) -> bool {
         !self.untimed.is_empty() || self.open.as_ref().is_some_and(Group::is_untimed)
+    }
+
+    /// Whether [`Self::poll_closed_tail`] may have something.
+    pub fn has_closed_tail(&self) -> bool {
+        !self.untimed.is_empty()
     }
 
     /// When the open group must be closed though it isn't full: call [`Self::poll`] then.

@@ -197,12 +197,20 @@ impl Outbox {
         }
         let before = block.pending();
         let slack = block.deadline.map(|deadline| deadline.since(offer.at.now + offer.line.one_way_delay));
-        let (due, payload) = match slack {
-            _ if block.again.first().is_some() => (None, offer.payload),
-            Some(slack) if slack < offer.coded.0 => {
+        let near_end = slack.is_none() && self.queues.bytes() < offer.tail;
+        let (due, payload) = match (slack, block.again.first()) {
+            // Cut where it was cut before.
+            (_, Some((start, _))) if near_end && block.coded_from.is_some_and(|from| start >= from) => {
+                (None, offer.payload.saturating_sub(PROTECTION))
+            }
+            (_, Some(_)) => (None, offer.payload),
+            (Some(slack), _) if slack < offer.coded.0 => {
                 (Some(offer.at.now + slack), offer.payload.min(offer.coded.1))
             }
-            None if self.queues.bytes() < offer.tail => (None, offer.payload.saturating_sub(PROTECTION)),
+            _ if near_end => {
+                block.coded_from.get_or_insert(block.sent);
+                (None, offer.payload.saturating_sub(PROTECTION))
+            }
             _ => (None, offer.payload),
         };
         let is_protected = payload < offer.payload;

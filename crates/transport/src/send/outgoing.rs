@@ -24,6 +24,8 @@ pub struct Outgoing {
     pub deadline: Option<Instant>,
     /// Bytes sent at least once, from the start.
     pub sent: u32,
+    /// From here on its symbols were cut for coding, as the end of a transfer.
+    pub coded_from: Option<u32>,
     /// What has to be sent again.
     pub again: RangeSet,
     first_sent: Option<Utc>,
@@ -76,6 +78,7 @@ impl Outgoing {
             taken: now,
             deadline,
             sent: 0,
+            coded_from: None,
             again: RangeSet::default(),
             repeats: Repeats::default(),
             first_sent: None,

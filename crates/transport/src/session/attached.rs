@@ -31,6 +31,10 @@ pub struct Attached {
     pub try_at: Instant,
     /// When a block's symbol was last sent here.
     pub last_symbol: Instant,
+    /// When one was last sent here for the first time.
+    pub last_fresh: Instant,
+    /// When the group of those was last closed because what had been lost followed them.
+    pub last_closed: Instant,
     pub hints: Hints,
 }
 
@@ -111,6 +115,8 @@ impl Attached {
             many: many(0),
             try_at: Instant::ZERO,
             last_symbol: Instant::ZERO,
+            last_fresh: Instant::ZERO,
+            last_closed: Instant::ZERO,
             hints: Hints::default(),
         }
     }
@@ -118,6 +124,11 @@ impl Attached {
     /// It can carry datagrams, answers, and is not foretold to be out.
     pub fn is_usable(&self) -> bool {
         self.payload.is_some() && !self.stalled && !self.hints.is_absent()
+    }
+
+    /// How long nothing new must have come before the end of a transfer is repaired ahead.
+    pub fn idle(&self) -> Duration {
+        (self.rtt() / 16).max(IDLE)
     }
 
     /// The round trip, as the path or else the symbols show it.
@@ -222,5 +233,7 @@ impl Attached {
     }
 }
 
+/// The shortest pause that is taken for the end of a transfer.
+const IDLE: Duration = Duration::from_millis(10);
 /// The shortest silence that means anything: schedulers and acknowledgement timers of busy machines take less.
 const SILENCE: Duration = Duration::from_millis(200);

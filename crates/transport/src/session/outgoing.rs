@@ -17,8 +17,6 @@ pub(super) const CONTROL_MAX: usize = 256 << 10;
 const TRY: Duration = Duration::from_millis(200);
 /// Copies of reports take at most this part of a path's rate.
 const COPY_PART: u64 = 32;
-/// How long nothing new must have come before the end of a transfer is repaired ahead.
-const IDLE: Duration = Duration::from_millis(10);
 /// A path that carried no symbol for so long is measured with a report, as often.
 const UNUSED: Duration = Duration::from_secs(1);
 
@@ -192,6 +190,9 @@ impl Session {
         let content = header.encode(&symbol.bytes);
         let path = self.paths.get_mut(&id)?;
         path.last_symbol = now;
+        if symbol.sends.is_none() {
+            path.last_fresh = now;
+        }
         path.stats.symbols_sent += 1;
         path.stats.bytes_sent += symbol.bytes.len() as u64;
         let line = path.line();
@@ -214,6 +215,11 @@ impl Session {
         let Some(due) = symbol.protection.filter(|_| self.config.repair.is_some()) else {
             return self.track(now, id, Sent::Slice(symbol.slice), content);
         };
+        if symbol.sends.is_some() && due.is_none() && path.last_fresh > path.last_closed {
+            // What was lost comes bit by bit for a round trip: what was new does not wait for it.
+            path.coder.close_tail();
+            path.last_closed = now;
+        }
         let sid = path.coder.protect(now, &content, due);
         let (token, forgotten) = path.inflight.add(now, Sent::Slice(symbol.slice), Some(sid));
         if let Some(sent) = forgotten {
@@ -229,7 +235,10 @@ impl Session {
         if due > now {
             return None;
         }
-        let symbol = self.paths.get_mut(&id)?.coder.poll_tail(now)?;
+        let path = self.paths.get_mut(&id)?;
+        let is_idle = path.last_symbol + path.idle() <= now;
+        let coder = &mut path.coder;
+        let symbol = if is_idle { coder.poll_tail(now) } else { coder.poll_closed_tail(now) }?;
         self.track(now, id, Sent::Repair, encode_repair(id.0, &symbol))
     }
 
@@ -244,7 +253,8 @@ impl Session {
 
     /// When a path's last symbols are to be repaired ahead.
     pub(super) fn tail_due(&self, path: &Attached) -> Option<Instant> {
-        path.coder.has_tail().then(|| path.last_symbol + (path.rtt() / 16).max(IDLE))
+        let since = if path.coder.has_closed_tail() { path.last_fresh } else { path.last_symbol };
+        path.coder.has_tail().then(|| since + path.idle())
     }
 
     /// When a class that is held back may go on.
