@@ -80,7 +80,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         match before.channel.iter().find(|before| before.name == channel.name) {
             None => found.push(format!("channel {}, which is new,", channel.name)),
             Some(before) if kept(before, channel) != *channel => {
-                found.push(format!("channel {} but for `class`, `priority` and `deadline`", channel.name));
+                found.push(format!("channel {} (beyond `class`, `priority` and `deadline`)", channel.name));
             }
             Some(_) => {}
         }
