@@ -180,7 +180,7 @@ fn write_forecasts(forecasts: &[ContactForecast], out: &mut dyn Write) -> io::Re
 fn mega(bps: u64) -> String {
     match bps {
         ..10_000_000 => format!("{:.2} Mbit/s", bps as f64 / 1e6),
-        ..1_000_000_000 => format!("{:.1} Mbit/s", bps as f64 / 1e6),
+        10_000_000..1_000_000_000 => format!("{:.1} Mbit/s", bps as f64 / 1e6),
         _ => format!("{:.2} Gbit/s", bps as f64 / 1e9),
     }
 }
