@@ -52,7 +52,7 @@ fn a_file_is_run_and_its_page_written() {
     assert!(text(&output.stdout).contains("pass  the line is used"));
     let page = std::fs::read_to_string(folder.path().join("out/of/it/lab.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("the line is used"));
-    assert!(output.stderr.is_empty(), "no progress where nobody looks");
+    assert!(output.stderr.is_empty(), "a run of a moment tells nothing of its progress");
 }
 
 #[test]

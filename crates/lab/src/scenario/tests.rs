@@ -268,6 +268,18 @@ fn every_scenario_file_is_in_the_program() {
     assert_eq!(files, known);
 }
 
+#[test]
+fn the_documentation_names_every_kind_with_every_figure() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab.md")).unwrap();
+    for kind in kind::KINDS {
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{}` | `", kind.name())));
+        let row = row.unwrap_or_else(|| panic!("there is no row for `{}`", kind.name()));
+        let told: Vec<&str> = row.split('`').skip(3).step_by(2).collect();
+        let figures: Vec<&str> = kind.metrics().iter().map(|metric| metric.key).collect();
+        assert_eq!(told, figures, "write: | `{}` | `{}` |", kind.name(), figures.join("`, `"));
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,200}") {

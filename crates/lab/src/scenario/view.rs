@@ -52,6 +52,13 @@ pub enum Shape {
         /// What the shade says.
         metric: &'static Metric,
     },
+    /// Which share of the runs has at most which figure: how a grid came out.
+    Distribution {
+        /// To the right.
+        metric: &'static Metric,
+        /// A line for each combination of these.
+        by: Vec<usize>,
+    },
     /// Courses that the runs themselves record, a line for each run.
     Series {
         /// The course's name.
@@ -89,6 +96,7 @@ pub(super) struct PlotText {
 enum ShapeName {
     Lines,
     HeatMap,
+    Distribution,
     Series,
 }
 
@@ -120,6 +128,10 @@ impl PlotText {
                     return Err(lacks("`x`, `y` and `metric`"));
                 };
                 Shape::HeatMap { x: known.axis(x)?, y: known.axis(y)?, metric: known.metric(metric)? }
+            }
+            ShapeName::Distribution => {
+                let Some(metric) = &self.metric else { return Err(lacks("`metric`")) };
+                Shape::Distribution { metric: known.metric(metric)?, by: axes(known, &self.by)? }
             }
             ShapeName::Series => Shape::Series { name: self.series.ok_or_else(|| lacks("`series`"))? },
         };

@@ -3,35 +3,94 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skyhaul_lab::scenario::{Observer, Scenario};
 use skyhaul_units::Duration;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::Instant;
 
-/// A bar on standard error, by the work done; nothing where that is no terminal.
-pub struct Progress(ProgressBar);
+/// Progress on standard error: on a terminal one line that changes, elsewhere a line now and then.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    runs: usize,
+    /// To be done, thought of as the time of one processor.
+    work: Duration,
+    began: Instant,
+    done: Mutex<Done>,
+}
+
+/// What is done.
+struct Done {
+    runs: usize,
+    work: Duration,
+    told: Instant,
+}
 
 impl Progress {
-    /// Of `work` to be done, thought of as the time of one processor.
-    pub fn new(work: Duration) -> Self {
-        let target = match std::io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(Some(work.as_millis().max(1)), target);
-        let style =
-            ProgressStyle::with_template("{bar:32} {percent:>3} %  {elapsed} of about {duration}  {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self(bar)
+    /// Of so many runs, and of the work that they are.
+    pub fn new(runs: usize, work: Duration) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let target = ProgressDrawTarget::stderr();
+            let bar = ProgressBar::with_draw_target(Some(work.as_millis().max(1)), target);
+            let style = ProgressStyle::with_template("{bar:24} {wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        let began = clock();
+        let done = Mutex::new(Done { runs: 0, work: Duration::ZERO, told: began });
+        Self { bar, runs, work, began, done }
     }
 
-    /// Takes the bar away.
+    /// Takes the line away.
     pub fn finish(&self) {
-        self.0.finish_and_clear();
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// How many runs are done, and how long the rest may take, from what the work done so far took.
+    fn words(&self, done: &Done, elapsed: Duration) -> String {
+        let share = done.work.as_secs_f64() / self.work.as_secs_f64().max(1e-9);
+        let left = elapsed.as_secs_f64() * (1.0 - share).max(0.0) / share.max(1e-9);
+        let (runs, all) = (done.runs, self.runs);
+        format!(
+            "{runs} of {all} runs, {} so far, about {} left",
+            minutes(elapsed.as_secs_f64()),
+            minutes(left)
+        )
     }
 }
 
 impl Observer for Progress {
     fn ran(&self, scenario: &Scenario, cell: usize, cost: Duration) {
+        let Ok(mut done) = self.done.lock() else { return };
+        done.runs += 1;
+        done.work += cost;
+        let elapsed = Duration::from_std(self.began.elapsed());
         let labels = scenario.cells.get(cell).map(|cell| cell.labels.join(", ")).unwrap_or_default();
-        self.0.set_message(format!("{}: {labels}", scenario.name));
-        self.0.inc(cost.as_millis());
+        let words = format!("{}; {}: {labels}", self.words(&done, elapsed), scenario.name);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(words);
+                bar.set_position(done.work.as_millis());
+            }
+            None if done.told.elapsed() >= PAUSE => {
+                done.told = clock();
+                // Where nobody can be told, the runs go on all the same.
+                let _ = writeln!(std::io::stderr(), "lab: {words}");
+            }
+            None => {}
+        }
     }
 }
+
+#[allow(clippy::disallowed_methods, reason = "how long runs take is told to people")]
+fn clock() -> Instant {
+    Instant::now()
+}
+
+fn minutes(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    if seconds < 100 { format!("{seconds} s") } else { format!("{} min {:02} s", seconds / 60, seconds % 60) }
+}
+
+/// Between two lines where there is no terminal: a log of half an hour has sixty.
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(30);

@@ -17,13 +17,13 @@ pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let everything = Selection::default();
     let cells = command.cells.as_ref().unwrap_or(&everything);
-    let work = work(&scenarios, cells)?;
+    let (runs, work) = work(&scenarios, cells)?;
     if let Some(folder) = &command.report {
         std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
     }
     let jobs =
         command.jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
-    let progress = Progress::new(work);
+    let progress = Progress::new(runs, work);
     let mut outcomes = run_cells(&scenarios, cells, jobs, &progress);
     progress.finish();
     // A filter may leave nothing of one of several scenarios.
@@ -44,17 +44,17 @@ pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     judge(&outcomes)
 }
 
-/// The work of the selected cells.
-fn work(scenarios: &[Scenario], cells: &Selection) -> Result<Duration, Failure> {
-    let (mut work, mut any) = (Duration::ZERO, false);
+/// How many runs the selected cells have, and what work they are.
+fn work(scenarios: &[Scenario], cells: &Selection) -> Result<(usize, Duration), Failure> {
+    let (mut runs, mut work) = (0, Duration::ZERO);
     for scenario in scenarios {
         for cell in scenario.cells.iter().filter(|cell| cells.holds(&scenario.axes, &cell.labels)) {
+            runs += scenario.seeds.len();
             work += cell.experiment.cost() * scenario.seeds.len() as u64;
-            any = true;
         }
     }
-    if any {
-        return Ok(work);
+    if runs > 0 {
+        return Ok((runs, work));
     }
     let unknown = scenarios.iter().find_map(|scenario| cells.unknown(&scenario.axes));
     let (what, help) = unknown.unwrap_or_else(|| {

@@ -128,6 +128,8 @@ struct Figures {
     offered: usize,
     late: usize,
     refused: u64,
+    /// Whole at first, after repair, and not in time, from the first block on.
+    ended: [u64; 3],
     overhead: f64,
     recovered: u64,
     repeated: u64,
@@ -145,6 +147,7 @@ impl Figures {
             offered: watched.len(),
             late: watched.iter().filter(|record| !record.is_on_time()).count(),
             refused: ran.ledger.refused_count(),
+            ended: [ran.received.blocks_delivered, ran.received.blocks_repaired, ran.received.blocks_expired],
             overhead: ran.sent.overhead(),
             recovered: ran.received.symbols_recovered,
             repeated: ran.sent.repeated,
@@ -165,6 +168,9 @@ impl Figures {
         measured.add(&OFFERED, self.offered as f64);
         measured.add(&LATE, self.late as f64);
         measured.add(&REFUSED, self.refused as f64);
+        for (metric, count) in [&DELIVERED, &REPAIRED, &EXPIRED].into_iter().zip(self.ended) {
+            measured.add(metric, count as f64);
+        }
         measured.add(&RESIDUAL, self.late as f64 / self.offered as f64);
         measured.add(&OVERHEAD, self.overhead);
         measured.add(&RECOVERED, self.recovered as f64);
@@ -195,6 +201,24 @@ const REFUSED: Metric = Metric {
     heading: "refused",
     unit: Unit::Count,
     meaning: "blocks that the session had no room for",
+};
+const DELIVERED: Metric = Metric {
+    key: "blocks.delivered",
+    heading: "delivered",
+    unit: Unit::Count,
+    meaning: "blocks of the whole run that the receiver gave out and of which nothing was sent again",
+};
+const REPAIRED: Metric = Metric {
+    key: "blocks.repaired",
+    heading: "repaired",
+    unit: Unit::Count,
+    meaning: "blocks of the whole run that it gave out after something of them was sent again",
+};
+const EXPIRED: Metric = Metric {
+    key: "blocks.expired",
+    heading: "expired",
+    unit: Unit::Count,
+    meaning: "blocks of the whole run that it had begun and gave up",
 };
 const RESIDUAL: Metric = Metric {
     key: "residual",
@@ -236,6 +260,9 @@ const METRICS: &[&Metric] = &[
     &OFFERED,
     &LATE,
     &REFUSED,
+    &DELIVERED,
+    &REPAIRED,
+    &EXPIRED,
     &RESIDUAL,
     &COMPUTED,
     &OVERHEAD,

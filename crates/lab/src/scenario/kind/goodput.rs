@@ -4,6 +4,7 @@ mod transfer;
 
 use super::flow;
 use super::line::{Ends, Line};
+use super::medium::{OFF_PLAIN, off};
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{GOODPUT, LIMIT, Measured, Metric, RATIO, Series, Unit};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
@@ -70,7 +71,7 @@ impl Experiment for Cell {
         measured.add_rate(&LIMIT, limit);
         measured.add(&RATIO, over(goodput, limit));
         measured.add(&PLAIN_RATIO, over(plain, limit));
-        measured.add(&OFF_PLAIN, (over(goodput, plain) - 1.0).abs());
+        measured.add(&OFF_PLAIN, off(goodput.as_bps() as f64, plain.as_bps() as f64));
         measured.add(&BLOCKS, transfer.blocks()? as f64);
         measured.series.push(course);
         Ok(measured)
@@ -115,12 +116,6 @@ const PLAIN_RATIO: Metric = Metric {
     heading: "plain ratio",
     unit: Unit::Share,
     meaning: "the ratio that bare packets reach on the same line with the same controller and seed",
-};
-const OFF_PLAIN: Metric = Metric {
-    key: "off_plain",
-    heading: "off plain",
-    unit: Unit::Share,
-    meaning: "how far goodput over QUIC is from that of bare packets, as a share of it",
 };
 const BLOCKS: Metric = Metric {
     key: "blocks.delivered",

@@ -14,6 +14,11 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 50.0;
 
+/// Degrees by which long words below the frame rise.
+const SLANT: f64 = 32.0;
+/// Words beside or below the frame take no more.
+const LONGEST_WORDS: f64 = 150.0;
+
 /// Ticks wanted on an axis of numbers; there are half to twice as many.
 const TICKS: f64 = 6.0;
 
@@ -114,22 +119,45 @@ fn round_step(spread: f64) -> f64 {
 /// An SVG that is being drawn.
 #[derive(Debug)]
 pub(super) struct Chart {
+    title: String,
     svg: String,
     height: f64,
+    left: f64,
+    bottom: f64,
+    /// Labels of the level axis stand aslant.
+    is_aslant: bool,
 }
 
 impl Chart {
     /// With an accessible name.
     pub fn new(title: &str, height: f64) -> Self {
-        let svg =
-            format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(title));
-        Self { svg, height }
+        let (title, svg) = (title.to_owned(), String::new());
+        Self { title, svg, height, left: LEFT, bottom: BOTTOM, is_aslant: false }
+    }
+
+    /// With room for words along the level axis: where they are too long to stand beside each other, they stand aslant.
+    #[must_use]
+    pub fn with_words_below(mut self, labels: &[String]) -> Self {
+        let longest = widest(labels);
+        let slot = (WIDTH - self.left - RIGHT) / labels.len().max(1) as f64;
+        if longest + 6.0 > slot {
+            let more = (longest * SLANT.to_radians().sin()).min(LONGEST_WORDS);
+            (self.is_aslant, self.bottom, self.height) = (true, self.bottom + more, self.height + more);
+        }
+        self
+    }
+
+    /// With room for words along the upright axis.
+    #[must_use]
+    pub fn with_words_left(mut self, labels: &[String]) -> Self {
+        self.left = (widest(labels) + 20.0).clamp(LEFT, LEFT + LONGEST_WORDS);
+        self
     }
 
     /// A place within the frame: from 0 to 1 to the right and upwards.
     pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
-        let right = LEFT + x * (WIDTH - LEFT - RIGHT);
-        let down = TOP + (1.0 - y) * (self.height - TOP - BOTTOM);
+        let right = self.left + x * (WIDTH - self.left - RIGHT);
+        let down = TOP + (1.0 - y) * (self.height - TOP - self.bottom);
         (right, down)
     }
 
@@ -158,7 +186,16 @@ impl Chart {
     pub fn words(&mut self, labels: &[String], name: &str) {
         for (index, label) in labels.iter().enumerate() {
             let (x, bottom) = self.at(middle(index, labels.len()), 0.0);
-            self.text((x, bottom + 21.0), "middle", label);
+            if self.is_aslant {
+                let (y, words) = (bottom + 16.0, escape(label));
+                let _ = write!(
+                    self.svg,
+                    "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\" transform=\"rotate(-{SLANT} {x:.1} {y:.1})\">\
+                     {words}</text>"
+                );
+            } else {
+                self.text((x, bottom + 21.0), "middle", label);
+            }
         }
         self.below(name);
     }
@@ -230,9 +267,10 @@ impl Chart {
     }
 
     /// The finished SVG.
-    pub fn finish(mut self) -> String {
-        self.svg.push_str("</svg>");
-        self.svg
+    pub fn finish(self) -> String {
+        let (height, title) = (self.height, escape(&self.title));
+        let head = format!("<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{title}\">");
+        format!("{head}{}</svg>", self.svg)
     }
 }
 
@@ -245,6 +283,11 @@ pub(super) fn middle(index: usize, count: usize) -> f64 {
 pub(super) fn stroke(number: usize) -> String {
     let dashes = ["", "7 4", "2 3", "9 3 2 3"][number / COLOURS % 4];
     format!("style=\"stroke:var(--s{})\" stroke-dasharray=\"{dashes}\"", number % COLOURS)
+}
+
+/// About how wide the widest of some words is in the drawing's type.
+fn widest(labels: &[String]) -> f64 {
+    labels.iter().map(|label| label.chars().count() as f64 * 7.6).fold(0.0, f64::max)
 }
 
 /// Text as HTML has it.

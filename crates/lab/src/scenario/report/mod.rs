@@ -6,7 +6,7 @@
 mod chart;
 mod plots;
 
-use super::bar::Judgement;
+use super::bar::{Bar, Judgement, Verdict};
 use super::outcome::Outcome;
 use super::table::{self, Grid};
 use chart::escape;
@@ -54,6 +54,27 @@ fn contents(outcomes: &[Outcome<'_>], html: &mut String) {
         );
     }
     html.push_str("</table></div>\n");
+    let missed: Vec<_> =
+        outcomes.iter().flat_map(|outcome| missed(outcome).map(move |bar| (outcome, bar))).collect();
+    if missed.is_empty() {
+        return;
+    }
+    html.push_str("<h3>Bars that are missed</h3>\n<ul>\n");
+    for (outcome, (bar, verdict)) in missed {
+        let name = escape(&outcome.scenario.name);
+        let _ = writeln!(
+            html,
+            "<li><a href=\"#{name}\">{name}</a>: {} <span class=\"fail\">{}</span></li>",
+            prose(&bar.text),
+            table::show(verdict.reached, bar.metric)
+        );
+    }
+    html.push_str("</ul>\n");
+}
+
+fn missed<'a>(outcome: &'a Outcome<'_>) -> impl Iterator<Item = (&'a Bar, &'a Verdict)> {
+    let bars = outcome.scenario.bars.iter().zip(&outcome.verdicts);
+    bars.filter(|(_, verdict)| verdict.outcome == Judgement::Fail)
 }
 
 fn section(outcome: &Outcome<'_>, html: &mut String) {

@@ -11,6 +11,7 @@ pub(super) fn figure(outcome: &Outcome<'_>, plot: &Plot) -> String {
     let (svg, legend) = match &plot.shape {
         Shape::Lines { x, metric, by } => lines(outcome, plot, (*x, metric, by)),
         Shape::HeatMap { x, y, metric } => (heat_map(outcome, plot, (*x, *y, metric)), Vec::new()),
+        Shape::Distribution { metric, by } => distribution(outcome, plot, (metric, by)),
         Shape::Series { name } => series(outcome, plot, name),
     };
     let mut html = format!("<figure><figcaption>{}</figcaption>{svg}", escape(&plot.title));
@@ -53,13 +54,10 @@ fn lines(
         }
     }
     lines.truncate(MOST_LINES);
-    // What must be reached is drawn too.
-    let bars = outcome.scenario.bars.iter().filter(|bar| bar.metric == metric);
-    let limits = bars.flat_map(|bar| [bar.range.least, bar.range.most]).flatten();
-    let limits: Vec<f64> = limits.map(|limit| limit / metric.unit.axis_scale()).collect();
+    let limits = limits(outcome, metric);
     let values = lines.iter().flat_map(|(_, places)| places.iter().flatten());
     let scale = Scale::around(values.chain(&limits).copied());
-    let mut chart = Chart::new(&plot.title, HEIGHT);
+    let mut chart = Chart::new(&plot.title, HEIGHT).with_words_below(&axis.labels);
     chart.upright(&scale, &named(metric.heading, metric.unit));
     chart.words(&axis.labels, &axis.name);
     chart.frame();
@@ -81,6 +79,52 @@ fn lines(
     (chart.finish(), lines.into_iter().map(|(name, _)| name).collect())
 }
 
+/// What must be reached is drawn too.
+fn limits(outcome: &Outcome<'_>, metric: &'static Metric) -> Vec<f64> {
+    let bars = outcome.scenario.bars.iter().filter(|bar| bar.metric == metric);
+    let limits = bars.flat_map(|bar| [bar.range.least, bar.range.most]).flatten();
+    limits.map(|limit| limit / metric.unit.axis_scale()).collect()
+}
+
+fn distribution(
+    outcome: &Outcome<'_>,
+    plot: &Plot,
+    (metric, by): (&'static Metric, &[usize]),
+) -> (String, Vec<String>) {
+    let mut lines: Vec<(String, Vec<f64>)> = Vec::new();
+    for run in outcome.selected(&plot.cells) {
+        let labels = outcome.labels(run);
+        let name = by.iter().map(|axis| labels[*axis].as_str()).collect::<Vec<_>>().join(", ");
+        let line = lines.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            lines.push((name, Vec::new()));
+            lines.len() - 1
+        });
+        lines[line].1.extend(run.figure(metric.key).map(|value| value / metric.unit.axis_scale()));
+    }
+    lines.truncate(MOST_LINES);
+    let limits = limits(outcome, metric);
+    let level = Scale::around(lines.iter().flat_map(|(_, values)| values).chain(&limits).copied());
+    let upright = Scale::even([0.0, 1.0].into_iter());
+    let mut chart = Chart::new(&plot.title, HEIGHT);
+    chart.upright(&upright, "share of runs with at most this");
+    chart.level(&level, &named(metric.heading, metric.unit));
+    chart.frame();
+    for limit in limits {
+        let place = level.place(limit);
+        chart.line(chart.at(place, 0.0), chart.at(place, 1.0), "bar-line");
+    }
+    for (number, (_, values)) in lines.iter_mut().enumerate() {
+        values.sort_by(f64::total_cmp);
+        let share = |runs: usize| runs as f64 / values.len() as f64;
+        let steps = values.iter().enumerate().flat_map(|(below, value)| {
+            [chart.at(level.place(*value), share(below)), chart.at(level.place(*value), share(below + 1))]
+        });
+        let steps: Vec<_> = steps.collect();
+        chart.course(&steps, number);
+    }
+    (chart.finish(), lines.into_iter().map(|(name, _)| name).collect())
+}
+
 fn heat_map(outcome: &Outcome<'_>, plot: &Plot, (x, y, metric): (usize, usize, &'static Metric)) -> String {
     let (columns, rows) = (&outcome.scenario.axes[x], &outcome.scenario.axes[y]);
     let mean = |column: &String, row: &String| {
@@ -98,7 +142,9 @@ fn heat_map(outcome: &Outcome<'_>, plot: &Plot, (x, y, metric): (usize, usize, &
         .map(|row| columns.labels.iter().map(|column| mean(column, row)).collect())
         .collect();
     let scale = Scale::around(table.iter().flatten().flatten().copied());
-    let mut chart = Chart::new(&plot.title, ROW_HEIGHT.mul_add(rows.labels.len() as f64, HEIGHT / 4.0));
+    let mut chart = Chart::new(&plot.title, ROW_HEIGHT.mul_add(rows.labels.len() as f64, HEIGHT / 4.0))
+        .with_words_left(&rows.labels)
+        .with_words_below(&columns.labels);
     chart.words(&columns.labels, &columns.name);
     let (width, height) = (1.0 / columns.labels.len() as f64, 1.0 / rows.labels.len() as f64);
     for (row, values) in table.iter().enumerate() {
