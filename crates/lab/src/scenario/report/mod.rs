@@ -64,9 +64,11 @@ fn contents(outcomes: &[Outcome<'_>], html: &mut String) {
         let name = escape(&outcome.scenario.name);
         let _ = writeln!(
             html,
-            "<li><a href=\"#{name}\">{name}</a>: {} <span class=\"fail\">{}</span></li>",
+            "<li><a href=\"#{name}\">{name}</a>: {} <span class=\"fail\">{}</span> where {} must be {}</li>",
             prose(&bar.text),
-            table::show(verdict.reached, bar.metric)
+            table::show(verdict.reached, bar.metric),
+            escape(bar.metric.heading),
+            escape(&bar.range.show(bar.metric))
         );
     }
     html.push_str("</ul>\n");
