@@ -1,7 +1,7 @@
 //! `bisect`: the highest loss at which a stream of blocks still arrives in time, both directions losing alike.
 
 use super::stream::{FLOW, Stream};
-use super::{Broken, Experiment, Kind, Parameters, Refused};
+use super::{Broken, Experiment, Plain, Refused};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Lifetime, Pattern};
 use crate::world::Over;
@@ -9,39 +9,30 @@ use serde::Deserialize;
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
 
 /// The kind.
-pub(super) struct Bisect;
+pub(super) static KIND: Plain<Settings> = Plain::new(
+    "bisect",
+    "the highest loss, in both directions, at which every block of a stream still arrives in time",
+    METRICS,
+);
 
-impl Kind for Bisect {
-    fn name(&self) -> &'static str {
-        "bisect"
-    }
-
-    fn about(&self) -> &'static str {
-        "the highest loss, in both directions, at which every block of a stream still arrives in time"
-    }
-
-    fn metrics(&self) -> &'static [&'static Metric] {
-        METRICS
-    }
-
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
-        let cell: Cell = parameters.read()?;
-        if cell.low >= cell.high || cell.high >= 100 {
+impl super::Cell for Settings {
+    fn check(&self) -> Result<(), Refused> {
+        if self.low >= self.high || self.high >= 100 {
             return Err(Refused::new(
                 "there is nothing between `low` and `high`; give 0 ≤ `low` < `high` < 100",
             ));
         }
-        if cell.block > Bytes::mib(1) || cell.block == Bytes::ZERO {
+        if self.block > Bytes::mib(1) || self.block == Bytes::ZERO {
             return Err(Refused::new("`block` is out of range; give 1 B to 1 MiB"));
         }
-        Ok(Box::new(cell))
+        Ok(())
     }
 }
 
 /// A stream over a line, and between which losses to look.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Cell {
+pub(super) struct Settings {
     /// The line's rate, counted in IP packets.
     rate: Rate,
     /// Round trip of the empty line.
@@ -76,7 +67,7 @@ struct Run {
     repeated: u64,
 }
 
-impl Experiment for Cell {
+impl Experiment for Settings {
     fn virtual_time(&self) -> Duration {
         self.step * u64::from(self.steps()) + self.duration
     }
@@ -112,7 +103,7 @@ impl Experiment for Cell {
     }
 }
 
-impl Cell {
+impl Settings {
     fn steps(&self) -> u32 {
         (self.high - self.low).next_power_of_two().trailing_zeros()
     }

@@ -8,7 +8,7 @@ mod groups;
 
 use super::medium::{Medium, OFF_PLAIN, off};
 use super::stream::{FLOW, Ran, Stream};
-use super::{Broken, Experiment, Kind, Parameters, Refused};
+use super::{Broken, Experiment, Plain, Refused};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Lifetime, Pattern, Record};
 use crate::world::{Over, Tap};
@@ -19,37 +19,28 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The kind.
-pub(super) struct Blocks;
+pub(super) static KIND: Plain<Settings> = Plain::new(
+    "blocks",
+    "blocks with deadlines over one path: what arrives in time, and what repair costs",
+    METRICS,
+);
 
-impl Kind for Blocks {
-    fn name(&self) -> &'static str {
-        "blocks"
-    }
-
-    fn about(&self) -> &'static str {
-        "blocks with deadlines over one path: what arrives in time, and what repair costs"
-    }
-
-    fn metrics(&self) -> &'static [&'static Metric] {
-        METRICS
-    }
-
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
-        let cell: Cell = parameters.read()?;
-        if cell.smallest > cell.largest || cell.largest > Bytes::mib(1) {
+impl super::Cell for Settings {
+    fn check(&self) -> Result<(), Refused> {
+        if self.smallest > self.largest || self.largest > Bytes::mib(1) {
             return Err(Refused::new("the blocks' sizes do not fit; give `smallest` ≤ `largest` ≤ 1 MiB"));
         }
-        if cell.warm_up >= cell.duration {
+        if self.warm_up >= self.duration {
             return Err(Refused::new("the start-up takes the whole run; lengthen `duration`"));
         }
-        Ok(Box::new(cell))
+        Ok(())
     }
 }
 
 /// One stream of blocks over a line.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Cell {
+pub(super) struct Settings {
     /// The line's rate, counted in IP packets.
     rate: Rate,
     /// Round trip of the empty line.
@@ -75,7 +66,7 @@ struct Cell {
     over: Medium,
 }
 
-impl Experiment for Cell {
+impl Experiment for Settings {
     fn virtual_time(&self) -> Duration {
         self.duration
     }
@@ -109,7 +100,7 @@ impl Experiment for Cell {
     }
 }
 
-impl Cell {
+impl Settings {
     fn stream(&self) -> Stream {
         Stream {
             rate: self.rate,

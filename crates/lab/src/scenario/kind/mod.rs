@@ -4,6 +4,8 @@
 
 use super::document::Parameters;
 use super::metric::{Measured, Metric};
+use core::marker::PhantomData;
+use serde::de::DeserializeOwned;
 use skyhaul_units::Duration;
 
 /// A kind of experiment: it reads a cell's parameters.
@@ -22,6 +24,47 @@ pub trait Kind: Sync {
     /// # Errors
     /// A parameter is unknown, missing or impossible.
     fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused>;
+}
+
+/// A kind whose cells are their parameters.
+struct Plain<C> {
+    name: &'static str,
+    about: &'static str,
+    metrics: &'static [&'static Metric],
+    cells: PhantomData<fn() -> C>,
+}
+
+/// Parameters that make a cell.
+trait Cell: Experiment + DeserializeOwned + 'static {
+    /// # Errors
+    /// They do not go together.
+    fn check(&self) -> Result<(), Refused>;
+}
+
+impl<C: Cell> Plain<C> {
+    const fn new(name: &'static str, about: &'static str, metrics: &'static [&'static Metric]) -> Self {
+        Self { name, about, metrics, cells: PhantomData }
+    }
+}
+
+impl<C: Cell> Kind for Plain<C> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn metrics(&self) -> &'static [&'static Metric] {
+        self.metrics
+    }
+
+    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+        let cell: C = parameters.read()?;
+        cell.check()?;
+        Ok(Box::new(cell))
+    }
 }
 
 /// Why a cell's parameters were refused, in a sentence: what is wrong, then `; ` and what to do.
@@ -95,10 +138,10 @@ mod stream;
 pub static KINDS: &[&dyn Kind] = &[
     &flow::Flow,
     &goodput::Goodput,
-    &blocks::Blocks,
-    &bisect::Bisect,
-    &repair::Repair,
+    &blocks::KIND,
+    &bisect::KIND,
+    &repair::KIND,
     &dtp::Dtp,
-    &paths::Paths,
+    &paths::KIND,
     &path_dies::PathDies,
 ];

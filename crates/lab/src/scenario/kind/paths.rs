@@ -2,18 +2,22 @@
 
 use super::controller::Choice;
 use super::medium::{Medium, OFF_PLAIN, off};
-use super::{Broken, Experiment, Kind, Parameters, Refused};
+use super::{Broken, Experiment, Plain, Refused};
 use crate::scenario::metric::{GOODPUT, LIMIT, Measured, Metric, RATIO, Unit};
 use crate::world::{Fault, Over, PathSet};
 use serde::Deserialize;
 use skyhaul_units::Duration;
 
 /// The kind.
-pub(super) struct Paths;
+pub(super) static KIND: Plain<Settings> = Plain::new(
+    "paths",
+    "bulk data over a random set of two or three paths, beside what the best and all of them could carry",
+    METRICS,
+);
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Cell {
+pub(super) struct Settings {
     /// What the paths are.
     #[serde(default)]
     over: Medium,
@@ -21,31 +25,18 @@ struct Cell {
     controller: Option<Choice>,
 }
 
-impl Kind for Paths {
-    fn name(&self) -> &'static str {
-        "paths"
-    }
-
-    fn about(&self) -> &'static str {
-        "bulk data over a random set of two or three paths, beside what the best and all of them could carry"
-    }
-
-    fn metrics(&self) -> &'static [&'static Metric] {
-        METRICS
-    }
-
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
-        let cell: Cell = parameters.read()?;
-        match cell {
-            Cell { over: Medium::Plain, controller: Some(_) } => {
+impl super::Cell for Settings {
+    fn check(&self) -> Result<(), Refused> {
+        match self {
+            Self { over: Medium::Plain, controller: Some(_) } => {
                 Err(Refused::new("plain paths have no controller; leave it out, or add over = \"quic\""))
             }
-            _ => Ok(Box::new(cell)),
+            _ => Ok(()),
         }
     }
 }
 
-impl Experiment for Cell {
+impl Experiment for Settings {
     fn virtual_time(&self) -> Duration {
         MEAN_TIME
     }

@@ -1,7 +1,7 @@
 //! `repair`: what repair costs a bulk transfer, which gains nothing from it but at its end.
 
 use super::medium::{Medium, OFF_PLAIN, off};
-use super::{Broken, Experiment, Kind, Parameters, Refused};
+use super::{Broken, Experiment, Plain, Refused};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
 use crate::world::{Bulk, Over, Sessions, Sink, WorldConfig, WorldPath};
 use crate::{Acknowledging, PlainLine};
@@ -12,34 +12,25 @@ use skyhaul_transport::{Block, SessionConfig};
 use skyhaul_units::{Bytes, Duration, FlowId, Probability, Rate};
 
 /// The kind.
-pub(super) struct Repair;
+pub(super) static KIND: Plain<Settings> = Plain::new(
+    "repair",
+    "a bulk transfer with repair and without: its goodput, and how long its last blocks take",
+    METRICS,
+);
 
-impl Kind for Repair {
-    fn name(&self) -> &'static str {
-        "repair"
-    }
-
-    fn about(&self) -> &'static str {
-        "a bulk transfer with repair and without: its goodput, and how long its last blocks take"
-    }
-
-    fn metrics(&self) -> &'static [&'static Metric] {
-        METRICS
-    }
-
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
-        let cell: Cell = parameters.read()?;
-        if cell.warm_up >= cell.duration {
+impl super::Cell for Settings {
+    fn check(&self) -> Result<(), Refused> {
+        if self.warm_up >= self.duration {
             return Err(Refused::new("the start-up takes the whole run; lengthen `duration`"));
         }
-        Ok(Box::new(cell))
+        Ok(())
     }
 }
 
 /// A bulk transfer over a line.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Cell {
+pub(super) struct Settings {
     /// The line's rate, counted in IP packets.
     rate: Rate,
     /// Round trip of the empty line.
@@ -55,7 +46,7 @@ struct Cell {
     over: Medium,
 }
 
-impl Experiment for Cell {
+impl Experiment for Settings {
     fn virtual_time(&self) -> Duration {
         self.duration * 2
     }
@@ -82,7 +73,7 @@ impl Experiment for Cell {
     }
 }
 
-impl Cell {
+impl Settings {
     fn sessions(
         &self,
         repair: Option<Goal>,
