@@ -195,6 +195,9 @@ impl Adaptive {
         let Mode::Starting(startup) = &mut self.mode else { return };
         if let Some(rate) = startup.full(now, ack, queue, least) {
             self.settle(now, rate);
+            if queue > self.calm_target(rate) * 2 {
+                self.excess.settle(now);
+            }
             self.queue = queue;
             self.pace = rate.scaled(1, 2);
         }
@@ -361,6 +364,10 @@ impl Controller for Adaptive {
         let silence = (self.smoothed / 2).max(SILENCE).max(self.capacity.time_for(FOUR_PACKETS));
         self.flights.heard(now, silence);
         self.smoothed = ack.smoothed;
+        if self.route.known().is_none() {
+            // A handshake was answered, however often it was tried: what follows is answered a round trip from now.
+            self.flights.expect(now + ack.smoothed);
+        }
         self.flights.arrived(ack.sent, ack.packets, ack.marked);
         let queue = ack.rtt.map(|rtt| self.route.sample(rtt, ack.prompt));
         if let Some(queue) = queue {

@@ -22,6 +22,8 @@ pub(super) struct Excess {
     deepest: Duration,
     /// What was sent before this may have overflowed.
     clean: Instant,
+    /// What was sent before this was for finding the rate.
+    settled: Option<Instant>,
 }
 
 /// Less is being sent on trial.
@@ -65,7 +67,8 @@ impl Excess {
     /// A flight was seen; `startup` while the rate is being found.
     pub(super) fn count(&mut self, view: View, flight: &Flight, startup: Option<&mut Startup>) -> Finding {
         self.deepest = self.deepest.max(flight.queueing());
-        if self.suspicion.is_some_and(|suspicion| flight.start < suspicion.since) {
+        let suspected = self.suspicion.map(|suspicion| suspicion.since);
+        if self.settled.max(suspected).is_some_and(|since| flight.start < since) {
             return Finding::Nothing;
         }
         self.round.add(flight);
@@ -89,6 +92,13 @@ impl Excess {
     /// What is under way tells nothing.
     pub(super) fn interrupt(&mut self) {
         self.round = Round::default();
+    }
+
+    /// The rate was found by a long queue: what overflowed it says nothing of the line's loss.
+    pub(super) fn settle(&mut self, now: Instant) {
+        self.interrupt();
+        self.settled = Some(now);
+        self.clean = now;
     }
 
     /// From here on what is sent is not too much, as far as known.

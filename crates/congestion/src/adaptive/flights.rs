@@ -153,8 +153,8 @@ impl Flights {
         self.sent
     }
 
-    /// Packets arrived, the newest of them sent at `sent`. Those that its flight can't have sent by then belong to the one
-    /// before.
+    /// Packets arrived, the newest of them sent at `sent`. Those that its flight can't have sent by then belong to the ones
+    /// before that aren't seen yet, as far as these have packets open.
     pub(super) fn arrived(&mut self, sent: Instant, packets: u32, marked: u64) {
         let Some(at) = self.flights.iter().rposition(|flight| flight.start <= sent) else { return };
         let flight = &mut self.flights[at];
@@ -166,10 +166,15 @@ impl Flights {
             _ => flight.packets,
         };
         let own = u64::from(packets).min(by_then.saturating_sub(flight.arrived).max(1));
-        flight.arrived += own;
         flight.marked += marked;
-        let previous = at.saturating_sub(1);
-        self.flights[previous].arrived += u64::from(packets) - own;
+        let mut others = u64::from(packets) - own;
+        for earlier in self.flights.range_mut(self.seen.min(at)..at).rev() {
+            let open = earlier.packets.saturating_sub(earlier.arrived).min(others);
+            earlier.arrived += open;
+            others -= open;
+        }
+        // Packets leave in ticks, so more may have been sent by then than an even pace says.
+        self.flights[at].arrived += own + others;
     }
 
     /// A packet sent at `sent` met this queue.
@@ -290,6 +295,17 @@ mod tests {
         assert_eq!((flight.packets, flight.arrived, flight.queueing()), (20, 14, SPAN));
         assert_eq!((flight.rate(), flight.is_full()), (Rate::from_mbps(12), true));
         assert!(flights.next_seen(1).is_none());
+    }
+
+    #[test]
+    fn a_batch_that_covers_several_flights_is_counted_in_each() {
+        let mut flights = sending(100);
+        // Acknowledgements were lost: this one tells of four flights.
+        flights.arrived(at(75), 76, 0);
+        flights.queued(at(75), SPAN);
+        let seen: Vec<u64> =
+            core::iter::from_fn(|| flights.next_seen(1)).map(|flight| flight.arrived).collect();
+        assert_eq!(seen, [20, 20, 20]);
     }
 
     #[test]

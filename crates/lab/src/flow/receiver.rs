@@ -29,11 +29,12 @@ impl Receiver {
 
     /// A packet arrives. True where it is acknowledged at once.
     pub(super) fn arrived(&mut self, now: Instant, number: u64) -> bool {
+        let is_first = self.spans.is_empty();
         let is_next = self.spans.back().map_or(number == 0, |newest| newest.last + 1 == number);
         self.insert(number, is_next);
         self.unacknowledged += 1;
         let at_once = self.unacknowledged >= self.acks.every
-            || number == 0
+            || is_first
             || (!is_next && self.acks.gaps == Gaps::Acknowledged);
         if !at_once && self.timer.is_none() {
             self.timer = Some(now + self.acks.delay);
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_is_due_by_count_by_time_or_at_a_gap() {
         let mut quic = Receiver::new(Acknowledging::quic());
-        assert!(quic.arrived(Instant::ZERO, 0), "the first alone: a handshake");
+        assert!(quic.arrived(Instant::ZERO, 1), "the first to arrive: a handshake");
         quic.acknowledge(&mut Vec::new());
         assert!((2..11).all(|number| !quic.arrived(Instant::ZERO, number)));
         assert_eq!(quic.timer(), Some(Instant::from_nanos(25_000_000)));

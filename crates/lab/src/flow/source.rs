@@ -174,7 +174,8 @@ impl Source {
         }
     }
 
-    /// RFC 9002 6.2.1: a round trip with its variation and the far end's delay, doubled each time.
+    /// RFC 9002 6.2.1: a round trip with its variation and the far end's delay, doubled each time; the doubling ends
+    /// where the wait would pass [`LONGEST_WAIT`] (RFC 9002 6.2.1 asks for the doubling, and sets no largest time-out).
     fn probe_timer(&self) -> Option<Instant> {
         if self.loss_timer.is_some() || self.outstanding.oldest().is_none() {
             return None;
@@ -183,7 +184,8 @@ impl Source {
             Some(_) => self.sender.answer_within() + self.config.acks.delay,
             None => self.sender.meter().smoothed() * 3,
         };
-        Some(self.newest_sent_at + answer * (1 << self.probes.min(MAX_DOUBLINGS)))
+        let wait = answer * (1 << self.probes.min(MAX_DOUBLINGS));
+        Some(self.newest_sent_at + wait.min(LONGEST_WAIT.max(answer)))
     }
 }
 
@@ -193,5 +195,9 @@ const GRANULARITY: Duration = Duration::from_micros(1);
 /// Packets sent at a probe time-out (RFC 9002 6.2.4 allows two).
 const PROBES: u32 = 2;
 
-/// The probe time-out grows to 64 times at most: after a long outage the line is found again within seconds.
+/// 64 times: more than [`LONGEST_WAIT`] on any path of more than 16 ms.
 const MAX_DOUBLINGS: u32 = 6;
+
+/// A flow that hears nothing tries again each second, or each answer's time where that is longer: after an outage the
+/// line is found again within that. Two packets a second are 24 kbit/s.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
