@@ -206,10 +206,10 @@ impl Excess {
     }
 }
 
-/// A ceiling is kept for 2 s, and twice as long each time that it is found again, up to 16 s: near it some packets
+/// A ceiling is kept for 2 s, and twice as long each time that it is found again, up to 32 s: near it some packets
 /// are dropped with each trial.
 const HOLD: Duration = Duration::from_secs(2);
-const HOLD_MOST: Duration = Duration::from_secs(16);
+const HOLD_MOST: Duration = Duration::from_secs(32);
 
 /// In start-up nothing is known of the line's loss, and fewer packets say too little of it.
 const FEWEST_IN_STARTUP: u64 = 100;
