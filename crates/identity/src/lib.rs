@@ -14,10 +14,12 @@
 
 mod identity;
 mod keying;
+mod one_way;
 mod refusal;
 mod tls;
 
 pub use identity::{Fingerprint, FingerprintError, Identity, IdentityError};
 pub use keying::Keying;
+pub use one_way::{ONE_WAY_SEAL, OneWayKey, OneWayKeyError, OneWaySession, Opened, Opener, Sealer, Unopened};
 pub use refusal::Refusal;
 pub use tls::{RefusedKey, Trust, client_config, presented_key, server_config};

@@ -80,6 +80,9 @@ pub enum Outcome {
     Expired,
     /// The application took it back, or a block which it depends on.
     Cancelled,
+    /// It and its repair were sent over a path without return: whether it arrived is not known here. Only
+    /// [`crate::oneway`] says so.
+    Sent,
 }
 
 /// A block that arrived whole: in the order of its flow where it is [`Mode::Reliable`].

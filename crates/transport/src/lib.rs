@@ -18,6 +18,7 @@ mod block;
 mod classes;
 mod drive;
 mod inflight;
+pub mod oneway;
 mod path;
 mod ranges;
 mod receive;

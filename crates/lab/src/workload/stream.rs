@@ -229,6 +229,8 @@ impl User for Traffic {
                 Outcome::Delivered => self.settled.delivered += 1,
                 Outcome::Expired => self.settled.expired += 1,
                 Outcome::Cancelled => self.settled.cancelled += 1,
+                // Only said where there is no return path.
+                Outcome::Sent => {}
             }
         }
     }

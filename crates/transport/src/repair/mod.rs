@@ -61,6 +61,7 @@ pub use coder::{Coder, CoderCounters};
 pub(crate) use decoder::REPAIRS_MAX;
 pub use decoder::{Decoder, DecoderCounters};
 pub use fates::FateOrder;
+pub(crate) use losses::Chain;
 pub use losses::RepairTable;
 pub use meter::{LossEstimate, LossMeter};
 pub use plan::{Goal, Plan, Planner, Situation};

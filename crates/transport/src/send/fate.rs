@@ -19,7 +19,7 @@ pub struct GivenUp {
 
 /// What a settled block costs for as long as its place is kept: those of a flow whose first block stays open, or of
 /// which the far end does not hear, are bounded by the send buffer too.
-const PLACE: u64 = cost(0);
+pub(super) const PLACE: u64 = cost(0);
 /// Blocks given up that later ones may depend on.
 const FAILED_MAX: usize = 4_096;
 /// A block all under way is looked at again after this, at the soonest.
@@ -161,7 +161,7 @@ impl Outbox {
 
     /// Settles an open block: its bytes go, its place stays until those before it are settled. What it cost, and whether it
     /// was begun.
-    fn close(&mut self, name: BlockId, outcome: Outcome) -> Option<(u64, bool)> {
+    pub(super) fn close(&mut self, name: BlockId, outcome: Outcome) -> Option<(u64, bool)> {
         let block = block_mut(&mut self.flows, name.flow, name.seq).filter(|block| block.is_open())?;
         let (pending, key) = (block.pending(), key_of(name.flow, block));
         let (cost, begun, look, needed) =

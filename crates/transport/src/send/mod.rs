@@ -2,6 +2,7 @@
 
 mod choice;
 mod fate;
+mod one_way;
 mod outgoing;
 mod queues;
 mod reclass;

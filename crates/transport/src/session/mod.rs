@@ -343,6 +343,8 @@ impl Session {
                 Outcome::Delivered => {}
                 Outcome::Expired => self.stats.blocks_given_up += 1,
                 Outcome::Cancelled => self.stats.blocks_cancelled += 1,
+                // Only said where there is no return path.
+                Outcome::Sent => {}
             }
             self.events.push_back(Event::Settled { id, outcome });
         }

@@ -17,10 +17,8 @@ fn plan(sources: u8, stride: u8, repairs: u8) -> Plan {
 }
 
 fn fixed(repairs: u8, sources: u8) -> RepairTable {
-    let every = RepairTable::for_target(
-        losses::Chain::new(Probability::ONE, Probability::ONE, 1),
-        Probability::from_ppb(1),
-    );
+    let every =
+        RepairTable::for_target(Chain::new(Probability::ONE, Probability::ONE, 1), Probability::from_ppb(1));
     every.capped(u32::from(repairs), u32::from(sources))
 }
 

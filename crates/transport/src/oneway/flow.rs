@@ -1,0 +1,195 @@
+//! One flow at the receiving end: blocks put together, given out in order, and passed over where they are missing.
+
+use crate::block::{BlockId, BlockTiming, Received, cost};
+use crate::ranges::RangeSet;
+use bytes::Bytes;
+use skyhaul_units::{FlowId, Instant, Seq, Utc};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A flow's state.
+#[derive(Debug, Default)]
+pub struct Flow {
+    /// The first place neither given out nor passed over.
+    pub next: u64,
+    pub blocks: BTreeMap<u64, Partial>,
+    /// Places beyond `next` that were given out or need not be waited for: disjoint, ascending, half-open.
+    passed: BTreeMap<u64, u64>,
+    /// What the sender said is done, and when it is taken to be missing: the newest counts, the oldest is due first.
+    pub told: VecDeque<(Instant, u64)>,
+}
+
+/// A block begun.
+#[derive(Debug)]
+pub struct Partial {
+    bytes: Vec<u8>,
+    got: RangeSet,
+    len: Option<u32>,
+    sent: Utc,
+    pub begun: Instant,
+    last_original: Instant,
+    repaired: bool,
+    pub complete: Option<Instant>,
+    pub expires: Option<Instant>,
+}
+
+/// What passing over places found, in their order.
+#[derive(Debug)]
+pub enum Step {
+    /// A block that is whole.
+    Block(u64, Partial),
+    /// Places that lack, and what was begun of their blocks.
+    Gap(u64, u64, Vec<(u64, Partial)>),
+}
+
+impl Flow {
+    /// Whether nothing more is wanted of a place.
+    pub fn is_past(&self, seq: u64) -> bool {
+        seq < self.next || self.passed.range(..=seq).next_back().is_some_and(|(_, end)| seq < *end)
+    }
+
+    /// A place beyond `next` is done with.
+    pub fn pass(&mut self, seq: u64) {
+        let mut run = (seq, seq + 1);
+        if let Some((start, end)) = self.passed.range(..=seq).next_back().map(|(start, end)| (*start, *end)) {
+            if end > seq {
+                return;
+            }
+            if end == seq {
+                run.0 = start;
+            }
+        }
+        if let Some(end) = self.passed.remove(&run.1) {
+            run.1 = end;
+        }
+        self.passed.insert(run.0, run.1);
+    }
+
+    /// Runs of places done with beyond the first open one.
+    pub fn runs(&self) -> usize {
+        self.passed.len()
+    }
+
+    /// Where the first such run ends.
+    pub fn first_run(&self) -> Option<u64> {
+        self.passed.first_key_value().map(|(_, end)| *end)
+    }
+
+    /// The next step on the way to `end`: whole blocks are given out, also beyond it; what lacks before it is a gap.
+    pub fn step(&mut self, end: u64) -> Option<Step> {
+        while let Some((start, stop)) = self.passed.first_key_value().map(|(start, stop)| (*start, *stop))
+            && start <= self.next
+        {
+            self.passed.remove(&start);
+            self.next = self.next.max(stop);
+        }
+        let whole =
+            self.blocks.range(self.next..).find(|(_, block)| block.complete.is_some()).map(|(seq, _)| *seq);
+        if whole == Some(self.next) {
+            let block = self.blocks.remove(&self.next)?;
+            self.next += 1;
+            return Some(Step::Block(self.next - 1, block));
+        }
+        if self.next >= end {
+            return None;
+        }
+        let run = self.passed.first_key_value().map(|(start, _)| *start);
+        let stop = [Some(end), whole, run].into_iter().flatten().min()?;
+        let beyond = self.blocks.split_off(&stop);
+        let begun = core::mem::replace(&mut self.blocks, beyond);
+        let first = core::mem::replace(&mut self.next, stop);
+        Some(Step::Gap(first, stop, begun.into_iter().collect()))
+    }
+
+    /// The last place of which anything is known.
+    pub fn end(&self) -> u64 {
+        let block = self.blocks.last_key_value().map_or(0, |(seq, _)| seq + 1);
+        let told = self.told.back().map_or(0, |(_, done)| *done);
+        block.max(told).max(self.passed.last_key_value().map_or(0, |(_, end)| *end))
+    }
+}
+
+/// A piece, as it came.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    pub now: Instant,
+    /// Computed from repair.
+    pub recovered: bool,
+}
+
+impl Partial {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            bytes: Vec::new(),
+            got: RangeSet::default(),
+            len: None,
+            sent: Utc::default(),
+            begun: now,
+            last_original: now,
+            repaired: false,
+            complete: None,
+            expires: None,
+        }
+    }
+
+    /// What it takes of the window.
+    pub fn held(&self) -> u64 {
+        cost(self.bytes.len())
+    }
+
+    /// What it would grow by.
+    pub fn growth(&self, end: u32) -> u64 {
+        u64::from(end).saturating_sub(self.bytes.len() as u64)
+    }
+
+    /// Whether a slice up to `end` cannot be one of this block.
+    pub fn contradicts(&self, end: u32, fin: bool) -> bool {
+        match self.len {
+            Some(len) => end > len || (fin && end != len),
+            None => fin && (end as usize) < self.bytes.len(),
+        }
+    }
+
+    /// Takes a slice that does not contradict it; whether anything of it is new.
+    pub fn put(&mut self, at: Arrival, piece: &super::wire::Piece) -> bool {
+        let header = &piece.header;
+        let (start, end) = (header.offset as usize, header.offset as usize + piece.bytes.len());
+        if self.got.insert(header.offset, end as u32) == 0 {
+            return false;
+        }
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[start..end].copy_from_slice(&piece.bytes);
+        if let Some(head) = header.head {
+            self.sent = head.sent;
+            self.expires = self.expires.or(head.life.map(|life| at.now + life));
+        }
+        if header.fin {
+            self.len = Some(end as u32);
+        }
+        if at.recovered {
+            self.repaired = true;
+        } else {
+            self.last_original = at.now;
+        }
+        if self.len.is_some_and(|len| self.got.contains(0, len)) {
+            self.complete.get_or_insert(at.now);
+        }
+        true
+    }
+
+    /// The block as it is given out.
+    pub fn into_received(self, (flow, seq): (FlowId, u64), now: Instant) -> Received {
+        Received {
+            id: BlockId { flow, seq: Seq(seq) },
+            bytes: Bytes::from(self.bytes),
+            timing: BlockTiming {
+                sent: self.sent,
+                last_original: self.last_original,
+                complete: self.complete.unwrap_or(now),
+                delivered: now,
+                repaired: self.repaired,
+            },
+        }
+    }
+}

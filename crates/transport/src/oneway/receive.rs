@@ -1,0 +1,443 @@
+//! The receiving end: symbols put together, gaps told, nothing ever sent.
+
+use super::flow::{Arrival, Flow, Partial, Step};
+use super::wire::{Announcement, Content, Message, Piece};
+use crate::block::{Received, cost};
+use crate::repair::{Decoder, DecoderCounters};
+use bytes::Bytes as Buffer;
+use skyhaul_units::{Bytes, Duration, FlowId, Instant, Seq};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What a receiver is told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiverConfig {
+    /// Blocks begun and not yet taken by the application, at most. When it is full the block begun longest ago is given
+    /// up: nobody can be asked to wait. Two seconds of 250 Mbit/s.
+    pub window: Bytes,
+    /// How much longer than expected a datagram may be under way: what the sender says is done counts as missing
+    /// after that.
+    pub reordering: Duration,
+}
+
+impl Default for ReceiverConfig {
+    fn default() -> Self {
+        Self { window: Bytes::mib(64), reordering: Duration::from_millis(100) }
+    }
+}
+
+/// What the application learns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A block arrived whole.
+    Block(Received),
+    /// Blocks that will not come.
+    Gap(Gap),
+    /// The sender said how far it is: the first time, and when it ended.
+    Announced(Announcement),
+    /// Nothing was heard of the sender for much longer than it ever pauses: what was open is given up.
+    Silent,
+}
+
+/// Blocks of a flow that will not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// The flow.
+    pub flow: FlowId,
+    /// The first missing block.
+    pub first: Seq,
+    /// How many.
+    pub count: u64,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why blocks are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// More was lost than repair brings back, or this end listened too late.
+    Lost,
+    /// The sender gave them up: their deadline passed, or the application took them back.
+    GivenUp,
+    /// They were begun, and their deadline passed here.
+    Expired,
+    /// This end had no memory for them.
+    Crowded,
+}
+
+/// What a receiver has seen and done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReceiverCounters {
+    /// Datagrams handed in.
+    pub datagrams: u64,
+    /// Those that were no message, or contradicted what came before.
+    pub malformed: u64,
+    /// Pieces that brought nothing new, or came after their block was passed over.
+    pub duplicates: u64,
+    /// Pieces for which there was no memory.
+    pub over_window: u64,
+    /// Blocks of which at least one piece arrived.
+    pub blocks_seen: u64,
+    /// Blocks given out that needed no repair.
+    pub blocks_delivered: u64,
+    /// Blocks given out that did.
+    pub blocks_repaired: u64,
+    /// Bytes of both.
+    pub bytes_delivered: u64,
+    /// Blocks begun and then dropped.
+    pub blocks_dropped: u64,
+    /// Blocks that are missing for whatever reason but the sender's giving them up.
+    pub blocks_lost: u64,
+    /// Blocks that the sender gave up.
+    pub blocks_given_up: u64,
+    /// Announcements that came.
+    pub announcements: u64,
+}
+
+/// The receiving end of a path without return, for one session of a sender.
+#[derive(Debug)]
+pub struct Receiver {
+    config: ReceiverConfig,
+    decoder: Decoder,
+    flows: BTreeMap<FlowId, Flow>,
+    /// Cost of blocks begun or waiting in `events`.
+    held: u64,
+    /// Blocks that lack something, the one begun longest ago first.
+    open: BTreeSet<(Instant, FlowId, u64)>,
+    /// Expendable ones by when they are worth nothing more.
+    deadlines: BTreeSet<(Instant, FlowId, u64)>,
+    /// Flows with something told, by when it is due.
+    told: BTreeSet<(Instant, FlowId)>,
+    events: VecDeque<Event>,
+    budget: Duration,
+    heard: Option<Instant>,
+    introduced: bool,
+    ended: bool,
+    counters: ReceiverCounters,
+}
+
+/// Flows with a state: an honest sender tells as many apart.
+const FLOWS_MAX: usize = 1 << 16;
+/// Runs of places done with beyond the first open one, of one flow. Beyond, what lacks before the first run is given up.
+const RUNS_MAX: usize = 4_096;
+/// Announcements waiting for their time, of one flow.
+const TOLD_MAX: usize = 8;
+/// A sender announces itself every second: with three of them lost it is gone, or the path is.
+const SILENCE: Duration = Duration::from_secs(4);
+/// Gaps and blocks that wait for the application. Beyond, gaps are only counted.
+const EVENTS_MAX: usize = 1 << 16;
+
+impl Receiver {
+    /// With nothing received.
+    pub fn new(config: ReceiverConfig) -> Self {
+        Self {
+            config,
+            decoder: Decoder::new(),
+            flows: BTreeMap::new(),
+            held: 0,
+            open: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            told: BTreeSet::new(),
+            events: VecDeque::new(),
+            budget: Duration::ZERO,
+            heard: None,
+            introduced: false,
+            ended: false,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// What was seen and done so far.
+    pub const fn counters(&self) -> &ReceiverCounters {
+        &self.counters
+    }
+
+    /// What repair did.
+    pub fn repair(&self) -> &DecoderCounters {
+        self.decoder.counters()
+    }
+
+    /// Bytes kept, for blocks and for repair.
+    pub fn memory(&self) -> u64 {
+        self.held + self.decoder.memory()
+    }
+
+    /// Blocks begun and not given out.
+    pub fn in_flight(&self) -> u64 {
+        self.flows.values().map(|flow| flow.blocks.len() as u64).sum()
+    }
+
+    /// Whether the sender said that it ended, and everything it sent was given out or told missing.
+    pub fn is_over(&self) -> bool {
+        self.ended && self.told.is_empty() && self.events.is_empty()
+    }
+
+    /// The next thing to know, in the order of happening.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        if let Event::Block(block) = &event {
+            self.held = self.held.saturating_sub(cost(block.bytes.len()));
+        }
+        Some(event)
+    }
+
+    /// A plain datagram arrived.
+    pub fn datagram(&mut self, now: Instant, datagram: Buffer) {
+        self.expire(now);
+        self.heard = Some(now);
+        self.counters.datagrams += 1;
+        match Message::decode(&datagram) {
+            Ok(Message::Source { sid, content }) => {
+                self.decoder.source(sid, content.clone());
+                self.content(Arrival { now, recovered: false }, &content);
+            }
+            Ok(Message::Repair(symbol)) => self.decoder.repair(symbol),
+            Ok(Message::Announcement(announcement)) => self.announced(now, announcement),
+            Err(_) => self.counters.malformed += 1,
+        }
+        while let Some((_, content)) = self.decoder.poll() {
+            self.content(Arrival { now, recovered: true }, &content);
+        }
+    }
+
+    /// Does what is due.
+    pub fn expire(&mut self, now: Instant) {
+        while let Some((due, id)) = self.told.first().copied()
+            && due <= now
+        {
+            self.told.pop_first();
+            let Some(flow) = self.flows.get_mut(&id) else { continue };
+            let done = flow.told.pop_front().map_or(0, |(_, done)| done);
+            self.told.extend(flow.told.front().map(|(due, _)| (*due, id)));
+            self.pass_to(now, (id, done), Cause::Lost);
+        }
+        while let Some((due, id, seq)) = self.deadlines.first().copied()
+            && due <= now
+        {
+            self.deadlines.pop_first();
+            self.drop_place(now, (id, seq), Cause::Expired);
+        }
+        if self.heard.is_some_and(|heard| heard + self.silence() <= now) {
+            self.heard = None;
+            let ends: Vec<(FlowId, u64)> = self.flows.iter().map(|(id, flow)| (*id, flow.end())).collect();
+            for place in ends {
+                self.pass_to(now, place, Cause::Lost);
+            }
+            if !self.ended {
+                self.events.push_back(Event::Silent);
+            }
+        }
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let silence = self.heard.map(|heard| heard + self.silence());
+        let told = self.told.first().map(|(due, _)| *due);
+        [told, self.deadlines.first().map(|(due, ..)| *due), silence].into_iter().flatten().min()
+    }
+
+    fn silence(&self) -> Duration {
+        SILENCE + self.budget + self.config.reordering
+    }
+
+    fn announced(&mut self, now: Instant, announcement: Announcement) {
+        self.counters.announcements += 1;
+        self.budget = announcement.budget.min(BUDGET_MAX);
+        let due = now + self.config.reordering;
+        for &(id, done) in &announcement.flows {
+            let Some(flow) = self.flow(id) else { continue };
+            let known = flow.told.back().map_or(flow.next, |(_, done)| *done);
+            if done.0 <= known.max(flow.next) {
+                continue;
+            }
+            if flow.told.len() >= TOLD_MAX {
+                flow.told.pop_back();
+            }
+            flow.told.push_back((due, done.0));
+            if flow.told.len() == 1 {
+                self.told.insert((due, id));
+            }
+        }
+        let ends = announcement.ended && !self.ended;
+        self.ended |= ends;
+        if ends || !core::mem::replace(&mut self.introduced, true) {
+            self.events.push_back(Event::Announced(announcement));
+        }
+    }
+
+    fn content(&mut self, at: Arrival, content: &Buffer) {
+        match Content::decode(content) {
+            Ok(Content::Piece(piece)) => self.piece(at, &piece),
+            Ok(Content::GivenUp(names)) => {
+                for (id, seq) in names {
+                    if self.flow(id).is_some_and(|flow| !flow.is_past(seq.0)) && seq < Seq::FINISHED {
+                        self.drop_place(at.now, (id, seq.0), Cause::GivenUp);
+                    }
+                }
+            }
+            Err(_) => self.counters.malformed += 1,
+        }
+    }
+
+    fn piece(&mut self, at: Arrival, piece: &Piece) {
+        let (id, seq) = (piece.header.flow, piece.header.seq.0);
+        let end = piece.header.offset + piece.bytes.len() as u32;
+        let Some(flow) = self.flow(id) else {
+            self.counters.over_window += 1;
+            return;
+        };
+        if flow.is_past(seq) {
+            self.counters.duplicates += 1;
+            return;
+        }
+        let known = flow.blocks.get(&seq);
+        if known.is_some_and(|block| block.contradicts(end, piece.header.fin)) {
+            self.counters.malformed += 1;
+            return;
+        }
+        let grown = known.map_or_else(|| cost(end as usize), |block| block.growth(end));
+        if !self.make_room(at.now, grown, (id, seq)) {
+            self.counters.over_window += 1;
+            return;
+        }
+        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.is_past(seq)) else { return };
+        let before = flow.blocks.get(&seq).map_or(0, Partial::held);
+        if before == 0 {
+            self.counters.blocks_seen += 1;
+            self.open.insert((at.now, id, seq));
+        }
+        let block = flow.blocks.entry(seq).or_insert_with(|| Partial::new(at.now));
+        let had_deadline = block.expires.is_some();
+        if !block.put(at, piece) {
+            self.counters.duplicates += 1;
+        }
+        self.held += block.held() - before;
+        if let Some(expires) = block.expires.filter(|_| !had_deadline) {
+            self.deadlines.insert((expires, id, seq));
+        }
+        if block.complete.is_some() {
+            self.open.remove(&(block.begun, id, seq));
+            self.whole(at.now, (id, seq));
+        }
+    }
+
+    /// A block is whole: an expendable one is given out at once, another one in its turn.
+    fn whole(&mut self, now: Instant, (id, seq): (FlowId, u64)) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        if flow.blocks.get(&seq).is_some_and(|block| block.expires.is_some())
+            && let Some(block) = flow.blocks.remove(&seq)
+        {
+            flow.pass(seq);
+            self.give_out(now, (id, seq), block);
+        }
+        self.pass_to(now, (id, 0), Cause::Lost);
+        let crowded = self.flows.get(&id).filter(|flow| flow.runs() > RUNS_MAX).and_then(Flow::first_run);
+        if let Some(end) = crowded {
+            self.pass_to(now, (id, end), Cause::Crowded);
+        }
+    }
+
+    fn give_out(&mut self, now: Instant, place: (FlowId, u64), block: Partial) {
+        self.forget(place, &block);
+        let received = block.into_received(place, now);
+        let counters = &mut self.counters;
+        counters.bytes_delivered += received.bytes.len() as u64;
+        *(if received.timing.repaired {
+            &mut counters.blocks_repaired
+        } else {
+            &mut counters.blocks_delivered
+        }) += 1;
+        self.events.push_back(Event::Block(received));
+    }
+
+    /// Goes on to `end`: what is whole is given out, what lacks is told.
+    fn pass_to(&mut self, now: Instant, (id, end): (FlowId, u64), cause: Cause) {
+        while let Some(step) = self.flows.get_mut(&id).and_then(|flow| flow.step(end)) {
+            match step {
+                Step::Block(seq, block) => self.give_out(now, (id, seq), block),
+                Step::Gap(first, stop, begun) => {
+                    for (seq, block) in begun {
+                        self.dropped((id, seq), &block);
+                    }
+                    self.gap(Gap { flow: id, first: Seq(first), count: stop - first, cause });
+                }
+            }
+        }
+    }
+
+    /// Gives up one place, wherever in its flow it stands.
+    fn drop_place(&mut self, now: Instant, (id, seq): (FlowId, u64), cause: Cause) {
+        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.is_past(seq)) else { return };
+        let block = flow.blocks.remove(&seq);
+        flow.pass(seq);
+        if let Some(block) = block {
+            self.dropped((id, seq), &block);
+        }
+        self.gap(Gap { flow: id, first: Seq(seq), count: 1, cause });
+        self.whole(now, (id, seq));
+    }
+
+    fn dropped(&mut self, place: (FlowId, u64), block: &Partial) {
+        self.held = self.held.saturating_sub(block.held());
+        self.counters.blocks_dropped += 1;
+        self.forget(place, block);
+    }
+
+    fn forget(&mut self, (id, seq): (FlowId, u64), block: &Partial) {
+        self.open.remove(&(block.begun, id, seq));
+        if let Some(expires) = block.expires {
+            self.deadlines.remove(&(expires, id, seq));
+        }
+    }
+
+    fn gap(&mut self, gap: Gap) {
+        let counters = &mut self.counters;
+        let counter = if gap.cause == Cause::GivenUp {
+            &mut counters.blocks_given_up
+        } else {
+            &mut counters.blocks_lost
+        };
+        *counter = counter.saturating_add(gap.count);
+        if let Some(Event::Gap(last)) = self.events.back_mut()
+            && (last.flow, last.first.0 + last.count, last.cause) == (gap.flow, gap.first.0, gap.cause)
+        {
+            last.count += gap.count;
+        } else if self.events.len() < EVENTS_MAX {
+            self.events.push_back(Event::Gap(gap));
+        }
+    }
+
+    /// Makes room for `grown` bytes of a block, by giving up those begun longest ago; whether there is.
+    fn make_room(&mut self, now: Instant, grown: u64, wanted: (FlowId, u64)) -> bool {
+        let window = self.config.window.as_u64();
+        while self.held + grown > window {
+            let oldest = self.open.first().map(|(_, id, seq)| (*id, *seq)).filter(|oldest| *oldest != wanted);
+            // Whole blocks that wait for one of which nothing came.
+            let waiting = || {
+                let flows = self.flows.iter().filter(|(_, flow)| !flow.blocks.is_empty());
+                flows.map(|(id, flow)| (*id, flow.end())).find(|(id, _)| *id != wanted.0)
+            };
+            let own = || {
+                let flow = self.flows.get(&wanted.0)?;
+                flow.blocks.keys().next().filter(|first| **first < wanted.1).map(|first| (wanted.0, *first))
+            };
+            let Some((id, seq)) = oldest.or_else(own).or_else(waiting) else { return false };
+            let before = self.held + self.in_flight();
+            self.pass_to(now, (id, seq + 1), Cause::Crowded);
+            // What is given out is held until the application takes it.
+            if self.held + self.in_flight() >= before {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
+        if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&id) {
+            return None;
+        }
+        Some(self.flows.entry(id).or_default())
+    }
+}
+
+/// A sender that spreads repair over more than this is not waited for longer.
+const BUDGET_MAX: Duration = Duration::from_secs(600);
