@@ -5,6 +5,7 @@
 
 mod capture;
 mod configuration;
+mod one_way;
 mod products;
 mod repair;
 mod session;
@@ -14,6 +15,7 @@ mod wire;
 
 pub use capture::{bit_stream, contact_records, frames, mission, packets};
 pub use configuration::configuration;
+pub use one_way::one_way;
 pub use products::{construction_record, product_name};
 pub use repair::repair_symbols;
 pub use session::session;
@@ -41,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "frames", body: frames, rounds: 5_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
+    Target { name: "one_way", body: one_way, rounds: 20_000 },
     Target { name: "packets", body: packets, rounds: 200_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },

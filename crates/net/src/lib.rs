@@ -10,6 +10,7 @@ mod driver;
 pub mod drops;
 pub mod exchange;
 mod interface;
+pub mod one_way;
 pub mod relay;
 mod socket;
 mod stream;

@@ -1,6 +1,8 @@
 //! `skyhaul keygen`: makes a node's private key and says its fingerprint.
 
+use super::one_way::read_key;
 use crate::failure::{Exit, Failure};
+use skyhaul_identity::OneWayKey;
 use skyhaul_quic::Identity;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -13,13 +15,17 @@ use std::path::{Path, PathBuf};
 
 Example:
   skyhaul keygen station.key
-  skyhaul keygen station.key --show")]
+  skyhaul keygen station.key --show
+  skyhaul keygen pass.key --one-way")]
 pub struct Keygen {
     /// Where the private key is written, readable by this user alone. An existing file is left as it is.
     file: PathBuf,
     /// Prints the fingerprint of the key that is in the file, and makes none.
     #[arg(long)]
     show: bool,
+    /// Makes a key that both ends of a path without return share: copy the file to the other end, by a safe way.
+    #[arg(long)]
+    one_way: bool,
 }
 
 /// Makes or shows one key; prints its fingerprint.
@@ -27,8 +33,26 @@ pub struct Keygen {
 /// # Errors
 /// The file exists (or with `--show` does not), cannot be written, or holds no key.
 pub fn run(command: &Keygen, out: &mut dyn Write) -> Result<(), Failure> {
-    let identity = if command.show { read(&command.file)? } else { make(&command.file)? };
-    Ok(writeln!(out, "{}", identity.fingerprint())?)
+    let file = &*command.file;
+    let fingerprint = match (command.one_way, command.show) {
+        (false, true) => read(file)?.fingerprint().to_string(),
+        (true, true) => read_key(file)?.fingerprint(),
+        (false, false) => {
+            let identity = Identity::generate().map_err(|error| no_key(&error))?;
+            write(file, &identity.to_pem())?;
+            identity.fingerprint().to_string()
+        }
+        (true, false) => {
+            let key = OneWayKey::generate().map_err(|error| no_key(&error))?;
+            write(file, &key.to_text())?;
+            key.fingerprint()
+        }
+    };
+    Ok(writeln!(out, "{fingerprint}")?)
+}
+
+fn no_key(error: &dyn core::fmt::Display) -> Failure {
+    Failure::from_sentence(Exit::Environment, &error.to_string())
 }
 
 fn read(file: &Path) -> Result<Identity, Failure> {
@@ -45,10 +69,8 @@ fn read(file: &Path) -> Result<Identity, Failure> {
         .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()).at(&place))
 }
 
-fn make(file: &Path) -> Result<Identity, Failure> {
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let place = file.display().to_string();
-    let identity = Identity::generate()
-        .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
     let mut target =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(|source| {
             let help = match source.kind() {
@@ -57,8 +79,7 @@ fn make(file: &Path) -> Result<Identity, Failure> {
             };
             Failure::io("the key cannot be written", &place, help, source)
         })?;
-    target.write_all(identity.to_pem().as_bytes()).and_then(|()| target.sync_all()).map_err(|source| {
+    target.write_all(text.as_bytes()).and_then(|()| target.sync_all()).map_err(|source| {
         Failure::io("the key cannot be written", &place, "make room, then remove the file", source)
-    })?;
-    Ok(identity)
+    })
 }

@@ -7,6 +7,7 @@ mod demo;
 mod keygen;
 mod lab;
 mod path;
+mod one_way;
 mod perf;
 mod relay;
 mod signals;
@@ -36,6 +37,9 @@ pub enum Command {
     /// Lists, adds, removes the paths of a running station, and tells it what is known of them beforehand.
     #[command(subcommand)]
     Path(path::Path),
+    /// Sends and receives files over a path from which nothing ever comes back: a data diode, a broadcast.
+    #[command(subcommand)]
+    OneWay(one_way::OneWay),
     /// Measures what a line carries, with the transport that the nodes use.
     #[command(subcommand)]
     Perf(perf::Perf),
@@ -60,6 +64,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Lab(command) => lab::run(&command, out),
         Command::Path(command) => path::run(command, out),
+        Command::OneWay(command) => one_way::run(command, out),
         Command::Perf(command) => perf::run(command, out),
         Command::Relay(command) => relay::run(&command, out),
         Command::Station(command) => station::run(&command),

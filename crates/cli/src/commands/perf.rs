@@ -8,6 +8,7 @@ mod clock;
 mod keys;
 mod line;
 mod message;
+mod one_way;
 mod report;
 mod send;
 mod serve;

@@ -20,6 +20,18 @@ pub struct LineFlags {
 }
 
 impl LineFlags {
+    /// The rate and the largest IP packet of a line without return, whose rate must be given.
+    ///
+    /// # Errors
+    /// There is no rate.
+    pub fn one_way(&self) -> Result<(Rate, Bytes), Failure> {
+        let rate = self.rate.filter(|rate| *rate > Rate::ZERO).ok_or_else(|| {
+            let what = "without a return path the rate cannot be found";
+            Failure::new(Exit::Usage, what, "give --rate, such as --rate 93mbit")
+        })?;
+        Ok((rate, self.mtu))
+    }
+
     /// How a path over this line runs.
     ///
     /// # Errors

@@ -5,7 +5,9 @@ mod tally;
 
 use super::keys::Keys;
 use super::line::LineFlags;
+use super::one_way;
 use super::source::STAMP;
+use crate::commands::one_way::line::Losses;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use run::{Plan, Sender};
@@ -15,6 +17,7 @@ use skyhaul_transport::MAX_BLOCK;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The arguments of `skyhaul perf send`.
@@ -25,7 +28,8 @@ means acknowledged by the far end. docs/performance.md explains every figure.
 
 Example:
   skyhaul perf send --to 192.0.2.1:4710 --duration 30s --key station.key --peer SHA256:…
-  skyhaul perf send --to 127.0.0.1:4710 --cc line --rate 93mbit --insecure-test --json"
+  skyhaul perf send --to 127.0.0.1:4710 --cc line --rate 93mbit --insecure-test --json
+  skyhaul perf send --to 192.0.2.1:4720 --one-way pass.key --rate 20mbit --loss 5% --burst 8"
 )]
 pub struct Send {
     /// The serving end: an address or a name, and a port.
@@ -55,6 +59,11 @@ pub struct Send {
     /// Prints the result as one line of JSON.
     #[arg(long)]
     json: bool,
+    /// Sends without a return path, sealed with this key (`skyhaul keygen --one-way`); needs --rate.
+    #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["path", "key", "peer", "insecure_test", "loss_report"])]
+    one_way: Option<PathBuf>,
+    #[command(flatten)]
+    losses: Losses,
     #[command(flatten)]
     line: LineFlags,
     #[command(flatten)]
@@ -92,6 +101,9 @@ impl FromStr for AddressPair {
 /// The addresses, keys or sizes cannot be used; the other end is not there, refuses or goes away; the run was
 /// interrupted.
 pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(key) = &command.one_way {
+        return one_way::send(&command.one_way_run(key)?, out);
+    }
     let pairs = command.addresses()?;
     let block = command.block_size()?;
     let accepted = command.keys.read()?;
@@ -122,6 +134,22 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 impl Send {
+    fn one_way_run<'a>(&'a self, key: &'a Path) -> Result<one_way::Run<'a>, Failure> {
+        let block = self.block_size()?;
+        let line = self.line.one_way()?;
+        Ok(one_way::Run {
+            key,
+            to: self.to.as_deref().unwrap_or_default(),
+            line,
+            losses: &self.losses,
+            block,
+            amount: (self.duration, self.bytes),
+            deadline: self.deadline,
+            offer: self.offer,
+            json: self.json,
+        })
+    }
+
     fn addresses(&self) -> Result<Vec<AddressPair>, Failure> {
         if !self.path.is_empty() {
             return Ok(self.path.clone());

@@ -4,10 +4,11 @@ use super::NAME;
 use super::keys::Keys;
 use super::line::LineFlags;
 use super::message::{DATA, Found, Latency, Message, TALK, heard, say};
+use super::one_way;
 use super::report::rate_text;
 use super::source::stamp;
 use crate::commands::signals;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use hdrhistogram::Histogram;
 use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_net::Engine;
@@ -18,6 +19,7 @@ use skyhaul_units::{Bytes, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The arguments of `skyhaul perf serve`.
@@ -34,6 +36,9 @@ pub struct Serve {
     /// Ends after one run.
     #[arg(long)]
     once: bool,
+    /// Receives without ever sending a datagram, what was sealed with this key; prints one line of JSON for each sender.
+    #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["key", "peer", "insecure_test"])]
+    one_way: Option<PathBuf>,
     #[command(flatten)]
     line: LineFlags,
     #[command(flatten)]
@@ -45,6 +50,16 @@ pub struct Serve {
 /// # Errors
 /// The address or the keys cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(key) = &command.one_way {
+        return match command.bind[..] {
+            [address] => one_way::serve(key, address, command.once, out),
+            _ => Err(Failure::new(
+                Exit::Usage,
+                "without a return path there is one address",
+                "give one --bind",
+            )),
+        };
+    }
     let accepted = command.keys.read()?;
     let clock = Clock::start();
     let configs = command.bind.iter().map(|address| {

@@ -129,6 +129,7 @@ mod flow;
 mod goodput;
 mod line;
 mod medium;
+mod one_way;
 mod path_dies;
 mod paths;
 mod repair;
@@ -144,4 +145,5 @@ pub static KINDS: &[&dyn Kind] = &[
     &dtp::Dtp,
     &paths::KIND,
     &path_dies::PathDies,
+    &one_way::OneWay,
 ];

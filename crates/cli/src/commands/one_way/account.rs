@@ -1,0 +1,104 @@
+//! What came of a session of blocks, for people and for programs.
+
+use serde::Serialize;
+use skyhaul_oneway::ListenerCounters;
+use skyhaul_transport::oneway::{Cause, Gap, Receiver};
+
+/// Blocks of a session, and its datagrams.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// Blocks.
+    pub blocks: Blocks,
+    /// Datagrams.
+    pub datagrams: Datagrams,
+}
+
+/// Blocks by what became of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Blocks {
+    /// That needed no repair.
+    pub delivered: u64,
+    /// That did.
+    pub repaired: u64,
+    /// That are missing.
+    pub lost: u64,
+    /// That the sender gave up.
+    pub given_up: u64,
+}
+
+/// Datagrams by what became of them, over all sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Datagrams {
+    /// That were opened.
+    pub opened: u64,
+    /// That repair brought back, in this session.
+    pub recovered: u64,
+    /// That were not sealed with the key, or were altered.
+    pub forged: u64,
+    /// That had come before.
+    pub replayed: u64,
+    /// That were no sealed datagram, or of a session which another replaced.
+    pub ignored: u64,
+}
+
+/// A run of missing blocks, for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissingBlocks {
+    /// Their flow.
+    pub flow: u32,
+    /// The first.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// Why: lost, given-up, expired or crowded.
+    pub cause: &'static str,
+}
+
+impl Account {
+    /// Of a session, by its counters and those of the listener.
+    pub fn of(receiver: &Receiver, listener: &ListenerCounters) -> Self {
+        let counters = receiver.counters();
+        let blocks = Blocks {
+            delivered: counters.blocks_delivered,
+            repaired: counters.blocks_repaired,
+            lost: counters.blocks_lost,
+            given_up: counters.blocks_given_up,
+        };
+        let datagrams = Datagrams {
+            opened: listener.opened,
+            recovered: receiver.repair().recovered,
+            forged: listener.forged,
+            replayed: listener.replayed,
+            ignored: listener.malformed + listener.superseded,
+        };
+        Self { blocks, datagrams }
+    }
+
+    /// For people, in one line.
+    pub fn text(&self) -> String {
+        let Self { blocks, datagrams } = self;
+        format!(
+            "blocks: {} delivered, {} repaired, {} lost, {} given up by the sender; datagrams: {} came, {} recovered, {} forged, {} replayed",
+            blocks.delivered,
+            blocks.repaired,
+            blocks.lost,
+            blocks.given_up,
+            datagrams.opened,
+            datagrams.recovered,
+            datagrams.forged,
+            datagrams.replayed
+        )
+    }
+}
+
+impl From<Gap> for MissingBlocks {
+    fn from(gap: Gap) -> Self {
+        let cause = match gap.cause {
+            Cause::Lost => "lost",
+            Cause::GivenUp => "given-up",
+            Cause::Expired => "expired",
+            Cause::Crowded => "crowded",
+        };
+        Self { flow: gap.flow.0, first: gap.first.0, count: gap.count, cause }
+    }
+}

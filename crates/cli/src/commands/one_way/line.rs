@@ -1,0 +1,159 @@
+//! The flags that say what is assumed of a line from which nothing is heard, and what is wanted of it.
+
+use crate::failure::{Exit, Failure};
+use serde::Serialize;
+use skyhaul_oneway::{Assumptions, HEADERS_IPV4, HEADERS_IPV6, assumptions_for};
+use skyhaul_transport::oneway::{Design, SenderCounters};
+use skyhaul_units::{Bytes, Duration, Probability, Rate};
+
+/// What is assumed of the losses, and how well they are to be repaired.
+#[derive(clap::Args)]
+pub struct Losses {
+    /// Share of datagrams that the line is assumed to lose: nothing can be measured. Assume the worst that is to be met.
+    #[arg(long, value_name = "SHARE", default_value = "1 %")]
+    loss: Probability,
+    /// How many it loses in a row, on average; 1 for each alone.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    burst: u32,
+    /// Share of blocks that may stay lost under that loss.
+    #[arg(long, value_name = "SHARE", default_value = "1 ppm")]
+    residual: Probability,
+    /// From a symbol's sending until its repair is sent, at most. Longer is cheaper, and holds out longer bursts.
+    #[arg(long, value_name = "DURATION")]
+    budget: Option<Duration>,
+}
+
+/// The line, its losses, and the size of blocks.
+#[derive(clap::Args)]
+pub struct Line {
+    /// The line's rate, counted in IP packets with their headers. It is used to the full: nothing can be measured.
+    #[arg(long, value_name = "RATE")]
+    rate: Rate,
+    /// The largest IP packet that fits the line.
+    #[arg(long, value_name = "SIZE", default_value = "1500 B")]
+    mtu: Bytes,
+    /// The size of a block.
+    #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
+    block: Bytes,
+    #[command(flatten)]
+    losses: Losses,
+}
+
+impl Line {
+    /// What is assumed.
+    pub fn assumptions(&self, is_ipv6: bool) -> Assumptions {
+        self.losses.assumptions((self.rate, self.mtu, self.block), is_ipv6)
+    }
+
+    /// Bytes of a block.
+    ///
+    /// # Errors
+    /// No block has so many.
+    pub fn block(&self) -> Result<usize, Failure> {
+        if !(1_024..=8 << 20).contains(&self.block.as_u64()) {
+            let what = format!("a block of {} is not possible", self.block);
+            return Err(Failure::new(Exit::Usage, &what, "give --block 1 KiB to 8 MiB"));
+        }
+        Ok(self.block.as_usize())
+    }
+}
+
+impl Losses {
+    /// What is assumed of a line of this rate and packet size, for blocks of this size.
+    pub fn assumptions(&self, (rate, mtu, block): (Rate, Bytes, Bytes), is_ipv6: bool) -> Assumptions {
+        let headers = if is_ipv6 { HEADERS_IPV6 } else { HEADERS_IPV4 };
+        Assumptions {
+            loss: self.loss,
+            burst: self.burst,
+            residual: self.residual,
+            block,
+            budget: self.budget,
+            ..assumptions_for(rate, mtu, headers)
+        }
+    }
+}
+
+/// What is expected of a line, for programs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Expected {
+    /// Share of datagrams assumed lost.
+    loss: f64,
+    /// How many in a row, on average.
+    burst: u32,
+    /// Share of blocks that may stay lost.
+    residual_target: f64,
+    /// Share that stays lost under the assumed loss, at most.
+    residual: f64,
+    /// Repair ÷ source symbols.
+    overhead: f64,
+    /// Source and repair symbols of a group, and how many groups are dealt to in turn.
+    sources: u8,
+    repairs: u8,
+    groups: u8,
+    /// From a symbol's sending until its repair is sent, at most.
+    repaired_within_s: f64,
+    /// How fast blocks go.
+    block_rate_bps: u64,
+}
+
+/// What was sent, for programs.
+#[derive(Debug, Clone, Serialize)]
+pub struct SentBlocks {
+    /// Blocks sent with all their repair: nobody knows whether they arrived.
+    pub sent: u64,
+    /// Blocks given up before that.
+    pub given_up: u64,
+    /// Share of blocks that stays lost under the assumed loss, at most, by the groups as they were sent.
+    pub residual: f64,
+    /// Everything sent beside the blocks ÷ the blocks.
+    pub overhead: f64,
+}
+
+impl Expected {
+    /// Of a design.
+    pub fn of(design: &Design) -> Self {
+        let assumed = design.assumptions();
+        Self {
+            loss: assumed.loss.as_f64(),
+            burst: assumed.burst,
+            residual_target: assumed.residual.as_f64(),
+            residual: design.residual(),
+            overhead: design.overhead(),
+            sources: design.sources(),
+            repairs: design.repairs(),
+            groups: design.lanes(),
+            repaired_within_s: design.budget().as_secs_f64(),
+            block_rate_bps: design.block_rate().as_bps(),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let Self { burst, sources, repairs, groups, .. } = self;
+        let bursts = if *burst > 1 { format!("in bursts of {burst}") } else { "each alone".to_owned() };
+        format!(
+            "assumes: {:.3} % of datagrams lost, {bursts}\n\
+             repairs: {repairs} for each {sources} datagrams, dealt to {groups} groups: overhead {:.1} %, sent within {:.3} s\n\
+             carries: {:.3} Mbit/s of blocks\n\
+             leaves:  {:.1e} of blocks lost at most; asked for {:.1e}",
+            self.loss * 100.0,
+            self.overhead * 100.0,
+            self.repaired_within_s,
+            self.block_rate_bps as f64 / 1e6,
+            self.residual,
+            self.residual_target,
+        )
+    }
+}
+
+impl SentBlocks {
+    /// Of what a sender counted.
+    pub fn of(counters: &SenderCounters) -> Self {
+        Self {
+            sent: counters.blocks_sent,
+            given_up: counters.blocks_given_up,
+            residual: counters.residual(),
+            overhead: counters.overhead(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `skyhaul one-way`: files and streams over a path from which nothing ever comes back.
+
+pub mod account;
+pub mod line;
+mod plan;
+mod receive;
+mod send;
+pub mod socket;
+mod source;
+mod store;
+
+use crate::failure::{Exit, Failure};
+use skyhaul_identity::OneWayKey;
+use std::io::Write;
+use std::path::Path;
+
+/// What `skyhaul one-way` can do.
+#[derive(clap::Subcommand)]
+pub enum OneWay {
+    /// Says what repair a line needs, what it costs, and what stays lost; sends nothing.
+    Plan(plan::Plan),
+    /// Receives files until it is interrupted, and names what is missing of them. Never sends a datagram.
+    Receive(receive::Receive),
+    /// Sends files, once or several times, to wherever it is told. Hears of nobody.
+    Send(send::Send),
+}
+
+/// Carries out `command`; its result goes to `out`.
+///
+/// # Errors
+/// A key, file or address cannot be used; no repair reaches what is asked for; something of a file is missing.
+pub fn run(command: OneWay, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        OneWay::Plan(command) => plan::run(&command, out),
+        OneWay::Receive(command) => receive::run(&command, out),
+        OneWay::Send(command) => send::run(&command, out),
+    }
+}
+
+/// The key that both ends have.
+///
+/// # Errors
+/// The file cannot be read, or holds none.
+pub fn read_key(file: &Path) -> Result<OneWayKey, Failure> {
+    let place = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|source| {
+        let help = "give the path of a key made by `skyhaul keygen --one-way`";
+        Failure::io("the key cannot be read", &place, help, source)
+    })?;
+    OneWayKey::from_text(&text)
+        .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()).at(&place))
+}

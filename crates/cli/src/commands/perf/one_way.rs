@@ -1,0 +1,304 @@
+//! `skyhaul perf` without a return path: the sending end says what it sent, the receiving end what came.
+
+use super::message::Latency;
+use super::source::{Source, stamp};
+use crate::commands::one_way::account::{Account, MissingBlocks};
+use crate::commands::one_way::line::{Expected, Losses, SentBlocks};
+use crate::commands::one_way::{read_key, socket};
+use crate::commands::signals;
+use crate::failure::{Exit, Failure};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use skyhaul_identity::OneWaySession;
+use skyhaul_net::Clock;
+use skyhaul_net::one_way::{Feed, receive, transmit};
+use skyhaul_oneway::{Listener, Session, Transmitter};
+use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
+use skyhaul_transport::{Block, FlowId, Received, cost};
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// What is to be sent, and how.
+pub struct Run<'a> {
+    /// The shared key.
+    pub key: &'a Path,
+    /// Where to.
+    pub to: &'a str,
+    /// The line's rate and its largest IP packet.
+    pub line: (Rate, Bytes),
+    /// What is assumed of it.
+    pub losses: &'a Losses,
+    /// Bytes of a block.
+    pub block: usize,
+    /// How long blocks are handed over, or how many bytes.
+    pub amount: (Duration, Option<Bytes>),
+    /// How long a block is worth anything.
+    pub deadline: Option<Duration>,
+    /// How fast to hand over; as fast as it goes where nothing is said.
+    pub offer: Option<Rate>,
+    /// For programs.
+    pub json: bool,
+}
+
+/// What was sent: there is no saying what arrived.
+#[derive(Serialize)]
+struct Sending {
+    session: String,
+    bytes: u64,
+    seconds: f64,
+    datagrams: u64,
+    datagrams_refused: u64,
+    cpu_s: f64,
+    blocks: SentBlocks,
+    expected: Expected,
+}
+
+/// Sends, and prints what was sent.
+///
+/// # Errors
+/// The key or address cannot be used; no repair reaches what is asked for; it was interrupted.
+pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    let key = read_key(run.key)?;
+    let to = socket::address(run.to)?;
+    let clock = Clock::start();
+    let salt = OneWaySession::random_salt()
+        .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
+    let session = Session { key, began: clock.utc(), salt };
+    let config = SenderConfig {
+        send_buffer: Bytes::new(cost(run.block) * BLOCKS_HELD),
+        utc_at_zero: clock.utc_at_start(),
+        ..SenderConfig::default()
+    };
+    let (rate, mtu) = run.line;
+    let assumptions = run.losses.assumptions((rate, mtu, Bytes::of(run.block)), to.is_ipv6());
+    let mut transmitter = Transmitter::new(clock.now(), session, &assumptions, config)
+        .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+    let expected = Expected::of(transmitter.sender().design());
+    // Standard error may be closed; the result says it again.
+    let _ = writeln!(io::stderr(), "{}", expected.text());
+    let near = socket::bind(None, to)?;
+    let stop = signals::stop_flag()?;
+    let source = Source::new(run.block, BLOCKS_HELD as usize);
+    let mut blocks = Blocks { run, clock, source, began: None, bytes: 0 };
+    let sent = transmit((&near, to), &mut transmitter, &mut blocks, (clock, &stop))
+        .map_err(|source| Failure::io("sending failed", run.to, "see whether its network is up", source))?;
+    let bytes = blocks.bytes;
+    let sending = Sending {
+        session: transmitter.session().to_string(),
+        bytes,
+        seconds: clock.now().since(Instant::ZERO).as_secs_f64(),
+        datagrams: sent.datagrams,
+        datagrams_refused: sent.refused,
+        cpu_s: super::cpu_seconds(),
+        blocks: SentBlocks::of(transmitter.sender().counters()),
+        expected,
+    };
+    if run.json {
+        let line = serde_json::to_string(&sending).expect("figures are plain data");
+        return Ok(writeln!(out, "{line}")?);
+    }
+    Ok(writeln!(
+        out,
+        "sent, not known to be delivered: {} blocks, {bytes} bytes in {:.1} s; overhead {:.1} %; {:.1e} of blocks lost at most under the assumed loss",
+        sending.blocks.sent,
+        sending.seconds,
+        sending.blocks.overhead * 100.0,
+        sending.blocks.residual
+    )?)
+}
+
+/// Hands over blocks as fast as they go, or at a rate.
+struct Blocks<'a> {
+    run: &'a Run<'a>,
+    clock: Clock,
+    source: Source,
+    began: Option<Instant>,
+    bytes: u64,
+}
+
+impl Blocks<'_> {
+    /// What is left of the amount, if the time has not passed.
+    fn left(&self, now: Instant, began: Instant) -> u64 {
+        match self.run.amount {
+            (_, Some(bytes)) => bytes.as_u64().saturating_sub(self.bytes),
+            (duration, None) if now.since(began) < duration => u64::MAX,
+            _ => 0,
+        }
+    }
+}
+
+impl Feed for Blocks<'_> {
+    fn work(&mut self, now: Instant, transmitter: &mut Transmitter) -> io::Result<Option<Instant>> {
+        let sender = transmitter.sender();
+        while sender.poll_settled().is_some() {}
+        let began = *self.began.get_or_insert(now);
+        loop {
+            let left = self.left(now, began);
+            if left == 0 {
+                sender.finish();
+                return Ok(None);
+            }
+            if let Some(offer) = self.run.offer {
+                let due = began + offer.time_for(Bytes::new(self.bytes));
+                if due > now {
+                    return Ok(Some(due));
+                }
+            }
+            if sender.room().as_u64() < cost(self.run.block) {
+                return Ok(None);
+            }
+            let bytes =
+                self.source.block(self.clock.utc_of(now), usize::try_from(left).unwrap_or(usize::MAX));
+            self.bytes += bytes.len() as u64;
+            let block = match self.run.deadline {
+                Some(deadline) => Block::expendable(DATA, deadline, bytes),
+                None => Block::reliable(DATA, bytes),
+            };
+            sender.send(now, block).map_err(io::Error::other)?;
+        }
+    }
+}
+
+/// What came of a session.
+struct Arrived {
+    began: Instant,
+    last: Instant,
+    bytes: u64,
+    latency: Histogram<u64>,
+    missing: Vec<MissingBlocks>,
+    runs_missing: u64,
+}
+
+/// The same, for programs.
+#[derive(Serialize)]
+struct Report {
+    session: String,
+    goodput_bps: u64,
+    bytes: u64,
+    seconds: f64,
+    #[serde(flatten)]
+    account: Account,
+    /// The first hundred runs of missing blocks, and how many there are.
+    missing: Vec<MissingBlocks>,
+    runs_missing: u64,
+    /// From handing over to delivery, by both ends' clocks: as right as they agree.
+    latency_by_both_clocks_s: Latency,
+    cpu_s: f64,
+}
+
+/// Receives until interrupted, or once; a line of JSON for each session when it is over.
+///
+/// # Errors
+/// The key or the address cannot be used.
+pub fn serve(key: &Path, address: SocketAddr, once: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    let key = read_key(key)?;
+    let mut far = super::bind(address, true)?;
+    writeln!(out, "listening on {}", far.local_addr()?)?;
+    out.flush()?;
+    let (clock, stop) = (Clock::start(), signals::stop_flag()?);
+    let mut listener = Listener::new(key, ReceiverConfig::default());
+    let mut desk = Desk { clock, sessions: BTreeMap::new(), out };
+    let take = |now, listener: &mut Listener| Ok(desk.take(now, listener)? && once);
+    receive(&mut far, &mut listener, take, (clock, &stop))?;
+    for session in desk.sessions.keys().copied().collect::<Vec<_>>() {
+        desk.close(session, &listener)?;
+    }
+    Ok(())
+}
+
+struct Desk<'a> {
+    clock: Clock,
+    sessions: BTreeMap<OneWaySession, Arrived>,
+    out: &'a mut dyn Write,
+}
+
+impl Desk<'_> {
+    /// Whether a session was over.
+    fn take(&mut self, now: Instant, listener: &mut Listener) -> io::Result<bool> {
+        let mut is_over = false;
+        while let Some((session, event)) = listener.poll_event() {
+            let arrived = self.sessions.entry(session).or_insert_with(|| Arrived::new(now));
+            match event {
+                Event::Block(block) => arrived.block(self.clock, &block),
+                Event::Gap(gap) => {
+                    arrived.runs_missing += 1;
+                    if arrived.missing.len() < MISSING_MAX {
+                        arrived.missing.push(gap.into());
+                    }
+                }
+                Event::Announced(_) => {}
+                Event::Silent => is_over |= self.close(session, listener)?,
+            }
+        }
+        let is_closed =
+            |name: &&OneWaySession| listener.session(**name).is_none_or(|receiver| receiver.is_over());
+        let over: Vec<OneWaySession> = self.sessions.keys().filter(is_closed).copied().collect();
+        for session in over {
+            is_over |= self.close(session, listener)?;
+        }
+        Ok(is_over)
+    }
+
+    fn close(&mut self, session: OneWaySession, listener: &Listener) -> io::Result<bool> {
+        let Some(arrived) = self.sessions.remove(&session) else { return Ok(false) };
+        let account = listener
+            .session(session)
+            .map_or_else(Account::default, |receiver| Account::of(receiver, listener.counters()));
+        // A session whose end was told before is only heard repeating it.
+        if arrived.bytes == 0 && arrived.runs_missing == 0 {
+            return Ok(false);
+        }
+        let line = serde_json::to_string(&arrived.report(session, account)).map_err(io::Error::other)?;
+        writeln!(self.out, "{line}")?;
+        self.out.flush()?;
+        Ok(true)
+    }
+}
+
+impl Arrived {
+    fn new(now: Instant) -> Self {
+        let latency = Histogram::new_with_max(LONGEST_MICROS, 3).expect("the bound and digits are constants");
+        Self { began: now, last: now, bytes: 0, latency, missing: Vec::new(), runs_missing: 0 }
+    }
+
+    fn block(&mut self, clock: Clock, block: &Received) {
+        self.bytes += block.bytes.len() as u64;
+        self.last = block.timing.delivered;
+        if let Some(handed_over) = stamp(&block.bytes) {
+            let nanos =
+                clock.utc_of(block.timing.delivered).as_nanos().saturating_sub(handed_over.as_nanos());
+            self.latency.saturating_record(u64::try_from(nanos / 1_000).unwrap_or(0));
+        }
+    }
+
+    fn report(self, session: OneWaySession, account: Account) -> Report {
+        let span = self.last.since(self.began);
+        let seconds = |micros: u64| micros as f64 / 1e6;
+        let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
+        let latency =
+            Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: seconds(self.latency.max()) };
+        Report {
+            session: session.to_string(),
+            goodput_bps: Rate::over(Bytes::new(self.bytes), span).as_bps(),
+            bytes: self.bytes,
+            seconds: span.as_secs_f64(),
+            account,
+            missing: self.missing,
+            runs_missing: self.runs_missing,
+            latency_by_both_clocks_s: latency,
+            cpu_s: super::cpu_seconds(),
+        }
+    }
+}
+
+/// The flow of the blocks.
+const DATA: FlowId = FlowId(0);
+/// Blocks held for sending.
+const BLOCKS_HELD: u64 = 32;
+/// Runs of missing blocks that are listed.
+const MISSING_MAX: usize = 100;
+/// Latency is told up to an hour.
+const LONGEST_MICROS: u64 = 3_600_000_000;
