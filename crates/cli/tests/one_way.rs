@@ -58,7 +58,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// A folder with a key and a file of pseudo-random bytes.
 fn folder(len: usize) -> (tempfile::TempDir, Vec<u8>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder can be made");
     let output = run(&["keygen", "pass.key", "--one-way"], folder.path());
     assert!(output.status.success() && text(&output.stdout).starts_with("one-way:"));
     let mut state = 1u64;
@@ -68,7 +68,7 @@ fn folder(len: usize) -> (tempfile::TempDir, Vec<u8>) {
             (state >> 56) as u8
         })
         .collect();
-    std::fs::write(folder.path().join("pass.bin"), &content).unwrap();
+    std::fs::write(folder.path().join("pass.bin"), &content).expect("the folder can be written");
     (folder, content)
 }
 
