@@ -116,11 +116,13 @@ impl Desk<'_> {
             match event {
                 Event::Block(block) => self.block(session, &block.bytes)?,
                 Event::Silent => self.close(session, listener)?,
-                Event::Announced(said) if !said.ended => {
-                    self.note(&format!("a sender began: session {session}"))?;
+                Event::Announced(said) => {
+                    if !said.ended {
+                        self.note(&format!("a sender began: session {session}"))?;
+                    }
                     self.incoming(session);
                 }
-                Event::Announced(_) | Event::Gap(_) => {}
+                Event::Gap(_) => {}
             }
             if listener.session(session).is_none_or(|receiver| receiver.is_over()) {
                 self.close(session, listener)?;
@@ -159,6 +161,10 @@ impl Desk<'_> {
         }
         let Some(receiver) = listener.session(session) else { return Ok(()) };
         let account = Account::of(receiver, listener.counters());
+        if incoming.is_empty() && account.blocks.lost > 0 {
+            self.missing += 1;
+            self.note(&format!("nothing of any file came: session {session}"))?;
+        }
         if self.command.json {
             let ended = Ended { session: session.to_string(), account: &account };
             return self.line(&serde_json::to_string(&ended).map_err(io::Error::other)?);

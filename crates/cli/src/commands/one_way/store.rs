@@ -52,6 +52,11 @@ impl Incoming {
         Self { folder, session, files: BTreeMap::new() }
     }
 
+    /// Whether nothing of any file came.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// Takes a part; the verdict where it made its file whole.
     ///
     /// # Errors
