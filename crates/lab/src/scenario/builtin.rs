@@ -17,6 +17,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("repair-over-quic.toml", include_str!("../../../../scenarios/repair-over-quic.toml")),
     ("repair-bulk.toml", include_str!("../../../../scenarios/repair-bulk.toml")),
     ("repair-bulk-over-quic.toml", include_str!("../../../../scenarios/repair-bulk-over-quic.toml")),
+    ("one-way.toml", include_str!("../../../../scenarios/one-way.toml")),
     ("jwst.toml", include_str!("../../../../scenarios/jwst.toml")),
     ("gateway.toml", include_str!("../../../../scenarios/gateway.toml")),
     ("streams-over-quic.toml", include_str!("../../../../scenarios/streams-over-quic.toml")),
