@@ -22,7 +22,8 @@ impl Listening {
         let mut output = BufReader::new(child.stdout.take().expect("it was piped"));
         let mut line = String::new();
         output.read_line(&mut line).expect("it says where it listens");
-        let address = line.split_whitespace().nth(2).expect("it says where it listens").to_owned();
+        let is_address = |word: &&str| word.parse::<std::net::SocketAddr>().is_ok();
+        let address = line.split_whitespace().find(is_address).expect("it says where it listens").to_owned();
         Self { child, output, address }
     }
 
@@ -82,8 +83,21 @@ fn files_arrive_whole_and_each_end_says_what_it_knows() {
     );
     let output = run(
         &[
-            "one-way", "send", "pass.bin", "empty.txt", "--to", &far.address, "--key", "pass.key", "--rate",
-            "80mbit", "--loss", "5%", "--burst", "8", "--json",
+            "one-way",
+            "send",
+            "pass.bin",
+            "empty.txt",
+            "--to",
+            &far.address,
+            "--key",
+            "pass.key",
+            "--rate",
+            "80mbit",
+            "--loss",
+            "5%",
+            "--burst",
+            "8",
+            "--json",
         ],
         folder.path(),
     );
@@ -116,8 +130,25 @@ fn what_no_repair_brings_back_is_named_kept_and_brought_by_a_repetition() {
         );
         let sent = run(
             &[
-                "one-way", "send", "pass.bin", "--to", &relay.address, "--key", "pass.key", "--rate", "80mbit",
-                "--loss", "1%", "--residual", "1%", "--block", "8 KiB", "--repeat", repeat, "--every", "10ms",
+                "one-way",
+                "send",
+                "pass.bin",
+                "--to",
+                &relay.address,
+                "--key",
+                "pass.key",
+                "--rate",
+                "80mbit",
+                "--loss",
+                "1%",
+                "--residual",
+                "1%",
+                "--block",
+                "8 KiB",
+                "--repeat",
+                repeat,
+                "--every",
+                "10ms",
             ],
             folder.path(),
         );
@@ -151,8 +182,19 @@ fn perf_says_at_the_receiving_end_what_came() {
     );
     let output = run(
         &[
-            "perf", "send", "--to", &far.address, "--one-way", "pass.key", "--rate", "50mbit", "--bytes",
-            "1000000 B", "--block", "10 KiB", "--json",
+            "perf",
+            "send",
+            "--to",
+            &far.address,
+            "--one-way",
+            "pass.key",
+            "--rate",
+            "50mbit",
+            "--bytes",
+            "1000000 B",
+            "--block",
+            "10 KiB",
+            "--json",
         ],
         folder.path(),
     );
@@ -177,7 +219,17 @@ fn what_cannot_be_is_refused_with_what_to_do() {
             &["shorter than the assumed bursts"],
         ),
         (
-            &["one-way", "send", "nothing.bin", "--to", "127.0.0.1:9", "--key", "pass.key", "--rate", "1mbit"],
+            &[
+                "one-way",
+                "send",
+                "nothing.bin",
+                "--to",
+                "127.0.0.1:9",
+                "--key",
+                "pass.key",
+                "--rate",
+                "1mbit",
+            ],
             &["the file cannot be read", "nothing.bin"],
         ),
         (

@@ -85,18 +85,19 @@ pub fn receive(
     (clock, stop): (Clock, &AtomicBool),
 ) -> io::Result<()> {
     while !stop.load(Ordering::Relaxed) {
-        let mut failed = None;
+        let (mut failed, mut enough) = (None, false);
         loop {
             let count = socket.receive(|incoming| {
                 let now = clock.now();
                 for datagram in incoming {
                     listener.datagram(now, datagram);
-                    if failed.is_none() {
-                        failed = take(now, listener).err();
+                    match take(now, listener) {
+                        Ok(is_enough) => enough |= is_enough,
+                        Err(error) => failed = failed.take().or(Some(error)),
                     }
                 }
             })?;
-            if count < AT_ONCE || failed.is_some() {
+            if count < AT_ONCE || failed.is_some() || enough {
                 break;
             }
         }
@@ -105,7 +106,7 @@ pub fn receive(
         if let Some(error) = failed {
             return Err(error);
         }
-        if take(now, listener)? {
+        if take(now, listener)? || enough {
             break;
         }
         let span = listener.next_timeout().map_or(WAIT_MAX, |due| clock.until(due));
