@@ -198,3 +198,26 @@ fn what_cannot_be_is_refused_with_what_to_write() {
 fn fingerprint(digit: char) -> String {
     format!("SHA256:{}", String::from(digit).repeat(64))
 }
+
+#[test]
+fn a_run_goes_over_tcp_where_that_is_asked_for_and_automatically_over_udp_where_that_answers() {
+    let here = Path::new(".");
+    for (transport, over) in [("tcp", "tcp"), ("auto", "udp"), ("udp", "udp")] {
+        let serving = Serving::start(&["--tcp", "--insecure-test", "--once"], here);
+        let run = ["--to", &serving.address, "--insecure-test", "--bytes", "3000000 B", "--json"];
+        let output = send(&[&run[..], &["--transport", transport]].concat(), here);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(report["bytes"], 3_000_000, "{transport}");
+        assert_eq!(report["paths"][0]["over"], over, "{transport}");
+        assert_eq!(serving.end().0, Some(0));
+    }
+}
+
+#[test]
+fn a_port_without_a_serving_end_refuses_a_call_over_tcp_at_once() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let to = unused.to_string();
+    let output = send(&["--to", &to, "--transport", "tcp", "--insecure-test"], Path::new("."));
+    assert_refused(&output, 5, &["cannot be reached", "onnection refused", "TCP passes"]);
+}

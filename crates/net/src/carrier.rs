@@ -3,7 +3,7 @@
 mod tcp;
 mod udp;
 
-pub use tcp::TcpCarrier;
+pub use tcp::{TcpCarrier, TcpConfig};
 pub use udp::UdpCarrier;
 
 use crate::{Clock, Socket};

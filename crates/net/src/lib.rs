@@ -16,7 +16,7 @@ mod socket;
 mod stream;
 mod waker;
 
-pub use carrier::{Carrier, TcpCarrier, UdpCarrier};
+pub use carrier::{Carrier, TcpCarrier, TcpConfig, UdpCarrier};
 pub use clock::Clock;
 pub use driver::{Driver, Service};
 pub use interface::interfaces;

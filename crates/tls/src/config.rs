@@ -52,6 +52,17 @@ pub struct TlsPathConfig {
     pub control_buffer: Bytes,
 }
 
+impl TlsPathConfig {
+    /// For paths beside ones over UDP: datagrams as long as QUIC carries in UDP payloads of `udp_payload` bytes, so that what
+    /// was sent here can be sent again there as it is.
+    pub fn beside(udp_payload: u16) -> Self {
+        Self { payload: udp_payload.saturating_sub(QUIC_OVERHEAD), ..Self::default() }
+    }
+}
+
+/// What QUIC takes of a UDP payload around a datagram, with connection ids of 4 bytes: see [`TlsPathConfig::payload`].
+const QUIC_OVERHEAD: u16 = 1_472 - 1_438;
+
 impl Default for TlsPathConfig {
     fn default() -> Self {
         Self {

@@ -17,7 +17,7 @@ mod source;
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Driver, Socket, UdpCarrier, drops};
+use skyhaul_net::{Clock, Driver, Socket, TcpCarrier, TcpConfig, UdpCarrier, drops};
 use skyhaul_quic::{Endpoint, EndpointConfig};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
@@ -85,6 +85,15 @@ fn driver(configs: Vec<(SocketAddr, EndpointConfig)>, clock: Clock) -> Result<Dr
         }
     }
     driver.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))
+}
+
+/// TLS over TCP, at the address to listen at or to call from.
+fn over_tcp(config: TcpConfig) -> Result<TcpCarrier, Failure> {
+    let place = config.listen.map_or("this host".to_owned(), |address| address.to_string());
+    TcpCarrier::open(config).map_err(|source| {
+        let help = "stop the program that uses the port, or leave out --tcp";
+        Failure::io("the TCP port cannot be used", &place, help, source)
+    })
 }
 
 /// Where a driver's sockets are bound.

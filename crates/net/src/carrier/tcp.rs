@@ -10,11 +10,11 @@ use core::net::{IpAddr, SocketAddr};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use skyhaul_engine::{Carrier, CarrierEvent, ConnectError, ConnectionId};
-use skyhaul_identity::Fingerprint;
-use skyhaul_tls::{TlsCarrier, TlsEndpoint};
+use skyhaul_identity::{Fingerprint, Identity};
+use skyhaul_tls::{TlsCarrier, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
 use skyhaul_transport::Path;
 use skyhaul_units::{Bytes, Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -49,12 +49,41 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The listener among what is watched; connections are counted from 0.
 const LISTENER: u64 = u64::MAX;
 
+/// How to make a [`TcpCarrier`].
+#[derive(Debug, Clone)]
+pub struct TcpConfig {
+    /// This node's key.
+    pub identity: Identity,
+    /// Keys of the nodes that may call.
+    pub trusted: BTreeSet<Fingerprint>,
+    /// Where calls are taken; `None`: nowhere.
+    pub listen: Option<SocketAddr>,
+    /// The address that calls go from; `None`: the system chooses.
+    pub local: Option<IpAddr>,
+    /// The UDP payload of the paths beside these, in bytes: what was sent on one can be sent again on the other as it is.
+    pub udp_payload: u16,
+}
+
+impl TcpConfig {
+    /// Calls, with `identity`, and takes no calls. Default payload: that of an IPv4 packet of 1500 bytes.
+    pub const fn new(identity: Identity) -> Self {
+        Self { identity, trusted: BTreeSet::new(), listen: None, local: None, udp_payload: 1_472 }
+    }
+}
+
 impl TcpCarrier {
-    /// Calls from any port of `local`, or of the address that the system chooses; takes calls at `listener`.
+    /// A carrier without connections.
     ///
     /// # Errors
-    /// The system has no more file descriptors.
-    pub fn new(endpoint: TlsEndpoint, listener: Option<Listener>, local: Option<IpAddr>) -> io::Result<Self> {
+    /// The address to listen at is in use, not of this host, or not permitted; the system has no more file descriptors.
+    pub fn open(config: TcpConfig) -> io::Result<Self> {
+        let listener = config.listen.map(Listener::bind).transpose()?;
+        let endpoint = TlsEndpoint::new(TlsEndpointConfig {
+            trusted: config.trusted,
+            path: TlsPathConfig::beside(config.udp_payload),
+            ..TlsEndpointConfig::new(config.identity)
+        });
+        let local = config.local;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if let Some(listener) = &listener {
             epoll::add(&epoll, listener.fd(), EventData::new_u64(LISTENER), EventFlags::IN)?;

@@ -50,6 +50,8 @@ pub struct Cpu {
 /// One path, seen from the sender.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Path {
+    /// `udp` or `tcp`.
+    pub over: &'static str,
     /// This end's address.
     pub local: SocketAddr,
     /// The other end's.

@@ -11,7 +11,7 @@ use crate::commands::one_way::line::Losses;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use run::{Plan, Sender};
-use skyhaul_net::Clock;
+use skyhaul_net::{Clock, TcpConfig};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::MAX_BLOCK;
 use skyhaul_units::{Bytes, Duration, Rate};
@@ -38,6 +38,9 @@ pub struct Send {
     /// A path from this local address (port 0: any) to that remote one, in place of --to; several may be given.
     #[arg(long, value_name = "LOCAL=REMOTE", conflicts_with = "to")]
     path: Vec<AddressPair>,
+    /// What the paths go over: `udp`, `tcp`, or `auto`: UDP, and TCP where UDP brings no answer within 3 s.
+    #[arg(long, value_name = "KIND", default_value = "udp")]
+    transport: Transport,
     /// How long blocks are handed over.
     #[arg(long, value_name = "DURATION", default_value = "10 s")]
     duration: Duration,
@@ -68,6 +71,17 @@ pub struct Send {
     line: LineFlags,
     #[command(flatten)]
     keys: Keys,
+}
+
+/// What paths go over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// QUIC over UDP.
+    Udp,
+    /// TLS over TCP.
+    Tcp,
+    /// UDP, and TCP where that brings no answer.
+    Auto,
 }
 
 /// Both ends of a path.
@@ -117,10 +131,18 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     });
     let mut driver = super::driver(configs.collect::<Result<_, Failure>>()?, clock)?;
     let bound = super::addresses(&driver)?;
+    let over_udp = bound.len();
+    for pair in pairs.iter().filter(|_| command.transport != Transport::Udp) {
+        let udp_payload = command.line.path(pair.remote.is_ipv6())?.udp_payload;
+        let local = Some(pair.local.ip()).filter(|local| !local.is_unspecified());
+        let own = TcpConfig::new(accepted.own.clone());
+        driver.add_carrier(super::over_tcp(TcpConfig { local, udp_payload, ..own })?);
+    }
     let paths = pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
     let (duration, bytes) = (command.duration, command.bytes);
     let (deadline, offer) = (command.deadline, command.offer);
-    let plan = Plan { paths, peer, block, duration, bytes, deadline, offer };
+    let transport = command.transport;
+    let plan = Plan { paths, over_udp, transport, peer, block, duration, bytes, deadline, offer };
     let stop = signals::stop_flag()?;
     let inodes = super::inodes(&driver);
     let mut sender = Sender::new(plan, clock, &stop);

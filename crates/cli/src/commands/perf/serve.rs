@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 use hdrhistogram::Histogram;
 use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Service};
+use skyhaul_net::{Clock, Service, TcpConfig};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::{Event, Opening, Received};
 use skyhaul_units::{Bytes, Instant, Rate};
@@ -33,6 +33,9 @@ pub struct Serve {
     /// Where to listen for senders; several addresses may be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     bind: Vec<SocketAddr>,
+    /// Takes calls over TCP too, at the same addresses and ports.
+    #[arg(long)]
+    tcp: bool,
     /// Ends after one run.
     #[arg(long)]
     once: bool,
@@ -72,7 +75,15 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         Ok((*address, config))
     });
     let mut driver = super::driver(configs.collect::<Result<_, Failure>>()?, clock)?;
-    let bound: Vec<String> = super::addresses(&driver)?.iter().map(SocketAddr::to_string).collect();
+    let bound = super::addresses(&driver)?;
+    for address in bound.iter().filter(|_| command.tcp) {
+        let udp_payload = command.line.path(address.is_ipv6())?.udp_payload;
+        let trusted = accepted.peers.iter().copied().collect();
+        let own = TcpConfig::new(accepted.own.clone());
+        let config = TcpConfig { trusted, listen: Some(*address), udp_payload, ..own };
+        driver.add_carrier(super::over_tcp(config)?);
+    }
+    let bound: Vec<String> = bound.iter().map(SocketAddr::to_string).collect();
     writeln!(out, "listening on {}", bound.join(" "))?;
     out.flush()?;
     let stop = signals::stop_flag()?;

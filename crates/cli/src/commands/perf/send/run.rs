@@ -6,8 +6,8 @@
 //!      └────────── refused, or cut off in any state ──► over: failed            over: report ◄── found ───────┘
 //! ```
 
-use super::AddressPair;
 use super::tally::Tally;
+use super::{AddressPair, Transport};
 use crate::commands::perf::NAME;
 use crate::commands::perf::clock::Comparison;
 use crate::commands::perf::message::{DATA, Message, heard, say};
@@ -27,6 +27,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Plan {
     /// The paths, at least one, in the order of the sockets.
     pub paths: Vec<AddressPair>,
+    /// Carriers over UDP; those over TCP, one a path, follow.
+    pub over_udp: usize,
+    /// What the paths go over.
+    pub transport: Transport,
     /// The serving end's key.
     pub peer: Fingerprint,
     /// Bytes of a block.
@@ -41,12 +45,45 @@ pub struct Plan {
     pub offer: Option<Rate>,
 }
 
+impl Plan {
+    /// What a carrier goes over, and the ends of its path.
+    pub fn way(&self, carrier: usize) -> Option<(&'static str, AddressPair)> {
+        match carrier.checked_sub(self.over_udp) {
+            None => Some(("udp", *self.paths.get(carrier)?)),
+            Some(place) => {
+                let pair = self.paths.get(place)?;
+                // Each connection over TCP has a port of its own.
+                let local = (pair.local.ip(), 0).into();
+                Some(("tcp", AddressPair { local, ..*pair }))
+            }
+        }
+    }
+
+    /// The first carrier over `kind`.
+    const fn first(&self, kind: Transport) -> usize {
+        match kind {
+            Transport::Udp | Transport::Auto => 0,
+            Transport::Tcp => self.over_udp,
+        }
+    }
+}
+
+/// A session that is called for, and the first of its paths' carriers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Call {
+    id: SessionId,
+    first: usize,
+}
+
 /// Runs the plan.
 pub struct Sender<'a> {
     plan: Plan,
     clock: Clock,
     stop: &'a AtomicBool,
-    connection: Option<SessionId>,
+    /// At most one over each kind; one that stands is alone.
+    calls: Vec<Call>,
+    /// When the other kind is called too.
+    fall_back_at: Option<Instant>,
     state: State,
     comparison: Comparison,
     source: Source,
@@ -82,7 +119,8 @@ impl<'a> Sender<'a> {
             plan,
             clock,
             stop,
-            connection: None,
+            calls: Vec::new(),
+            fall_back_at: None,
             state: State::Calling { until: Instant::FAR_FUTURE },
             comparison: Comparison::default(),
             tally: Tally::default(),
@@ -143,7 +181,8 @@ impl<'a> Sender<'a> {
     /// Calls for the paths after the first.
     fn join(&mut self, now: Instant, id: SessionId, engine: &mut Engine) {
         for index in 1..self.plan.paths.len() {
-            let way = (SocketId(index), self.plan.paths[index].remote);
+            let first = self.calls.first().map_or(0, |call| call.first);
+            let way = (SocketId(first + index), self.plan.paths[index].remote);
             if let Err(error) = engine.join(now, id, way, PathOptions::default()) {
                 self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string())));
             }
@@ -258,7 +297,7 @@ impl<'a> Sender<'a> {
                 Some(due.map_or(line, |due| due.min(line)))
             }
             State::Draining if self.tally.is_complete() => {
-                self.tally.see_paths(id, engine, &self.plan.paths);
+                self.tally.see_paths(id, engine, &self.plan);
                 self.state = State::Ending { until: now + PATIENCE };
                 self.say(now, id, engine, &Message::End);
                 Some(now)
@@ -270,40 +309,81 @@ impl<'a> Sender<'a> {
 
 impl Service for Sender<'_> {
     fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+        let is_called = |id: SessionId| self.calls.iter().any(|call| call.id == id);
         match event {
-            EngineEvent::Connected { id, .. } => {
-                if let Some(session) = engine.session(id) {
-                    session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
-                }
+            EngineEvent::Connected { id, .. } if is_called(id) => self.connected(now, id, engine),
+            EngineEvent::Session { id, event } if is_called(id) => {
+                self.session_event(now, id, engine, event);
             }
-            EngineEvent::Session { id, event } => self.session_event(now, id, engine, event),
-            EngineEvent::Disconnected { reason, .. } => {
+            EngineEvent::Disconnected { id, reason } if is_called(id) => {
                 self.fail(&format!("the line is down ({reason})"), "see what the serving end says");
             }
-            EngineEvent::Refused { reason, .. } => self.refused(&reason.to_string()),
+            EngineEvent::Refused { id: Some(id), reason, .. } if is_called(id) => {
+                self.calls.retain(|call| call.id != id);
+                if self.fall_back_at.is_some() {
+                    self.fall_back_at = Some(now);
+                } else if self.calls.is_empty() {
+                    self.refused(&reason.to_string());
+                }
+            }
             EngineEvent::PathRefused { remote, reason, .. } => {
                 let failure = Failure::from_sentence(Exit::Peer, &reason).at(&remote.to_string());
                 self.over(Err(failure));
             }
+            _ => {}
         }
     }
 
     fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
-        let Some(id) = self.connection else {
-            match engine.connect(now, self.plan.paths[0].remote, self.plan.peer) {
-                Ok(id) => self.connection = Some(id),
-                Err(error) => self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string()))),
-            }
+        if self.state == (State::Calling { until: Instant::FAR_FUTURE }) {
             self.state = State::Calling { until: now + PATIENCE };
+            self.fall_back_at = (self.plan.transport == Transport::Auto).then_some(now + FALL_BACK);
+            self.call(now, engine, self.plan.transport);
             return Some(now);
-        };
-        if engine.session(id).is_none() && matches!(self.state, State::Calling { until } if now >= until) {
-            self.refused(&Refusal::NoAnswer.to_string());
-            return None;
         }
+        if self.fall_back_at.is_some_and(|at| at <= now) {
+            self.fall_back_at = None;
+            self.call(now, engine, Transport::Tcp);
+        }
+        let standing = self.calls.iter().find(|call| engine.session(call.id).is_some());
+        let Some(id) = standing.map(|call| call.id) else {
+            let State::Calling { until } = self.state else { return None };
+            if now >= until {
+                self.refused(&Refusal::NoAnswer.to_string());
+                return None;
+            }
+            return Some(self.fall_back_at.map_or(until, |at| at.min(until)));
+        };
         self.advance(now, id, engine)
     }
 }
+
+impl Sender<'_> {
+    fn call(&mut self, now: Instant, engine: &mut Engine, kind: Transport) {
+        let first = self.plan.first(kind);
+        match engine.connect_from(now, SocketId(first), self.plan.paths[0].remote, self.plan.peer) {
+            Ok(id) => self.calls.push(Call { id, first }),
+            Err(error) => self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string()))),
+        }
+    }
+
+    /// The call that stands first is the one that counts.
+    fn connected(&mut self, now: Instant, id: SessionId, engine: &mut Engine) {
+        self.fall_back_at = None;
+        let (stays, others) = core::mem::take(&mut self.calls).into_iter().partition(|call| call.id == id);
+        self.calls = stays;
+        let others: Vec<Call> = others;
+        for call in others {
+            engine.close(now, call.id, "another connection stood first");
+        }
+        if let Some(session) = engine.session(id) {
+            session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
+        }
+    }
+}
+
+/// UDP that brings no answer for so long may be blocked: at 660 ms and 10 % loss a call takes 2 s.
+const FALL_BACK: Duration = Duration::from_secs(3);
 
 /// For an answer to a call or to the last message: at 660 ms and 15 % loss one call in a hundred takes 10 s.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -3,7 +3,7 @@
 use crate::commands::perf::cpu_seconds;
 use crate::commands::perf::message::Found;
 use crate::commands::perf::report::{Blocks, Cpu, Losses, Path, Report, rate_text};
-use crate::commands::perf::send::AddressPair;
+use crate::commands::perf::send::run::Plan;
 use skyhaul_engine::SessionId;
 use skyhaul_net::Engine;
 use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Stats};
@@ -125,14 +125,14 @@ impl Tally {
     }
 
     /// Looks at the paths for the last time: after this they are closed.
-    pub fn see_paths(&mut self, id: SessionId, engine: &mut Engine, addresses: &[AddressPair]) {
+    pub fn see_paths(&mut self, id: SessionId, engine: &mut Engine, plan: &Plan) {
         let sockets: BTreeMap<PathId, usize> =
             engine.paths(id).map(|(path, socket, _)| (path, socket.0)).collect();
         let Some(session) = engine.session(id) else { return };
         self.stats = session.stats();
         let seconds = self.grew.since(self.began);
         let seen = session.paths().filter_map(|(id, status)| {
-            let pair = addresses.get(*sockets.get(&id)?)?;
+            let (over, pair) = plan.way(*sockets.get(&id)?)?;
             let (now, then) = (status.stats, self.paths_at_begin.get(&id).copied().unwrap_or_default());
             let (symbols, lost) =
                 (now.symbols_sent - then.symbols_sent, now.symbols_lost - then.symbols_lost);
@@ -140,6 +140,7 @@ impl Tally {
             let arrived = bytes * u128::from(symbols.saturating_sub(lost)) / u128::from(symbols.max(1));
             let arrived = Bytes::new(u64::try_from(arrived).unwrap_or(u64::MAX));
             Some(Path {
+                over,
                 local: pair.local,
                 remote: pair.remote,
                 goodput_bps: Rate::over(arrived, seconds).as_bps(),
