@@ -219,5 +219,5 @@ fn a_port_without_a_serving_end_refuses_a_call_over_tcp_at_once() {
     let unused = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let to = unused.to_string();
     let output = send(&["--to", &to, "--transport", "tcp", "--insecure-test"], Path::new("."));
-    assert_refused(&output, 5, &["cannot be reached", "onnection refused", "TCP passes"]);
+    assert_refused(&output, 4, &["cannot be reached", "onnection refused", "TCP passes"]);
 }
