@@ -6,7 +6,7 @@ mod udp;
 pub use tcp::{TcpCarrier, TcpConfig};
 pub use udp::UdpCarrier;
 
-use crate::{Clock, Socket};
+use crate::{Clock, LaneCarrier, Socket, drops};
 use core::net::SocketAddr;
 use rustix::event::PollFd;
 use skyhaul_engine::{CarrierEvent, ConnectError, ConnectionId};
@@ -21,6 +21,8 @@ pub enum Carrier {
     Udp(Box<UdpCarrier>),
     /// TLS over TCP.
     Tcp(Box<TcpCarrier>),
+    /// QUIC over UDP, on a thread of its own.
+    Lane(Box<LaneCarrier>),
 }
 
 /// How much was there of what had arrived.
@@ -69,6 +71,7 @@ impl Carrier {
         match self {
             Self::Udp(carrier) => carrier.receive(clock),
             Self::Tcp(carrier) => carrier.receive(clock),
+            Self::Lane(_) => Ok(Arrived::Nothing),
         }
     }
 
@@ -80,22 +83,44 @@ impl Carrier {
         match self {
             Self::Udp(carrier) => Ok(carrier.transmit(clock.now())),
             Self::Tcp(carrier) => carrier.transmit(clock),
+            Self::Lane(carrier) => {
+                carrier.hand_over();
+                Ok(Left::Nothing)
+            }
         }
     }
 
-    /// What to wait for.
-    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
+    /// What to wait for; a lane wakes by itself.
+    pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
         match self {
-            Self::Udp(carrier) => carrier.poll_fd(),
-            Self::Tcp(carrier) => carrier.poll_fd(),
+            Self::Udp(carrier) => Some(carrier.poll_fd()),
+            Self::Tcp(carrier) => Some(carrier.poll_fd()),
+            Self::Lane(_) => None,
         }
     }
 
-    /// The UDP socket, where it has one.
+    /// Sees to it that what is to be told of the end leaves.
+    pub(crate) fn farewell(&mut self) {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) => {}
+            Self::Lane(carrier) => carrier.stop(),
+        }
+    }
+
+    /// The UDP socket, where it has one on this thread.
     pub fn socket(&self) -> Option<&Socket> {
         match self {
             Self::Udp(carrier) => Some(carrier.socket()),
+            Self::Tcp(_) | Self::Lane(_) => None,
+        }
+    }
+
+    /// By which the kernel knows its UDP socket.
+    pub fn inode(&self) -> Option<u64> {
+        match self {
+            Self::Udp(carrier) => drops::inode(carrier.socket()).ok(),
             Self::Tcp(_) => None,
+            Self::Lane(carrier) => carrier.inode(),
         }
     }
 
@@ -104,14 +129,16 @@ impl Carrier {
         match self {
             Self::Udp(carrier) => carrier.socket().local_addr().ok(),
             Self::Tcp(carrier) => carrier.local_addr(),
+            Self::Lane(carrier) => carrier.local_addr(),
         }
     }
 
     /// Datagrams that the system refused to send; they count as lost on the line.
-    pub const fn send_errors(&self) -> u64 {
+    pub fn send_errors(&self) -> u64 {
         match self {
             Self::Udp(carrier) => carrier.send_errors(),
             Self::Tcp(_) => 0,
+            Self::Lane(carrier) => carrier.send_errors(),
         }
     }
 
@@ -119,6 +146,7 @@ impl Carrier {
         match self {
             Self::Udp(carrier) => carrier.endpoint(),
             Self::Tcp(carrier) => &**carrier,
+            Self::Lane(carrier) => &**carrier,
         }
     }
 
@@ -126,6 +154,7 @@ impl Carrier {
         match self {
             Self::Udp(carrier) => carrier.endpoint_mut(),
             Self::Tcp(carrier) => &mut **carrier,
+            Self::Lane(carrier) => &mut **carrier,
         }
     }
 }
@@ -139,6 +168,12 @@ impl From<UdpCarrier> for Carrier {
 impl From<TcpCarrier> for Carrier {
     fn from(carrier: TcpCarrier) -> Self {
         Self::Tcp(Box::new(carrier))
+    }
+}
+
+impl From<LaneCarrier> for Carrier {
+    fn from(carrier: LaneCarrier) -> Self {
+        Self::Lane(Box::new(carrier))
     }
 }
 

@@ -3,11 +3,11 @@
 use crate::Engine;
 use crate::carrier::{Arrived, Carrier, Left};
 use crate::clock::Clock;
+use crate::rest;
 use crate::socket::Socket;
 use crate::waker::Waker;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_engine::{EngineEvent, SocketId};
-use skyhaul_units::{Duration, Instant};
+use skyhaul_units::Instant;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,13 +37,6 @@ pub struct Driver {
     waits: u64,
 }
 
-/// The longest wait: the stop flag is looked at this often even where nobody wakes the driver.
-const WAIT_MAX: Duration = Duration::from_millis(250);
-/// The shortest wait, so that what is due within it goes together. At 93 Mbit/s it is six packets.
-const WAIT_MIN: Duration = Duration::from_micros(500);
-/// What arrives within this of what was taken last is taken together with it: at 93 Mbit/s 16 datagrams, which would
-/// otherwise wake the thread one by one, and as often as the pacer wakes it.
-const GATHER: Duration = Duration::from_millis(2);
 /// Rounds of sending, and of filling the room that this made, before receiving has its turn.
 const ROUNDS: usize = 16;
 
@@ -53,7 +46,12 @@ impl Driver {
     /// # Errors
     /// The system has no more file descriptors.
     pub fn new(engine: Engine, clock: Clock) -> io::Result<Self> {
-        Ok(Self { engine, clock, waker: Waker::new()?, waits: 0 })
+        Ok(Self::woken_by(Waker::new()?, engine, clock))
+    }
+
+    /// The same where carriers on other threads are to wake it too.
+    pub const fn woken_by(waker: Waker, engine: Engine, clock: Clock) -> Self {
+        Self { engine, clock, waker, waits: 0 }
     }
 
     /// Adds one more carrier.
@@ -102,8 +100,14 @@ impl Driver {
                 continue;
             }
             let due = [self.engine.next_timeout(), service_due].into_iter().flatten().min();
-            if arrived != Arrived::Little || !self.gather(now, due)? {
-                self.wait(due)?;
+            self.waits += 1;
+            if arrived != Arrived::Little || !rest::gather(&self.waker, &self.clock, (now, due))? {
+                rest::wait(
+                    &self.waker,
+                    &self.clock,
+                    due,
+                    self.engine.carriers().filter_map(Carrier::poll_fd),
+                )?;
             }
         }
         let now = self.clock.now();
@@ -112,6 +116,7 @@ impl Driver {
             self.engine.close(now, id, "the node is stopping");
         }
         while self.transmit(now)? {}
+        self.engine.carriers_mut().for_each(Carrier::farewell);
         Ok(())
     }
 
@@ -155,43 +160,5 @@ impl Driver {
             }
         }
         Ok(true)
-    }
-
-    /// Lets datagrams gather, for less time if something is `due`. Returns whether that, or the waker, ended it.
-    fn gather(&mut self, now: Instant, due: Option<Instant>) -> io::Result<bool> {
-        self.waits += 1;
-        let end = due.map_or(now + GATHER, |due| due.min(now + GATHER));
-        let mut fds = [PollFd::from_borrowed_fd(self.waker.fd(), PollFlags::IN)];
-        poll_for(&mut fds, self.clock.until(end))?;
-        let woken = fds[0].revents().contains(PollFlags::IN);
-        if woken {
-            self.waker.reset();
-        }
-        Ok(woken || end < now + GATHER)
-    }
-
-    fn wait(&mut self, due: Option<Instant>) -> io::Result<()> {
-        self.waits += 1;
-        let span = due.map_or(WAIT_MAX, |due| self.clock.until(due)).clamp(WAIT_MIN, WAIT_MAX);
-        let mut fds = vec![PollFd::from_borrowed_fd(self.waker.fd(), PollFlags::IN)];
-        fds.extend(self.engine.carriers().map(Carrier::poll_fd));
-        poll_for(&mut fds, span)?;
-        if fds[0].revents().contains(PollFlags::IN) {
-            self.waker.reset();
-        }
-        Ok(())
-    }
-}
-
-/// Waits for one of `fds`, `span` at most; a signal ends it too.
-fn poll_for(fds: &mut [PollFd<'_>], span: Duration) -> io::Result<()> {
-    let nanos = span.as_nanos();
-    let timeout = Timespec {
-        tv_sec: (nanos / 1_000_000_000).cast_signed(),
-        tv_nsec: (nanos % 1_000_000_000).cast_signed(),
-    };
-    match poll(fds, Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }

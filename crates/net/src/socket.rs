@@ -2,6 +2,8 @@
 
 use bytes::BytesMut;
 use noq_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use rustix::net::sockopt::set_socket_reuseport;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use skyhaul_engine::Ecn;
 use skyhaul_units::Bytes;
 use std::io::{self, IoSliceMut};
@@ -62,6 +64,19 @@ impl Socket {
     /// The address is in use, not of this host, or not permitted.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         Self::of(UdpSocket::bind(address)?)
+    }
+
+    /// Binds to `address`, which further sockets of this user may be bound to in the same way: the system then gives all that
+    /// comes from one address and port to one of them, whichever its hash picks.
+    ///
+    /// # Errors
+    /// As [`Socket::bind`].
+    pub fn bind_shared(address: SocketAddr) -> io::Result<Self> {
+        let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+        let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        set_socket_reuseport(&socket, true)?;
+        rustix::net::bind(&socket, &address)?;
+        Self::of(socket.into())
     }
 
     /// Binds to `address` and keeps to one network interface.

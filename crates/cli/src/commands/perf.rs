@@ -17,7 +17,9 @@ mod source;
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Driver, Socket, TcpCarrier, TcpConfig, UdpCarrier, drops};
+use skyhaul_net::{
+    Carrier, Clock, Driver, LaneCarrier, Socket, TcpCarrier, TcpConfig, UdpCarrier, Waker, drops,
+};
 use skyhaul_quic::{Endpoint, EndpointConfig};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
@@ -44,47 +46,55 @@ pub fn run(command: Perf, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// A socket at `address`; for the first, what the system refuses of its buffers is said.
-fn bind(address: SocketAddr, is_first: bool) -> Result<Socket, Failure> {
-    let socket = Socket::bind(address).map_err(|source| {
+/// A socket at `address`, which others of this program may use too where `is_shared`.
+fn bind(address: SocketAddr, is_shared: bool) -> Result<Socket, Failure> {
+    let bound = if is_shared { Socket::bind_shared(address) } else { Socket::bind(address) };
+    bound.map_err(|source| {
         let help =
             "stop the program that uses the port, or give another one of this host's addresses and ports";
         Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
-    })?;
-    if let Some(advice) = socket.buffers().advice().filter(|_| is_first) {
+    })
+}
+
+/// Says what the system refuses of the first socket's buffers; the others are as that.
+fn advise(sockets: &[(Socket, EndpointConfig)]) {
+    if let Some(advice) = sockets.first().and_then(|(socket, _)| socket.buffers().advice()) {
         // Standard error may be closed; the run goes on all the same.
         let _ = writeln!(std::io::stderr(), "note: {advice}");
     }
-    Ok(socket)
 }
 
-/// An engine on a socket for each address; there is at least one.
-fn driver(configs: Vec<(SocketAddr, EndpointConfig)>, clock: Clock) -> Result<Driver, Failure> {
+/// An engine on a socket for each address; there is at least one. With `lanes` each has a thread of its own.
+fn driver(
+    configs: Vec<(Socket, EndpointConfig)>,
+    lanes: &LaneFlags,
+    clock: Clock,
+) -> Result<Driver, Failure> {
     let session = SessionConfig {
         receive_window: WINDOW,
         send_buffer: WINDOW,
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    let mut driver: Option<Driver> = None;
-    for (address, mut config) in configs {
-        let socket = bind(address, driver.is_none())?;
+    advise(&configs);
+    let waker = Waker::new()?;
+    let mut engine: Option<Engine> = None;
+    for (index, (socket, mut config)) in configs.into_iter().enumerate() {
         config.path.max_segments = socket.max_segments();
         let endpoint =
             Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
-        match &mut driver {
-            Some(driver) => {
-                driver.add_carrier(UdpCarrier::new(endpoint, socket));
-            }
-            None => {
-                driver = Some(Driver::new(
-                    Engine::new(UdpCarrier::new(endpoint, socket).into(), session.clone()),
-                    clock,
-                )?)
-            }
+        let carrier = UdpCarrier::new(endpoint, socket);
+        let carrier: Carrier = match lanes.lanes {
+            Some(_) => LaneCarrier::start(carrier, clock, &waker, &format!("lane {index}"))?.into(),
+            None => carrier.into(),
+        };
+        match &mut engine {
+            Some(engine) => drop(engine.add_carrier(carrier)),
+            None => engine = Some(Engine::new(carrier, session.clone())),
         }
     }
-    driver.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))
+    let engine = engine.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))?;
+    Ok(Driver::woken_by(waker, engine, clock))
 }
 
 /// TLS over TCP, at the address to listen at or to call from.
@@ -96,15 +106,29 @@ fn over_tcp(config: TcpConfig) -> Result<TcpCarrier, Failure> {
     })
 }
 
-/// Where a driver's sockets are bound.
-fn addresses(driver: &Driver) -> Result<Vec<SocketAddr>, Failure> {
-    let bound = driver.sockets().map(Socket::local_addr);
-    Ok(bound.collect::<Result<_, _>>()?)
+/// Where a driver's carriers are.
+fn addresses(driver: &Driver) -> Vec<SocketAddr> {
+    driver.carriers().filter_map(Carrier::local_addr).collect()
 }
 
 /// By which the kernel knows a driver's sockets.
 fn inodes(driver: &Driver) -> Vec<u64> {
-    driver.sockets().filter_map(|socket| drops::inode(socket).ok()).collect()
+    driver.carriers().filter_map(Carrier::inode).collect()
+}
+
+/// How many connections a path has.
+#[derive(clap::Args)]
+struct LaneFlags {
+    /// Connections on each path, each with a thread of its own, so that one core is not the bound; without it, all paths share
+    /// one thread. At the serving end, sockets on each address, over which the system spreads callers.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=LANES_MAX))]
+    lanes: Option<u16>,
+}
+
+impl LaneFlags {
+    fn count(&self) -> usize {
+        usize::from(self.lanes.unwrap_or(1))
+    }
 }
 
 /// Processor time of this process so far, all its threads.
@@ -120,6 +144,9 @@ fn socket_drops(inodes: &[u64]) -> Option<u64> {
 
 /// Blocks under way in one direction, counted with their book-keeping: twice 1 Gbit/s at 660 ms and more.
 const WINDOW: Bytes = Bytes::mib(256);
+
+/// Lanes of a path: a session holds 64 paths.
+const LANES_MAX: i64 = 16;
 
 /// The node name both ends give: there is nothing to be told apart by it.
 const NAME: &str = "perf";

@@ -6,6 +6,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("adaptive.toml", include_str!("../../../../scenarios/adaptive.toml")),
     ("remembered.toml", include_str!("../../../../scenarios/remembered.toml")),
     ("sharing.toml", include_str!("../../../../scenarios/sharing.toml")),
+    ("lanes.toml", include_str!("../../../../scenarios/lanes.toml")),
     ("against-cubic.toml", include_str!("../../../../scenarios/against-cubic.toml")),
     ("changes.toml", include_str!("../../../../scenarios/changes.toml")),
     ("shallow.toml", include_str!("../../../../scenarios/shallow.toml")),

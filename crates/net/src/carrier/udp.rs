@@ -41,15 +41,15 @@ impl UdpCarrier {
         &self.endpoint
     }
 
-    pub(super) const fn endpoint_mut(&mut self) -> &mut Endpoint {
+    pub(crate) const fn endpoint_mut(&mut self) -> &mut Endpoint {
         &mut self.endpoint
     }
 
-    pub(super) const fn send_errors(&self) -> u64 {
+    pub(crate) const fn send_errors(&self) -> u64 {
         self.send_errors
     }
 
-    pub(super) fn receive(&mut self, clock: &Clock) -> io::Result<Arrived> {
+    pub(crate) fn receive(&mut self, clock: &Clock) -> io::Result<Arrived> {
         let mut taken = Bytes::ZERO;
         for _ in 0..RECEIVES {
             let mut arrived = None;
@@ -71,7 +71,7 @@ impl UdpCarrier {
         Ok(Arrived::More)
     }
 
-    pub(super) fn transmit(&mut self, now: Instant) -> Left {
+    pub(crate) fn transmit(&mut self, now: Instant) -> Left {
         let mut left = Left::Nothing;
         for _ in 0..TRANSMITS {
             let unsent = self.unsent.take();
@@ -99,7 +99,7 @@ impl UdpCarrier {
         Left::Part
     }
 
-    pub(super) fn poll_fd(&self) -> PollFd<'_> {
+    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
         let writable = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
         PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN | writable)
     }

@@ -3,6 +3,7 @@
 mod run;
 mod tally;
 
+use super::LaneFlags;
 use super::keys::Keys;
 use super::line::LineFlags;
 use super::one_way;
@@ -63,10 +64,12 @@ pub struct Send {
     #[arg(long)]
     json: bool,
     /// Sends without a return path, sealed with this key (`skyhaul keygen --one-way`); needs --rate.
-    #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["path", "key", "peer", "insecure_test", "loss_report"])]
+    #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["path", "key", "peer", "insecure_test", "loss_report", "lanes"])]
     one_way: Option<PathBuf>,
     #[command(flatten)]
     losses: Losses,
+    #[command(flatten)]
+    lanes: LaneFlags,
     #[command(flatten)]
     line: LineFlags,
     #[command(flatten)]
@@ -118,19 +121,21 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(key) = &command.one_way {
         return one_way::send(&command.one_way_run(key)?, out);
     }
-    let pairs = command.addresses()?;
+    let pairs = command.connections()?;
     let block = command.block_size()?;
     let accepted = command.keys.read()?;
     let [peer] = accepted.peers[..] else {
         return Err(Failure::new(Exit::Usage, "a sender calls one node", "give --peer once"));
     };
     let clock = Clock::start();
-    let configs = pairs.iter().map(|pair| {
+    let mut configs = Vec::new();
+    for pair in &pairs {
         let path = command.line.path(pair.remote.is_ipv6())?;
-        Ok((pair.local, EndpointConfig::new(accepted.own.clone(), path, clock.std_start())))
-    });
-    let mut driver = super::driver(configs.collect::<Result<_, Failure>>()?, clock)?;
-    let bound = super::addresses(&driver)?;
+        let config = EndpointConfig::new(accepted.own.clone(), path, clock.std_start());
+        configs.push((super::bind(pair.local, false)?, config));
+    }
+    let mut driver = super::driver(configs, &command.lanes, clock)?;
+    let bound = super::addresses(&driver);
     let over_udp = bound.len();
     for pair in pairs.iter().filter(|_| command.transport != Transport::Udp) {
         let udp_payload = command.line.path(pair.remote.is_ipv6())?.udp_payload;
@@ -170,6 +175,21 @@ impl Send {
             offer: self.offer,
             json: self.json,
         })
+    }
+
+    /// Both ends of each connection: as many with the same addresses as there are lanes.
+    fn connections(&self) -> Result<Vec<AddressPair>, Failure> {
+        let pairs = self.addresses()?;
+        let lanes = self.lanes.count();
+        if self.transport == Transport::Tcp && self.lanes.lanes.is_some() {
+            let what = "lanes go over UDP";
+            return Err(Failure::new(Exit::Usage, what, "leave out --lanes, or --transport tcp"));
+        }
+        if let Some(pair) = pairs.iter().find(|pair| lanes > 1 && pair.local.port() != 0) {
+            let what = format!("{lanes} lanes cannot share the local port {}", pair.local.port());
+            return Err(Failure::new(Exit::Usage, &what, "give port 0: each lane takes a free one"));
+        }
+        Ok(pairs.into_iter().flat_map(|pair| core::iter::repeat_n(pair, lanes)).collect())
     }
 
     fn addresses(&self) -> Result<Vec<AddressPair>, Failure> {

@@ -1,12 +1,12 @@
 //! `skyhaul perf serve`: the receiving end.
 
-use super::NAME;
 use super::keys::Keys;
 use super::line::LineFlags;
 use super::message::{DATA, Found, Latency, Message, TALK, heard, say};
 use super::one_way;
 use super::report::rate_text;
 use super::source::stamp;
+use super::{LaneFlags, NAME};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use hdrhistogram::Histogram;
@@ -43,6 +43,8 @@ pub struct Serve {
     #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["key", "peer", "insecure_test"])]
     one_way: Option<PathBuf>,
     #[command(flatten)]
+    lanes: LaneFlags,
+    #[command(flatten)]
     line: LineFlags,
     #[command(flatten)]
     keys: Keys,
@@ -65,17 +67,25 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let accepted = command.keys.read()?;
     let clock = Clock::start();
-    let configs = command.bind.iter().map(|address| {
+    let mut configs = Vec::new();
+    for address in &command.bind {
         let path = command.line.path(address.is_ipv6())?;
         let config = EndpointConfig {
             trusted: accepted.peers.iter().copied().collect(),
             listen: true,
             ..EndpointConfig::new(accepted.own.clone(), path, clock.std_start())
         };
-        Ok((*address, config))
-    });
-    let mut driver = super::driver(configs.collect::<Result<_, Failure>>()?, clock)?;
-    let bound = super::addresses(&driver)?;
+        let mut address = *address;
+        for _ in 0..command.lanes.count() {
+            let socket = super::bind(address, command.lanes.count() > 1)?;
+            // The port that the first was given is that of all.
+            address = socket.local_addr()?;
+            configs.push((socket, config.clone()));
+        }
+    }
+    let mut driver = super::driver(configs, &command.lanes, clock)?;
+    let mut bound = super::addresses(&driver);
+    bound.dedup();
     for address in bound.iter().filter(|_| command.tcp) {
         let udp_payload = command.line.path(address.is_ipv6())?.udp_payload;
         let trusted = accepted.peers.iter().copied().collect();
