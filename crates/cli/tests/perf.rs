@@ -144,6 +144,26 @@ fn two_paths_carry_one_stream_with_a_deadline() {
 }
 
 #[test]
+fn lanes_carry_one_stream_between_two_ends() {
+    let here = Path::new(".");
+    let serving = Serving::start(&["--lanes", "2", "--insecure-test", "--once"], here);
+    assert_eq!(serving.addresses.len(), 1, "all lanes have one address");
+    let run = ["--to", &serving.address, "--lanes", "3", "--bytes", "20 MB", "--insecure-test", "--json"];
+    let output = send(&run, here);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    let result: serde_json::Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+    assert_eq!(result["bytes"], 20_000_000);
+    let paths = result["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 3);
+    assert!(paths.iter().all(|path| path["goodput_bps"].as_u64().unwrap() > 0), "{printed}");
+    let locals: std::collections::BTreeSet<&str> =
+        paths.iter().map(|path| path["local"].as_str().unwrap()).collect();
+    assert_eq!(locals.len(), 3, "each has a port of its own: {printed}");
+    assert_eq!(serving.end().0, Some(0));
+}
+
+#[test]
 fn a_key_is_taken_from_its_file_and_a_stranger_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let keys = ["serving.key", "sending.key", "stranger.key"].map(|file| {
@@ -174,6 +194,8 @@ fn keys_are_made_up_only_where_it_is_said_to_be_insecure() {
 
 #[test]
 fn what_cannot_be_is_refused_with_what_to_write() {
+    let taken = ["--path", "127.0.0.1:4711=127.0.0.1:4710", "--lanes", "2", "--insecure-test"];
+    assert_refused(&send(&taken, Path::new(".")), 2, &["cannot share the local port 4711", "give port 0"]);
     let here = Path::new(".");
     let to = ["--to", "127.0.0.1:9", "--insecure-test"];
     for (flags, part) in [
