@@ -46,19 +46,27 @@ pub fn run(command: Perf, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// A socket at `address`, which others of this program may use too where `is_shared`.
-fn bind(address: SocketAddr, is_shared: bool) -> Result<Socket, Failure> {
-    let bound = if is_shared { Socket::bind_shared(address) } else { Socket::bind(address) };
-    bound.map_err(|source| {
+/// A socket at `address`.
+fn bind(address: SocketAddr) -> Result<Socket, Failure> {
+    bound(address, Socket::bind(address))
+}
+
+/// A socket at `address`, which further ones of this program may be bound to too.
+fn bind_shared(address: SocketAddr) -> Result<Socket, Failure> {
+    bound(address, Socket::bind_shared(address))
+}
+
+fn bound(address: SocketAddr, socket: std::io::Result<Socket>) -> Result<Socket, Failure> {
+    socket.map_err(|source| {
         let help =
             "stop the program that uses the port, or give another one of this host's addresses and ports";
         Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
     })
 }
 
-/// Says what the system refuses of the first socket's buffers; the others are as that.
-fn advise(sockets: &[(Socket, EndpointConfig)]) {
-    if let Some(advice) = sockets.first().and_then(|(socket, _)| socket.buffers().advice()) {
+/// Says what the system refuses of a socket's buffers; others are as the first.
+fn advise(socket: &Socket) {
+    if let Some(advice) = socket.buffers().advice() {
         // Standard error may be closed; the run goes on all the same.
         let _ = writeln!(std::io::stderr(), "note: {advice}");
     }
@@ -76,7 +84,9 @@ fn driver(
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    advise(&configs);
+    if let Some((socket, _)) = configs.first() {
+        advise(socket);
+    }
     let waker = Waker::new()?;
     let mut engine: Option<Engine> = None;
     for (index, (socket, mut config)) in configs.into_iter().enumerate() {

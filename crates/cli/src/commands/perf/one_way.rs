@@ -195,7 +195,8 @@ struct Report {
 /// The key or the address cannot be used.
 pub fn serve(key: &Path, address: SocketAddr, once: bool, out: &mut dyn Write) -> Result<(), Failure> {
     let key = read_key(key)?;
-    let mut far = super::bind(address, true)?;
+    let mut far = super::bind(address)?;
+    super::advise(&far);
     writeln!(out, "listening on {}", far.local_addr()?)?;
     out.flush()?;
     let (clock, stop) = (Clock::start(), signals::stop_flag()?);

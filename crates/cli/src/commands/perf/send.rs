@@ -132,7 +132,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     for pair in &pairs {
         let path = command.line.path(pair.remote.is_ipv6())?;
         let config = EndpointConfig::new(accepted.own.clone(), path, clock.std_start());
-        configs.push((super::bind(pair.local, false)?, config));
+        configs.push((super::bind(pair.local)?, config));
     }
     let mut driver = super::driver(configs, &command.lanes, clock)?;
     let bound = super::addresses(&driver);

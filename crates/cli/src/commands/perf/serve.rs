@@ -77,7 +77,8 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         };
         let mut address = *address;
         for _ in 0..command.lanes.count() {
-            let socket = super::bind(address, command.lanes.count() > 1)?;
+            let is_one = command.lanes.count() == 1;
+            let socket = if is_one { super::bind(address)? } else { super::bind_shared(address)? };
             // The port that the first was given is that of all.
             address = socket.local_addr()?;
             configs.push((socket, config.clone()));
