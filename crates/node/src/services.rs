@@ -3,7 +3,7 @@
 use crate::config::{Mtu, Node};
 use crate::fault::Fault;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_net::{Clock, Driver, Engine, Socket, UdpCarrier};
+use skyhaul_net::{Carrier, Clock, Driver, Engine, Socket, TcpCarrier, TcpConfig, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
@@ -102,14 +102,14 @@ fn unreadable(path: &Path, error: &io::Error) -> Fault {
 }
 
 /// An engine on a carrier, which is at `place`.
-pub fn driver(carrier: UdpCarrier, place: &str, window: Window, clock: Clock) -> Result<Driver, Fault> {
+pub fn driver(carrier: Carrier, place: &str, window: Window, clock: Clock) -> Result<Driver, Fault> {
     let session = SessionConfig {
         receive_window: window.receive,
         send_buffer: window.send,
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    Driver::new(Engine::new(carrier.into(), session), clock).map_err(|error| {
+    Driver::new(Engine::new(carrier, session), clock).map_err(|error| {
         Fault::environment(
             format!("the line cannot be served ({error})"),
             place,
@@ -148,6 +148,14 @@ pub fn carrier(
         )
     })?;
     Ok(UdpCarrier::new(endpoint, socket))
+}
+
+/// TLS over TCP, at `place`.
+pub fn over_tcp(config: TcpConfig, place: &str) -> Result<TcpCarrier, Fault> {
+    TcpCarrier::open(config).map_err(|error| {
+        let help = "stop the program that uses the port, or write `tcp = false` under [listen]";
+        Fault::environment(format!("the TCP port cannot be used ({error})"), place, help)
+    })
 }
 
 /// The memory of a session.

@@ -141,7 +141,9 @@ pub fn write_paths(paths: &[LinePath], out: &mut dyn Write) -> io::Result<()> {
             path.repair_wasted,
             path.stalls
         )?;
-        writeln!(out, "    {} to {}, {} sent", path.local, path.remote, megabytes(path.bytes_sent))?;
+        let over = if path.over == "tcp" { " over TCP" } else { "" };
+        let sent = megabytes(path.bytes_sent);
+        writeln!(out, "    {} to {}{over}, {sent} sent", path.local, path.remote)?;
         if let Some(reason) = &path.reason {
             writeln!(out, "    {}: {reason}", path.state)?;
         }

@@ -19,7 +19,7 @@ use downlink::Downlink;
 use keeper::Keeper;
 use processor::Processor;
 use shared::Shared;
-use skyhaul_net::{Clock, Driver, Socket};
+use skyhaul_net::{Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, RealDisk, StationName};
 use skyhaul_units::{Bytes, Duration, Rate};
@@ -93,12 +93,20 @@ fn driver(
     let endpoint = EndpointConfig {
         trusted: peers.keys().copied().collect(),
         listen: true,
-        ..EndpointConfig::new(identity, path, clock.std_start())
+        ..EndpointConfig::new(identity.clone(), path, clock.std_start())
     };
     let window = Window { receive: config.session.receive_window, send: Bytes::mib(1) };
     let place = bind.to_string();
     let carrier = services::carrier(Socket::bind(bind), &place, endpoint)?;
-    services::driver(carrier, &place, window, clock)
+    let at = carrier.socket().local_addr().unwrap_or(bind);
+    let mut driver = services::driver(carrier.into(), &place, window, clock)?;
+    if config.listen.tcp {
+        let trusted = peers.keys().copied().collect();
+        let over_tcp =
+            TcpConfig { trusted, listen: Some(at), udp_payload: payload, ..TcpConfig::new(identity) };
+        driver.add_carrier(services::over_tcp(over_tcp, &place)?);
+    }
+    Ok(driver)
 }
 
 fn open_store(config: &CentreConfig) -> Result<ContactStore, Fault> {

@@ -37,10 +37,12 @@ pub struct CentreConfig {
 section! {
     /// Where the centre waits for stations.
     "[listen]" Listen {
-        /// The address and UDP port; `0.0.0.0` or `[::]` for every local address.
+        /// The address and port; `0.0.0.0` or `[::]` for every local address.
         bind: SocketAddr => required,
         /// The largest IP packet that the lines carry whole.
         mtu: Mtu => "1500 B",
+        /// Takes calls over TCP too, at the same address and port: for stations whose networks block UDP.
+        tcp: bool => "true",
     }
 }
 

@@ -40,7 +40,7 @@ pub use channel::{Channel, Input, InputFormat, MissionRef};
 pub use error::ConfigError;
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
-pub use path::{LinePath, Outage, Outages};
+pub use path::{LinePath, Outage, Outages, Transport};
 pub use peer::PeerKey;
 pub use section::{Key, Presence, Table};
 pub use sending::{Class, Delivery, PolicyName, Sharing};

@@ -1,10 +1,11 @@
 //! `[[path]]`: the ways to the centre, and when they are known to be out.
 
-use super::name::{HostPort, InterfaceName, Name};
+use super::name::{HostPort, InterfaceName, Name, from_text};
 use super::section::section;
 use super::time::Time;
 use skyhaul_units::Rate;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 section! {
     /// One way to the centre. Several are used together; without any there is one, from any local address.
@@ -17,6 +18,9 @@ section! {
         interface: InterfaceName => optional,
         /// The centre's host and port on this way; left out: those of `[centre]`.
         remote: HostPort => optional,
+        /// What it goes over: `udp`; `tcp`, where UDP is blocked; or `auto`: UDP, and TCP at the same host and port while UDP
+        /// brings no answer.
+        transport: Transport => "auto",
         /// The rate that the station may use on it; left out: that of `[line]`.
         rate: Rate => optional,
         /// Sending on it costs: it carries only what would be late on the others.
@@ -38,6 +42,39 @@ section! {
         until: Time => required,
     }
 }
+
+/// What a path goes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// UDP, and TCP while that brings no answer.
+    Auto,
+    /// QUIC over UDP.
+    Udp,
+    /// TLS over TCP.
+    Tcp,
+}
+
+impl FromStr for Transport {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "udp" => Ok(Self::Udp),
+            "tcp" => Ok(Self::Tcp),
+            _ => Err(format!("`{text}` is not what a path goes over; write auto, udp or tcp")),
+        }
+    }
+}
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+from_text!(Transport);
 
 /// The outages of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]

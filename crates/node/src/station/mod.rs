@@ -5,6 +5,7 @@
 
 mod channel;
 mod contact;
+mod fallback;
 mod foresight;
 mod input;
 mod memo;

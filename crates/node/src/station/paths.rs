@@ -1,12 +1,16 @@
 //! The paths of the station's line: which are in use, when a missing one is called again, what is foretold of each.
 
+mod over_tcp;
+mod shown;
+
+use super::fallback::Twin;
 use super::sockets::{Opened, Opener, resolve_in};
-use crate::config::LinePath as PathConfig;
+use crate::config::{LinePath as PathConfig, Transport};
 use crate::fault::Fault;
 use crate::status::{LinePath, PathHint};
 use skyhaul_engine::{SessionId, SocketId};
 use skyhaul_net::{Carrier, Clock, Engine};
-use skyhaul_transport::{Hint, PathId, PathOptions, PathState, PathStatus, Session};
+use skyhaul_transport::{Hint, PathId, PathOptions, PathStatus, Session};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -58,6 +62,8 @@ struct Planned {
     path: Option<PathId>,
     retry_at: Instant,
     reason: Option<String>,
+    /// Its TCP side, where it has both.
+    tcp: Option<Twin>,
 }
 
 /// What is known of a path beforehand.
@@ -104,6 +110,7 @@ impl Paths {
             path: None,
             retry_at: Instant::ZERO,
             reason: None,
+            tcp: (config.transport == Transport::Auto).then(Twin::default),
             config,
         }
     }
@@ -141,6 +148,7 @@ impl Paths {
         for planned in &mut self.planned {
             planned.path = None;
             planned.reason = Some(reason.to_owned());
+            planned.tcp.iter_mut().for_each(Twin::ended);
         }
         self.next = (self.next + 1) % self.planned.len().max(1);
     }
@@ -151,19 +159,26 @@ impl Paths {
             tracing::warn!(path = planned.config.title(), "a path is down: {reason}");
             planned.path = None;
             planned.reason = Some(reason.to_owned());
-            planned.retry_at = now + RETRY;
+            let pause = planned.tcp.as_mut().and_then(Twin::next_pause);
+            planned.retry_at = now + pause.unwrap_or(RETRY);
+        }
+        for planned in &mut self.planned {
+            if let Some(twin) = planned.tcp.as_mut().filter(|twin| twin.path == Some(path)) {
+                tracing::warn!(path = planned.config.title(), "its TCP side is down: {reason}");
+                twin.down(now, reason);
+            }
         }
     }
 
     /// What a path of the session is called.
     pub fn title(&self, path: PathId) -> &str {
-        let planned = self.planned.iter().find(|planned| planned.path == Some(path));
+        let planned = self.planned.iter().find(|planned| planned.has(path));
         planned.map_or("path", |planned| planned.config.title())
     }
 
     /// Tells the session what is foretold of one of its paths.
     pub fn hint(&self, session: &mut Session, path: PathId, clock: Clock) {
-        let Some(planned) = self.planned.iter().find(|planned| planned.path == Some(path)) else { return };
+        let Some(planned) = self.planned.iter().find(|planned| planned.has(path)) else { return };
         session.hint(path, Hint::Withdraw);
         for foretold in &planned.foretold {
             session.hint(path, foretold.hint(clock));
@@ -270,8 +285,11 @@ impl Paths {
     }
 
     fn leave(&mut self, now: Instant, gone: Planned, (engine, session): (&mut Engine, Option<SessionId>)) {
-        if let (Some(session), Some(path)) = (session, gone.path) {
-            engine.leave(now, session, path, "the path was taken out by the station's operator");
+        let twin = gone.tcp.as_ref().and_then(|twin| twin.path);
+        for path in [gone.path, twin].into_iter().flatten() {
+            if let Some(session) = session {
+                engine.leave(now, session, path, "the path was taken out by the station's operator");
+            }
         }
         if gone.socket.is_some() {
             let Planned { config, is_ipv6, socket, .. } = gone;
@@ -372,7 +390,11 @@ impl Paths {
 
     /// The paths for status output; `used` are the session's.
     pub fn status(&self, used: &[(PathId, PathStatus)], clock: Clock) -> Vec<LinePath> {
-        self.planned.iter().map(|planned| planned.shown(used, clock)).collect()
+        let sides = |planned: &Planned| {
+            let twin = planned.tcp.as_ref().filter(|twin| twin.path.is_some());
+            [Some(planned.shown(used, clock)), twin.map(|twin| planned.shown_over_tcp(twin, used, clock))]
+        };
+        self.planned.iter().flat_map(sides).flatten().collect()
     }
 }
 
@@ -390,45 +412,9 @@ impl Planned {
         ends.max()
     }
 
-    fn shown(&self, used: &[(PathId, PathStatus)], clock: Clock) -> LinePath {
-        let mut shown = LinePath {
-            name: self.config.title().to_owned(),
-            local: self.config.place(),
-            remote: self.remote.clone(),
-            state: "failed".to_owned(),
-            reason: self.reason.clone(),
-            ..LinePath::default()
-        };
-        if let Some(until) = self.out_until(clock.utc()) {
-            shown.state = PathState::Absent.name().to_owned();
-            shown.reason = Some(format!("foretold to be out until {}", seconds(until)));
-        } else if self.path.is_some() || self.reason.is_none() {
-            shown.state = PathState::Probing.name().to_owned();
-            shown.reason = None;
-        }
-        let Some((_, status)) = used.iter().find(|(path, _)| Some(*path) == self.path) else { return shown };
-        (shown.state, shown.reason) = match status.state {
-            PathState::Stalled => {
-                ("failed".to_owned(), Some("it does not answer; its data goes on the others".to_owned()))
-            }
-            PathState::Absent => {
-                let until = status.out_until.map(|until| seconds(clock.utc_of(until)));
-                let reason = until.map_or("about to be out, as foretold".to_owned(), |until| {
-                    format!("foretold to be out until {until}")
-                });
-                (PathState::Absent.name().to_owned(), Some(reason))
-            }
-            state => (state.name().to_owned(), None),
-        };
-        shown.rtt_s = status.estimate.rtt.as_secs_f64();
-        shown.rate_bps = status.estimate.rate.as_bps();
-        shown.loss = status.loss.as_f64();
-        shown.bytes_sent = status.stats.bytes_sent;
-        shown.repair_sent = status.stats.repair_sent;
-        shown.repair_used = status.stats.recovered_there;
-        shown.repair_wasted = status.stats.repair_sent.saturating_sub(status.stats.recovered_there);
-        shown.stalls = status.stats.stalls;
-        shown
+    /// Whether one of its sides is this path of the session.
+    fn has(&self, path: PathId) -> bool {
+        self.path == Some(path) || self.tcp.as_ref().is_some_and(|twin| twin.path == Some(path))
     }
 }
 
@@ -437,6 +423,7 @@ impl Spare {
     fn serves(&self, other: &PathConfig) -> bool {
         let own = &self.config;
         own.local == other.local
+            && own.transport == other.transport
             && own.interface == other.interface
             && own.rate == other.rate
             && own.remote == other.remote
@@ -469,12 +456,6 @@ fn outages(config: &PathConfig) -> Vec<Foretold> {
 fn is_same(one: &PathConfig, other: &PathConfig) -> bool {
     let bare = |path: &PathConfig| PathConfig { outage: None, ..path.clone() };
     bare(one) == bare(other)
-}
-
-/// A time to the second.
-fn seconds(utc: Utc) -> String {
-    let text = utc.to_string();
-    text.split_once('.').map_or(text.clone(), |(whole, _)| format!("{whole}Z"))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The sockets of paths: from a local address, an interface, or wherever the system chooses.
 
-use crate::config::{InterfaceName, Line, LinePath};
+use crate::config::{InterfaceName, Line, LinePath, Transport};
 use crate::fault::Fault;
 use crate::services;
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_net::{Clock, Socket, UdpCarrier, interfaces};
+use skyhaul_net::{Carrier, Clock, Socket, TcpCarrier, TcpConfig, interfaces};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig};
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ pub struct Opener {
 /// A path's socket.
 pub struct Opened {
     /// The socket, and what speaks there.
-    pub carrier: UdpCarrier,
+    pub carrier: Carrier,
     /// Which family of addresses it speaks to.
     pub is_ipv6: bool,
 }
@@ -42,6 +42,9 @@ impl Opener {
     /// # Errors
     /// The address is in use or none of this host; the interface is not there, or has no address that goes with the centre's.
     pub fn open(&self, path: &LinePath) -> Result<Opened, Fault> {
+        if path.transport == Transport::Tcp {
+            return self.open_only_tcp(path);
+        }
         let remote = self.remote(path);
         let found: Vec<SocketAddr> = remote.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
         let (socket, place, is_ipv6) = match (&path.interface, path.local) {
@@ -62,8 +65,28 @@ impl Opener {
             ..PathConfig::default()
         };
         let config = EndpointConfig::new(self.identity.clone(), settings, self.clock.std_start());
-        let carrier = services::carrier(socket, &place, config)?;
+        let carrier = services::carrier(socket, &place, config)?.into();
         Ok(Opened { carrier, is_ipv6 })
+    }
+
+    fn open_only_tcp(&self, path: &LinePath) -> Result<Opened, Fault> {
+        let found = self.remote(path).to_socket_addrs().ok().and_then(|mut found| found.next());
+        let is_ipv6 = path.local.map_or(found.is_some_and(|found| found.is_ipv6()), |local| local.is_ipv6());
+        Ok(Opened { carrier: self.open_tcp(path, is_ipv6)?.into(), is_ipv6 })
+    }
+
+    /// What calls over TCP on a path.
+    ///
+    /// # Errors
+    /// As [`Opener::open`].
+    pub fn open_tcp(&self, path: &LinePath, is_ipv6: bool) -> Result<TcpCarrier, Fault> {
+        let local = match &path.interface {
+            Some(interface) => Some(address_of(interface, is_ipv6)?),
+            None => path.local,
+        };
+        let udp_payload = services::udp_payload(self.line.mtu, is_ipv6);
+        let config = TcpConfig { local, udp_payload, ..TcpConfig::new(self.identity.clone()) };
+        services::over_tcp(config, &path.place())
     }
 }
 
@@ -99,6 +122,17 @@ fn on_interface(
         outcome => outcome,
     };
     Ok((socket, is_ipv6))
+}
+
+/// The address of an interface from which calls over TCP go: what leaves by it, the routes say.
+fn address_of(name: &InterfaceName, is_ipv6: bool) -> Result<IpAddr, Fault> {
+    let own = interfaces().ok().and_then(|mut all| all.remove(name.as_str())).unwrap_or_default();
+    let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let mut fitting = own.into_iter().filter(|address| address.is_ipv6() == is_ipv6 && !is_local(address));
+    fitting.next().ok_or_else(|| {
+        let what = "the network interface has no address from which the centre can be called over TCP";
+        Fault::configuration(what, format!("interface {name}"), "write `local`, or another interface")
+    })
 }
 
 /// A socket on the first of an interface's addresses that lets itself be used without more: what leaves by it, the routes say.
@@ -163,8 +197,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_there_gives_a_socket_of_the_remotes_family() {
         let opened = opener().open(&path("interface = \"lo\"")).expect("a socket");
-        let carrier = skyhaul_net::Carrier::from(opened.carrier);
-        assert!(!opened.is_ipv6 && carrier.local_addr().expect("bound").is_ipv4());
+        assert!(!opened.is_ipv6 && opened.carrier.local_addr().expect("bound").is_ipv4());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees what is in custody.
 
+use super::fallback::FALL_BACK;
 use super::foresight::{self, Behind, Foresight, Said, in_words};
 use super::order::Order;
 use super::paths::Paths;
@@ -36,6 +37,9 @@ pub struct Uplink {
     clock: Clock,
     paths: Paths,
     connection: Option<SessionId>,
+    /// The same over TCP, called while the first has no answer.
+    second: Option<SessionId>,
+    fall_back_at: Instant,
     called_at: Instant,
     feeder: Feeder,
     retry_at: Instant,
@@ -51,6 +55,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A call without an answer for this long is made anew: the tries of one call come ever more seldom, and would miss the
 /// line's return by as long as it was out. At 660 ms and 10 % loss a call takes 2 s.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Between two calls over TCP while the first call has no answer.
+const FALL_BACK_RETRY: Duration = Duration::from_secs(5);
 /// Between two looks at the figures.
 const UPDATE: Duration = Duration::from_millis(200);
 /// Between two forecasts.
@@ -74,6 +80,8 @@ impl Uplink {
             clock,
             paths,
             connection: None,
+            second: None,
+            fall_back_at: Instant::ZERO,
             called_at: Instant::ZERO,
             feeder,
             retry_at: Instant::ZERO,
@@ -88,6 +96,7 @@ impl Uplink {
     fn connect(&mut self, now: Instant, engine: &mut Engine) {
         self.retry_at = now + RETRY;
         self.called_at = now;
+        self.fall_back_at = now + FALL_BACK;
         let Some((socket, remote)) = self.paths.call(self.clock.utc_of(now)) else {
             self.status.reason = Some("no path can be used now".to_owned());
             return;
@@ -100,6 +109,62 @@ impl Uplink {
             Ok(id) => self.connection = Some(id),
             Err(reason) => self.down(LineState::Down, reason),
         }
+    }
+
+    /// Calls over TCP too, where the path may.
+    fn fall_back(&mut self, now: Instant, engine: &mut Engine) {
+        self.fall_back_at = now + FALL_BACK_RETRY;
+        let Some((socket, remote)) = self.paths.call_tcp(engine) else { return };
+        let key = self.centre.fingerprint;
+        let called = remote.and_then(|address| {
+            engine.connect_from(now, socket, address, key).map_err(|error| error.to_string())
+        });
+        match called {
+            Ok(id) => self.second = Some(id),
+            Err(reason) => tracing::warn!("the centre cannot be called over TCP: {reason}"),
+        }
+    }
+
+    /// A call stands. The other, if there is one, is not needed.
+    fn connected(&mut self, now: Instant, engine: &mut Engine, id: SessionId) {
+        let is_second = self.second == Some(id);
+        let other = if is_second { self.connection.replace(id) } else { self.second };
+        self.second = None;
+        if let Some(other) = other.filter(|other| *other != id) {
+            engine.close(now, other, "another connection stood first");
+        }
+        let options = if is_second {
+            self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string())
+        } else {
+            self.paths.begun()
+        };
+        let sharing = self.feeder.sharing();
+        if let Some(session) = engine.session(id) {
+            session.share(sharing.tree.clone(), sharing.policy);
+            session.add_path(PathId(0), options);
+            let flow_base = self.shared.spool().lowest_flow();
+            let name = self.name.clone();
+            session.open(Opening { name, flow_base, ..Opening::default() });
+        }
+    }
+
+    /// A call came to nothing. One that nobody heard leaves the decision to the other.
+    fn refused(&mut self, now: Instant, engine: &mut Engine, (id, reason): (SessionId, &Refusal)) {
+        let is_unheard = matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
+        let is_second = self.second == Some(id);
+        if is_unheard && is_second {
+            tracing::info!("the centre does not answer over TCP: {reason}");
+            self.second = None;
+        }
+        if is_unheard && (is_second || self.second.is_some()) {
+            return;
+        }
+        let other = if is_second { self.connection } else { self.second };
+        self.second = None;
+        if let Some(other) = other {
+            engine.close(now, other, "the far end has refused another call");
+        }
+        self.down(if is_unheard { LineState::Down } else { LineState::Refused }, reason.to_string());
     }
 
     fn down(&mut self, state: LineState, reason: String) {
@@ -277,6 +342,9 @@ impl Uplink {
         {
             // The call may be on a path that is gone.
             engine.close(now, id, "the station's paths have changed");
+            if let Some(second) = self.second.take() {
+                engine.close(now, second, "the station's paths have changed");
+            }
             self.retry_at = now;
         }
         self.update_at = now;
@@ -308,16 +376,8 @@ impl Uplink {
 impl Service for Uplink {
     fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
         match event {
-            EngineEvent::Connected { id, .. } if Some(id) == self.connection => {
-                let options = self.paths.begun();
-                let sharing = self.feeder.sharing();
-                if let Some(session) = engine.session(id) {
-                    session.share(sharing.tree.clone(), sharing.policy);
-                    session.add_path(PathId(0), options);
-                    let flow_base = self.shared.spool().lowest_flow();
-                    let name = self.name.clone();
-                    session.open(Opening { name, flow_base, ..Opening::default() });
-                }
+            EngineEvent::Connected { id, .. } if [self.connection, self.second].contains(&Some(id)) => {
+                self.connected(now, engine, id);
             }
             EngineEvent::Session { id, event } if Some(id) == self.connection => {
                 self.session_event(now, engine, event);
@@ -325,9 +385,10 @@ impl Service for Uplink {
             EngineEvent::Disconnected { id, reason } if Some(id) == self.connection => {
                 self.down(LineState::Down, reason.to_string());
             }
-            EngineEvent::Refused { id, reason, .. } if id.is_some() && id == self.connection => {
-                let unheard = matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere);
-                self.down(if unheard { LineState::Down } else { LineState::Refused }, reason.to_string());
+            EngineEvent::Refused { id: Some(id), reason, .. }
+                if [self.connection, self.second].contains(&Some(id)) =>
+            {
+                self.refused(now, engine, (id, &reason));
             }
             EngineEvent::PathRefused { id, path, reason, .. } if Some(id) == self.connection => {
                 self.paths.down(now, path, &reason);
@@ -345,12 +406,22 @@ impl Service for Uplink {
             self.connection.filter(|_| !self.feeder.is_feeding() && now >= self.called_at + PATIENCE)
         {
             engine.close(now, id, "no answer in time");
+            if let Some(second) = self.second.take() {
+                engine.close(now, second, "no answer in time");
+            }
             self.down(LineState::Down, Refusal::NoAnswer.to_string());
         }
         if self.connection.is_none() && now >= self.retry_at {
             self.connect(now, engine);
         }
+        let is_late = now >= self.fall_back_at && self.second.is_none();
+        if let Some(id) = self.connection.filter(|_| is_late && !self.feeder.is_feeding())
+            && engine.session(id).is_none()
+        {
+            self.fall_back(now, engine);
+        }
         if let Some(id) = self.connection.filter(|_| self.feeder.is_feeding()) {
+            self.paths.fall_back((now, self.clock.utc_of(now)), engine, id);
             self.paths.call_missing((now, self.clock.utc_of(now)), engine, id);
         }
         self.feed(now, engine);

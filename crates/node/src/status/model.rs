@@ -226,9 +226,12 @@ pub struct LinePath {
     pub local: String,
     /// The centre's address on this path.
     pub remote: String,
+    /// `udp` or `tcp`.
+    #[serde(default)]
+    pub over: String,
     /// `probing`, `active`, `standby`, `absent` (foretold to be out) or `failed`.
     pub state: String,
-    /// Why it is absent or has failed.
+    /// Why it is absent or has failed; why TCP is used in place of UDP.
     pub reason: Option<String>,
     /// Smoothed round trip in seconds.
     pub rtt_s: f64,

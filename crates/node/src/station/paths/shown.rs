@@ -1,0 +1,86 @@
+//! Paths for status output.
+
+use super::super::fallback::Twin;
+use super::Planned;
+use crate::config::Transport;
+use crate::status::LinePath;
+use skyhaul_net::Clock;
+use skyhaul_transport::{PathId, PathState, PathStatus};
+use skyhaul_units::Utc;
+
+impl Planned {
+    pub(super) fn shown_over_tcp(
+        &self,
+        twin: &Twin,
+        used: &[(PathId, PathStatus)],
+        clock: Clock,
+    ) -> LinePath {
+        let mut shown = LinePath {
+            name: self.config.title().to_owned(),
+            local: self.config.place(),
+            remote: self.remote.clone(),
+            over: "tcp".to_owned(),
+            state: PathState::Probing.name().to_owned(),
+            ..LinePath::default()
+        };
+        if let Some((_, status)) = used.iter().find(|(path, _)| Some(*path) == twin.path) {
+            fill(&mut shown, status, clock);
+        }
+        shown.reason = shown.reason.or_else(|| twin.reason.clone());
+        shown
+    }
+
+    pub(super) fn shown(&self, used: &[(PathId, PathStatus)], clock: Clock) -> LinePath {
+        let mut shown = LinePath {
+            name: self.config.title().to_owned(),
+            local: self.config.place(),
+            remote: self.remote.clone(),
+            over: if self.config.transport == Transport::Tcp { "tcp" } else { "udp" }.to_owned(),
+            state: "failed".to_owned(),
+            reason: self.reason.clone(),
+            ..LinePath::default()
+        };
+        if let Some(until) = self.out_until(clock.utc()) {
+            shown.state = PathState::Absent.name().to_owned();
+            shown.reason = Some(format!("foretold to be out until {}", seconds(until)));
+        } else if self.path.is_some() || self.reason.is_none() {
+            shown.state = PathState::Probing.name().to_owned();
+            shown.reason = None;
+        }
+        if let Some((_, status)) = used.iter().find(|(path, _)| Some(*path) == self.path) {
+            fill(&mut shown, status, clock);
+        }
+        shown
+    }
+}
+
+/// What the session measures of a path.
+fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
+    (shown.state, shown.reason) = match status.state {
+        PathState::Stalled => {
+            ("failed".to_owned(), Some("it does not answer; its data goes on the others".to_owned()))
+        }
+        PathState::Absent => {
+            let until = status.out_until.map(|until| seconds(clock.utc_of(until)));
+            let reason = until.map_or("about to be out, as foretold".to_owned(), |until| {
+                format!("foretold to be out until {until}")
+            });
+            (PathState::Absent.name().to_owned(), Some(reason))
+        }
+        state => (state.name().to_owned(), None),
+    };
+    shown.rtt_s = status.estimate.rtt.as_secs_f64();
+    shown.rate_bps = status.estimate.rate.as_bps();
+    shown.loss = status.loss.as_f64();
+    shown.bytes_sent = status.stats.bytes_sent;
+    shown.repair_sent = status.stats.repair_sent;
+    shown.repair_used = status.stats.recovered_there;
+    shown.repair_wasted = status.stats.repair_sent.saturating_sub(status.stats.recovered_there);
+    shown.stalls = status.stats.stalls;
+}
+
+/// A time to the second.
+fn seconds(utc: Utc) -> String {
+    let text = utc.to_string();
+    text.split_once('.').map_or(text.clone(), |(whole, _)| format!("{whole}Z"))
+}
