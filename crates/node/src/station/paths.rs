@@ -232,7 +232,7 @@ impl Paths {
         }
         let Opened { carrier, is_ipv6 } = self.opener.open(&config)?;
         self.opened += 1;
-        let carrier = Some(Carrier::from(carrier));
+        let carrier = Some(carrier);
         let spare = Some(Spare { config: config.clone(), is_ipv6, socket: None });
         self.adding.push_back(Adding { name: name.clone(), spare, carrier });
         let planned = self.plan(config, is_ipv6, None);
