@@ -16,6 +16,8 @@
 //! - *Loss* counts only where it is more than the baseline by more than chance, and no queue explains it: a shallow
 //!   queue, or a policer. Then less is sent for a round trip. If less is lost then, the rate before was too much;
 //!   if not, the line loses more than it did, and the rate comes back.
+//! - *Heavy loss*, beyond a fifth, is doubted in any case: others may overload the line as well. No more than what arrives
+//!   is sent, until less is lost or half of the rate has lost as much.
 //! - *Company*: a queue that stays although we give way belongs to traffic that fills it until it overflows. Beside it
 //!   the window follows CUBIC's law (RFC 9438), until the queue is found empty.
 //!
@@ -24,6 +26,7 @@
 
 mod company;
 mod compete;
+mod doubt;
 mod excess;
 mod flights;
 mod floor;
@@ -35,6 +38,7 @@ mod startup;
 use crate::{Ack, Controller, Loss, Memory, Phase, Status};
 use company::Company;
 use compete::Compete;
+use doubt::{Doubt, Opinion};
 use excess::{Excess, Finding, View};
 use flights::{Flight, Flights, LAG, Stretch};
 use route::Route;
@@ -53,6 +57,7 @@ pub struct Adaptive {
     route: Route,
     excess: Excess,
     company: Company,
+    doubt: Doubt,
     refresh: Refresh,
     /// Flights in a row that met no queue.
     quiet: u32,
@@ -95,6 +100,7 @@ impl Adaptive {
             route,
             excess: Excess::default(),
             company: Company::default(),
+            doubt: Doubt::default(),
             refresh: Refresh::default(),
             quiet: 0,
             queue: Duration::ZERO,
@@ -148,7 +154,10 @@ impl Adaptive {
             self.excess.interrupt();
             return;
         }
-        self.count_loss(now, flight);
+        self.doubt_loss(now, flight);
+        if self.doubt.limit().is_none() {
+            self.count_loss(now, flight);
+        }
         if flight.queue.is_none() {
             return;
         }
@@ -224,11 +233,19 @@ impl Adaptive {
             self.measure(flight, stretch);
             self.hold(now, flight, self.queue);
         }
+        if let Some(arrived) = stretch.and_then(|stretch| stretch.arrived(flight)) {
+            let most = arrived.scaled(MOST_SENT, 1);
+            (self.capacity, self.pace) = (self.capacity.min(most), self.pace.min(most));
+        }
         self.company.carries(now, self.capacity);
         self.empty_now_and_then(now);
         if let Some(limit) = self.excess.limit(now) {
             self.capacity = self.capacity.min(limit);
             self.pace = self.pace.min(limit.scaled(97, 100));
+        }
+        if let Some(limit) = self.doubt.limit() {
+            self.capacity = self.capacity.min(limit);
+            self.pace = self.pace.min(limit);
         }
     }
 
@@ -319,6 +336,25 @@ impl Adaptive {
         if self.company.is_found(now, flight, foreign, self.smoothed) {
             let rate = self.company.best().scaled(1, 2).max(self.capacity);
             self.mode = Mode::Competing(Compete::new(now, rate * self.smoothed));
+        }
+    }
+
+    /// Heavy loss passes for the line's own only where that was tried.
+    fn doubt_loss(&mut self, now: Instant, flight: &Flight) {
+        match self.doubt.see(now, flight) {
+            Opinion::Same => {}
+            Opinion::Less(limit) => {
+                self.settle(now, limit.min(self.capacity));
+                self.excess.settle(now);
+                self.quiet = 0;
+                self.drains += 1;
+            }
+            Opinion::Ended(round) => self.excess.learn(now, &round),
+            Opinion::Proven(rate, round) => {
+                self.excess.learn(now, &round);
+                self.capacity = self.capacity.max(rate);
+                self.pace = self.capacity;
+            }
         }
     }
 
@@ -474,6 +510,10 @@ const LEAST_FOREIGN: Duration = Duration::from_millis(8);
 const SURE: u32 = 2 * LAG as u32;
 const FIRST_STEP: u64 = PPM / 50;
 const LARGEST_STEP: u64 = PPM / 2;
+
+/// Whatever is lost on the way, no more than three times what arrives is sent: at two thirds lost, that is what the line
+/// carries.
+const MOST_SENT: u64 = 3;
 
 /// Near to what was too much steps are smaller: a policer's full bucket lets more through for a while, then none of it.
 const CAREFUL_STEP: u64 = PPM / 25;

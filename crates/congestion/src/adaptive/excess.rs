@@ -94,6 +94,13 @@ impl Excess {
         self.round = Round::default();
     }
 
+    /// Heavy loss was looked at: this much is the line's.
+    pub(super) fn learn(&mut self, now: Instant, round: &Round) {
+        self.settle(now);
+        self.baseline.replace(round);
+        (self.ceiling, self.suspicion) = (None, None);
+    }
+
     /// The rate was found by a long queue: what overflowed it says nothing of the line's loss.
     pub(super) fn settle(&mut self, now: Instant) {
         self.interrupt();
@@ -149,6 +156,12 @@ impl Excess {
         if let Some(earlier) = startup.grown(*round) {
             self.baseline.add(&earlier);
             return Finding::Nothing;
+        }
+        if let Some(arrived) = startup.is_flat() {
+            // What was lost on the way here was the line's, or ours: that shows from now on.
+            self.baseline = Baseline::default();
+            self.settle(view.now);
+            return Finding::TooMuch(arrived);
         }
         let carried = self.baseline.carried(round.rate(), round.packets, round.missing);
         match carried {

@@ -90,6 +90,12 @@ impl Stretch {
         Rate::over(last.before - self.before.before, last.start.since(self.before.start))
     }
 
+    /// The rate of what of it arrived; none for a few packets, of which chance may take all.
+    pub(super) fn arrived(&self, last: &Flight) -> Option<Rate> {
+        let arrived = self.packets.saturating_sub(self.missing);
+        (self.packets >= FEWEST_TELLING).then(|| self.went_in(last).scaled(arrived, self.packets))
+    }
+
     /// The rate at which it left the line.
     pub(super) fn came_out(&self, last: &Flight) -> Rate {
         let span = last.start.since(self.before.start) + last.queueing();
@@ -248,6 +254,9 @@ impl Flights {
         self.flights.iter_mut().rev().find(|flight| flight.start <= sent)
     }
 }
+
+/// Of so many packets even bursts leave some.
+const FEWEST_TELLING: u64 = 128;
 
 /// A rate is measured over eight flights: a round trip.
 pub(super) const LAG: usize = 8;

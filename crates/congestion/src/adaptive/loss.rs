@@ -14,6 +14,8 @@ pub(super) struct Round {
     sent: Bytes,
     span: Duration,
     flights: usize,
+    /// Of them, those that were sent slower than allowed.
+    limited: usize,
     pub(super) queue_max: Duration,
 }
 
@@ -24,6 +26,7 @@ impl Round {
         self.sent += flight.sent;
         self.span += flight.span();
         self.flights += 1;
+        self.limited += usize::from(!flight.is_full());
         self.queue_max = self.queue_max.max(flight.queue_max);
     }
 
@@ -40,6 +43,17 @@ impl Round {
     /// The rate it was sent at.
     pub(super) const fn rate(&self) -> Rate {
         Rate::over(self.sent, self.span)
+    }
+
+    /// Whether more of it is missing than this controller is made for, by more than bursts explain.
+    pub(super) const fn is_heavy(&self) -> bool {
+        let usual = self.packets / HEAVY;
+        self.missing > usual + 2 * (self.missing * UNKNOWN_CLUMPING).isqrt()
+    }
+
+    /// Whether all of it was sent as fast as allowed, and much more than arrived.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.limited == 0 && self.rate() > self.arrived().scaled(OVERFULL, 100)
     }
 
     pub(super) const fn loss(&self) -> Probability {
@@ -116,6 +130,12 @@ impl Baseline {
 
 /// Fewer packets say nothing about loss.
 const FEWEST_PACKETS: u64 = 48;
+
+/// One in five: more than the 15 % that must be borne.
+const HEAVY: u64 = 5;
+
+/// A tenth more than what arrives at 15 % loss.
+const OVERFULL: u64 = 130;
 
 /// The baseline is that of the last 4,096 packets, or of eight rounds where these are more.
 const MEMORY: u64 = 4_096;

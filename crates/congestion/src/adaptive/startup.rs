@@ -17,12 +17,14 @@ pub(super) struct Startup {
     queued: Option<Queued>,
     round: Round,
     is_warned: bool,
+    /// Parts of a round trip in a row in which no more arrived than before, of much more that was sent.
+    flat: u32,
 }
 
 impl Startup {
     pub(super) fn new(memory: Option<Memory>) -> Self {
         let round = Round::default();
-        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: None, round, is_warned: false }
+        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: None, round, is_warned: false, flat: 0 }
     }
 
     /// The pace on a line of this empty round trip; before one is known, the first packets go out within 50 ms.
@@ -79,7 +81,13 @@ impl Startup {
         let before = core::mem::replace(&mut self.round, round);
         let has_grown = round.arrived() >= before.arrived().scaled(LEVEL, 100);
         self.is_warned &= !has_grown;
+        self.flat = if !has_grown && round.is_overfull() { self.flat + 1 } else { 0 };
         has_grown.then_some(before)
+    }
+
+    /// What arrives, where for long no more did, whatever was sent: the line is full, and drops what it does not carry.
+    pub(super) fn is_flat(&self) -> Option<Rate> {
+        (self.flat >= FLAT).then(|| self.round.arrived())
     }
 
     /// Too much is lost, and no more arrives than before: true for the first time in a row, which may be a burst.
@@ -157,6 +165,9 @@ const FASTEST: Rate = Rate::from_mbps(100_000);
 
 /// Fewer acknowledgements in a row may have met a queue by chance.
 const FEWEST_ACKS: u32 = 4;
+
+/// Quarters of a round trip: after two round trips an increase would have shown.
+const FLAT: u32 = 8;
 
 /// In a quarter of a round trip the rate grows to 124 % while the line is not full.
 const LEVEL: u64 = 107;
