@@ -113,7 +113,10 @@ impl Adaptive {
         let square = TARGET_NANOS * TARGET_NANOS * u128::from(TARGET_RATE.as_bps());
         let by_rate = (square / u128::from(rate.as_bps().max(1))).isqrt();
         let by_rate = Duration::from_nanos(u64::try_from(by_rate).unwrap_or(u64::MAX));
-        by_rate.min(self.route.base() / 4).max(LEAST_TARGET).max(rate.time_for(TWO_PACKETS))
+        // Softly bounded: also where the bound is near, the slower of two flows wants more.
+        let bound = self.route.base().scaled(MOST_TARGET, 100);
+        let wanted = by_rate.scaled(bound.as_nanos(), (by_rate + bound).as_nanos().max(1));
+        wanted.max(LEAST_TARGET).max(rate.time_for(TWO_PACKETS))
     }
 
     fn target_at(&self, rate: Rate) -> Duration {
@@ -296,7 +299,8 @@ impl Adaptive {
     /// The pace that brings `queue` to its target within the horizon, all that is under way considered.
     fn hold(&mut self, now: Instant, flight: &Flight, queue: Duration) {
         let (target, horizon) = (self.target(), self.horizon());
-        let since = self.flights.total() - (flight.before + flight.sent);
+        // The newest packet has only begun to leave.
+        let since = (self.flights.total() - (flight.before + flight.sent)).saturating_sub(PACKET);
         let coming = queue + self.capacity.time_for(since);
         let coming = coming.saturating_sub(now.since(flight.end.unwrap_or(now)));
         let share = if coming <= target {
@@ -493,11 +497,17 @@ const fn average(old: Rate, new: Rate, eighths: u64) -> Rate {
 const TARGET_NANOS: u128 = 5_000_000;
 const TARGET_RATE: Rate = Rate::from_mbps(100);
 
+/// The target stays below this percentage of the round trip.
+const MOST_TARGET: u64 = 30;
+
 /// A sender's pacing ticks of 2 ms make a queue of up to 2 ms.
 const LEAST_TARGET: Duration = Duration::from_millis(3);
 
 /// Pacing ticks and batches of acknowledgements make round trips scatter by less than this.
 const LEAST_JITTER: Duration = Duration::from_millis(6);
+
+/// A packet of 1,500 bytes.
+const PACKET: Bytes = Bytes::new(1_500);
 
 /// A queue of less than two packets can't be told from none.
 const TWO_PACKETS: Bytes = Bytes::new(3_000);
