@@ -115,7 +115,9 @@ impl Adaptive {
         let by_rate = Duration::from_nanos(u64::try_from(by_rate).unwrap_or(u64::MAX));
         // Softly bounded: also where the bound is near, the slower of two flows wants more.
         let bound = self.route.base().scaled(MOST_TARGET, 100);
-        let wanted = by_rate.scaled(bound.as_nanos(), (by_rate + bound).as_nanos().max(1));
+        let square = |span: Duration| u128::from(span.as_nanos()) * u128::from(span.as_nanos());
+        let both = u64::try_from((square(by_rate) + square(bound)).isqrt()).unwrap_or(u64::MAX);
+        let wanted = by_rate.scaled(bound.as_nanos(), both.max(1));
         wanted.max(LEAST_TARGET).max(rate.time_for(TWO_PACKETS))
     }
 

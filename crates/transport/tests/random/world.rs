@@ -264,7 +264,7 @@ impl World {
                     Some(Outcome::Delivered) => self.summary.delivered += 1,
                     Some(Outcome::Expired) => self.summary.expired += 1,
                     Some(Outcome::Cancelled) => self.summary.cancelled += 1,
-                    None => panic!("{id:?} has no outcome"),
+                    Some(Outcome::Sent) | None => panic!("{id:?} has no outcome of a session"),
                 }
             }
             for (flow, blocks) in &self.sides[side].durable {
@@ -551,6 +551,7 @@ impl Side {
         match outcome {
             // A reliable block is whole there, and may wait for those before it.
             Outcome::Delivered => assert!(given.received || !given.made.wanted.expendable, "{id:?}"),
+            Outcome::Sent => panic!("{id:?}: a session finds out more"),
             Outcome::Expired | Outcome::Cancelled => {
                 assert!(given.may_fail || given.made.wanted.expendable, "{id:?} {outcome:?}");
             }
