@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn loss_that_stays_at_half_the_rate_is_the_lines() {
-        let (rate, doubt, proven) = follow(Rate::from_mbps(100), 500, |_| 350);
+        let (rate, doubt, proven) = follow(Rate::from_mbps(100), 500, |_| 450);
         assert_eq!((rate, proven), (Rate::from_mbps(100), 1));
         assert_eq!(doubt.limit(), None);
     }
