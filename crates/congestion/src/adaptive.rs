@@ -159,7 +159,12 @@ impl Adaptive {
             self.excess.interrupt();
             return;
         }
-        self.doubt_loss(now, flight);
+        if self.excess.is_suspected() {
+            // A trial goes on already.
+            self.doubt.interrupt();
+        } else {
+            self.doubt_loss(now, flight);
+        }
         if self.doubt.limit().is_none() {
             self.count_loss(now, flight);
         }
@@ -200,6 +205,7 @@ impl Adaptive {
         self.route.is_short(capacity);
         self.company.begin(now, capacity);
         self.excess.begin(now);
+        self.doubt.begin(now);
         self.refresh.empty_at = now;
     }
 
@@ -355,9 +361,9 @@ impl Adaptive {
                 self.quiet = 0;
                 self.drains += 1;
             }
-            Opinion::Ended(round) => self.excess.learn(now, &round),
+            Opinion::Ended => self.excess.learn(now, None),
             Opinion::Proven(rate, round) => {
-                self.excess.learn(now, &round);
+                self.excess.learn(now, Some(&round));
                 self.capacity = self.capacity.max(rate);
                 self.pace = self.capacity;
             }

@@ -37,8 +37,8 @@ pub(super) enum Opinion {
     Same,
     /// Too much may be sent: no more than this.
     Less(Rate),
-    /// It was too much; so much is lost now.
-    Ended(Round),
+    /// It was too much; what is still lost may be the line's or not.
+    Ended,
     /// The line loses that much, and this rate was right.
     Proven(Rate, Round),
 }
@@ -62,7 +62,7 @@ impl Doubt {
             None => Opinion::Same,
             Some(_) if !round.is_heavy() => {
                 self.trial = None;
-                Opinion::Ended(round)
+                Opinion::Ended
             }
             Some(trial) if round.rate() > trial.rate.scaled(1, 2) => self.step(now, &round, trial.rate),
             Some(trial) if round.loss().as_ppb() >= trial.loss_ppb / 5 * 4 => {
@@ -77,6 +77,17 @@ impl Doubt {
                 self.step(now, &round, round.rate())
             }
         }
+    }
+
+    /// What was sent before was for finding the rate, and may have been too much.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.interrupt();
+        self.since = now;
+    }
+
+    /// What was lost lately is looked at otherwise.
+    pub(super) fn interrupt(&mut self) {
+        self.round = Round::default();
     }
 
     fn step(&mut self, now: Instant, round: &Round, rate: Rate) -> Opinion {
@@ -122,7 +133,7 @@ mod tests {
                     proven += 1;
                     rate = before;
                 }
-                Opinion::Same | Opinion::Ended(_) => {}
+                Opinion::Same | Opinion::Ended => {}
             }
         }
         (rate, doubt, proven)

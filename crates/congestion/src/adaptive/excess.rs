@@ -94,10 +94,13 @@ impl Excess {
         self.round = Round::default();
     }
 
-    /// Heavy loss was looked at: this much is the line's.
-    pub(super) fn learn(&mut self, now: Instant, round: &Round) {
+    /// Heavy loss was looked at: this much is the line's, or none of it is known to be.
+    pub(super) fn learn(&mut self, now: Instant, proven: Option<&Round>) {
         self.settle(now);
-        self.baseline.replace(round);
+        self.baseline = Baseline::default();
+        if let Some(round) = proven {
+            self.baseline.add(round);
+        }
         (self.ceiling, self.suspicion) = (None, None);
     }
 
