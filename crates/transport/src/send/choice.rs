@@ -6,8 +6,8 @@ use super::queues::{Queue, QueueKey};
 use super::{Flow, Offer, Outbox};
 use crate::block::{Block, BlockId};
 use crate::classes::ClassId;
-use crate::schedule::{Candidate, Followers, Key, Line, Policy, Verdict, can_arrive};
-use skyhaul_units::{Bytes, Duration};
+use crate::schedule::{Candidate, Followers, Key, Policy, Verdict, can_arrive};
+use skyhaul_units::Bytes;
 
 /// Blocks looked at in one queue for one that may be sent.
 const LOOK_AHEAD: usize = 16;
@@ -49,11 +49,11 @@ impl Outbox {
     /// The block of a queue that goes first, with its rank: of expendable ones that may be sent the one of the smallest rank,
     /// since none of them waits for another; of others the first in the flow's order.
     fn first(&self, key: QueueKey, queue: &Queue, offer: &Offer, policy: &dyn Policy) -> Option<(Key, u64)> {
-        let now = offer.at.now;
+        let (now, line) = (offer.at.now, offer.line);
         let flow = self.flows.get(&key.flow)?;
         let blocks = queue.places.iter().take(LOOK_AHEAD).filter_map(|seq| Some((*seq, flow.block(*seq)?)));
         let ranked = |(seq, block): (u64, &Outgoing)| {
-            (policy.key(now, &self.candidate(id(key.flow, seq), block), &self.line_for(block, offer)), seq)
+            (policy.key(now, &self.candidate(id(key.flow, seq), block), &line), seq)
         };
         let mut blocks = blocks.peekable();
         if !blocks.peek()?.1.is_expendable() {
@@ -99,7 +99,7 @@ impl Outbox {
         let fits = |seq: &u64| {
             let block = flow.block(*seq);
             block.is_some_and(|block| {
-                self.may_begin(flow, *seq, block) && self.may_follow(block) && self.suits(block, offer)
+                self.may_begin(flow, *seq, block) && self.may_follow(block) && suits(block, offer)
             })
         };
         let begins = *queue.places.first()?;
@@ -145,28 +145,19 @@ impl Outbox {
         let needed = block.block.depends_on.and_then(|needed| self.block(needed));
         needed.is_none_or(|needed| !needed.is_open() || needed.sent == needed.len)
     }
+}
 
-    /// The line as a block finds it that is not begun: what is lost of it must be repaired by its deadline too. Were it begun
-    /// later than that, and those behind it in turn, all would go out too late to be repaired, and few arrive whole.
-    fn line_for(&self, block: &Outgoing, offer: &Offer) -> Line {
-        let is_bound = !block.begun && block.is_expendable();
-        let lead = if is_bound { self.repair_lead } else { Duration::ZERO };
-        Line { one_way_delay: offer.line.one_way_delay + lead, ..offer.line }
-    }
-
-    /// Whether the path may carry this block: in time, and only if it must where it costs.
-    fn suits(&self, block: &Outgoing, offer: &Offer) -> bool {
-        let candidate = block.candidate();
-        let verdict = |line: &Line| can_arrive(offer.at.now, &candidate, line);
-        let in_time = !block.is_expendable()
-            || match (verdict(&offer.line), verdict(&self.line_for(block, offer))) {
-                (Verdict::TooLate, _) => false,
-                (Verdict::Start, Verdict::Start) => true,
-                _ => offer.also_late,
-            };
-        let needed = offer
-            .only_late_for
-            .is_none_or(|others| block.deadline.is_some() && verdict(&others) != Verdict::Start);
-        in_time && needed
-    }
+/// Whether the path may carry this block: in time, and only if it must where it costs.
+fn suits(block: &Outgoing, offer: &Offer) -> bool {
+    let candidate = block.candidate();
+    let in_time = !block.is_expendable()
+        || match can_arrive(offer.at.now, &candidate, &offer.line) {
+            Verdict::Start => true,
+            Verdict::Wait => offer.also_late,
+            Verdict::TooLate => false,
+        };
+    let needed = offer.only_late_for.is_none_or(|others| {
+        block.deadline.is_some() && can_arrive(offer.at.now, &candidate, &others) != Verdict::Start
+    });
+    in_time && needed
 }

@@ -48,8 +48,6 @@ pub struct Outbox {
     begun: u64,
     /// What `begun` may become.
     limit: u64,
-    /// How long before its deadline a block must be through, so that its repair arrives in time too.
-    repair_lead: Duration,
     order: u64,
     /// Cost of all blocks held, and what those settled cost until those before them are settled too.
     pub held: u64,
@@ -171,11 +169,6 @@ impl Outbox {
     /// The far end takes blocks up to this total cost. It never takes back what it gave.
     pub fn raise_limit(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
-    }
-
-    /// The path that asks next takes so long to repair what it loses: what can't be repaired in time stands behind what can.
-    pub const fn repair_takes(&mut self, lead: Duration) {
-        self.repair_lead = lead;
     }
 
     /// What became of a block.

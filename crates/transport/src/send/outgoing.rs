@@ -4,7 +4,6 @@ use super::repeats::Repeats;
 use crate::block::{Block, BlockId, Mode, Outcome, cost};
 use crate::inflight::Slice;
 use crate::ranges::RangeSet;
-use crate::schedule::Line;
 use crate::wire::{Head, SymbolHeader};
 use bytes::Bytes;
 use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Seq, Utc};
@@ -50,27 +49,11 @@ pub struct Outsymbol {
     pub bytes: Bytes,
     pub slice: Slice,
     pub deadline: Option<Instant>,
-    /// What its block has of time and bytes; none without a deadline.
-    pub lot: Option<Lot>,
     pub redundant: bool,
     /// It was lost and is sent again: how often it was sent before.
     pub sends: Option<u8>,
     /// It is to be coded, and by when its repair must have left, where it has a deadline.
     pub protection: Option<Option<Instant>>,
-}
-
-/// What a block has from its hand-over to its deadline, and how much there is to send in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lot {
-    lifetime: Duration,
-    size: Amount,
-}
-
-impl Lot {
-    /// What is to spare where nothing else is on the line: lifetime less the time on it and on the way.
-    pub fn slack(&self, line: &Line) -> Duration {
-        self.lifetime - line.one_way_delay - line.rate.time_for(self.size)
-    }
 }
 
 /// What is put into a header besides what is known of its block: the time, by both clocks, how long it will be under
@@ -194,10 +177,8 @@ impl Outgoing {
         header.fin = end == self.len;
         let bytes = self.block.bytes.slice(slice.start as usize..end as usize);
         let (deadline, redundant) = (self.deadline, self.block.redundant);
-        let size = Amount::new(self.len.into());
-        let lot = deadline.map(|deadline| Lot { lifetime: deadline.since(self.taken), size });
         let slice = Slice { end, ..slice };
-        Outsymbol { header, bytes, slice, deadline, lot, redundant, sends: None, protection: None }
+        Outsymbol { header, bytes, slice, deadline, redundant, sends: None, protection: None }
     }
 }
 

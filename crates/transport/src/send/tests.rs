@@ -27,22 +27,6 @@ fn block(flow: u32, priority: u8, len: usize) -> Block {
     Block { priority, ..Block::reliable(FlowId(flow), Bytes::from(vec![1; len])) }
 }
 
-/// A path that has room and no other beside it.
-fn offer(millis: u64, line: Line) -> Offer {
-    let at = Now { now: at(millis), utc: Utc::default(), flight: line.one_way_delay, flow_base: FlowId(0) };
-    Offer {
-        at,
-        path: PathId(0),
-        payload: PAYLOAD,
-        lead: 0,
-        only_late_for: None,
-        line,
-        coded: (Duration::ZERO, PAYLOAD),
-        tail: 0,
-        also_late: false,
-    }
-}
-
 impl Sender {
     fn new(limit: u64) -> Self {
         let mut outbox = Outbox::default();
@@ -72,7 +56,19 @@ impl Sender {
 
     /// A symbol over `line`, with so many bytes left to faster paths.
     fn send_by(&mut self, policy: &dyn Policy, millis: u64, (line, lead): (Line, u64)) -> Option<Outsymbol> {
-        let offer = Offer { lead, ..offer(millis, line) };
+        let (now, flight) = (at(millis), line.one_way_delay);
+        let at = Now { now, utc: Utc::default(), flight, flow_base: FlowId(0) };
+        let offer = Offer {
+            at,
+            path: PathId(0),
+            payload: PAYLOAD,
+            lead,
+            only_late_for: None,
+            line,
+            coded: (Duration::ZERO, PAYLOAD),
+            tail: 0,
+            also_late: false,
+        };
         self.outbox.next_symbol(&offer, &mut self.tree, policy)
     }
 
@@ -238,49 +234,4 @@ fn no_more_queues_are_made_for_a_flow_than_the_bound() {
     let mut begun = sender.send_all(0);
     begun.sort_unstable();
     assert_eq!(begun, names, "all go nevertheless");
-}
-
-#[test]
-fn what_is_too_late_to_be_repaired_waits_for_what_is_not() {
-    // 10 kB take 0.8 ms and 50 on the way; repair takes 20 ms more, and the first has 60 in all.
-    let mut sender = Sender::new(1_000_000);
-    let due =
-        |millis| Block::expendable(FlowId(0), Duration::from_millis(millis), Bytes::from(vec![1; 10_000]));
-    let [tight, later] = [60, 80].map(|millis| sender.push(due(millis)));
-    sender.outbox.repair_takes(Duration::from_millis(20));
-    let offer = offer(0, LINE);
-    let policy = Urgency::new(UrgencyConfig::BEST);
-    let mut order: Vec<Seq> = Vec::new();
-    while let Some(symbol) = sender.outbox.next_symbol(&offer, &mut sender.tree, &policy) {
-        order.push(symbol.slice.seq);
-    }
-    order.dedup();
-    assert_eq!(order, [later.seq, tight.seq], "and goes where the line has nothing else to do");
-}
-
-#[test]
-fn a_block_that_is_begun_is_finished_though_repair_would_be_late() {
-    let mut sender = Sender::new(1_000_000);
-    let due =
-        |millis| Block::expendable(FlowId(0), Duration::from_millis(millis), Bytes::from(vec![1; 10_000]));
-    sender.outbox.repair_takes(Duration::from_millis(20));
-    let [begun, fresh] = [75, 200].map(|millis| sender.push(due(millis)));
-    let policy = Urgency::new(UrgencyConfig::BEST);
-    let mut next = |millis| {
-        let offer = offer(millis, LINE);
-        sender.outbox.next_symbol(&offer, &mut sender.tree, &policy).map(|symbol| symbol.slice.seq)
-    };
-    assert_eq!(next(0), Some(begun.seq));
-    let rest: Vec<Option<Seq>> = (0..8).map(|_| next(10)).collect();
-    assert_eq!(rest[..7], [Some(begun.seq); 7]);
-    assert_eq!(rest[7], Some(fresh.seq));
-}
-
-#[test]
-fn time_to_spare_is_that_of_an_idle_line() {
-    let mut sender = Sender::new(1_000_000);
-    sender.push(Block::expendable(FlowId(0), Duration::from_millis(200), Bytes::from(vec![1; 125_000])));
-    // 125 kB take 10 ms at 100 Mbit/s, however long they waited.
-    let symbol = sender.send(60).unwrap();
-    assert_eq!(symbol.lot.unwrap().slack(&LINE), Duration::from_millis(200 - 50 - 10));
 }

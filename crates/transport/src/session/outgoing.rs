@@ -57,8 +57,6 @@ impl Session {
         if let Some(symbol) = self.rerouted(now, id, payload) {
             return Some(symbol);
         }
-        let repaired = self.paths.get(&id).filter(|_| self.config.repair.is_some());
-        self.outbox.repair_takes(repaired.map_or(Duration::ZERO, |path| path.coder.plan().lead));
         if let Some(offer) = self.offer(now, id, payload)
             && let Some(symbol) = self.outbox.next_symbol(&offer, &mut self.tree, self.policy.as_ref())
         {
@@ -203,9 +201,8 @@ impl Session {
         let slack = slack.filter(|slack| *slack > Duration::ZERO);
         let plan = path.coder.plan();
         let (copies, spacing, round) = (plan.copies.clone(), plan.copy_spacing, plan.round);
-        if let (Some(Some(_)), Some(lot)) = (symbol.protection, symbol.lot) {
-            // Not what a queue leaves of it: repair for less time takes more of the line, and the queue grows by that.
-            path.timed(now, content.len(), lot.slack(&line));
+        if let Some(slack) = slack.filter(|slack| *slack < plan.coded_below) {
+            path.timed(now, content.len(), slack);
         }
         if let Some(sends) = symbol.sends {
             let rounds = match (slack, round) {
