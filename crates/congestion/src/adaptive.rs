@@ -506,7 +506,7 @@ const TARGET_NANOS: u128 = 5_000_000;
 const TARGET_RATE: Rate = Rate::from_mbps(100);
 
 /// The target stays below this percentage of the round trip.
-const MOST_TARGET: u64 = 30;
+const MOST_TARGET: u64 = 25;
 
 /// A sender's pacing ticks of 2 ms make a queue of up to 2 ms.
 const LEAST_TARGET: Duration = Duration::from_millis(3);
