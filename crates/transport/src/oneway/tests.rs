@@ -58,7 +58,7 @@ impl<L: FnMut(u64, &[u8]) -> bool> Line<L> {
             if let Some(datagram) = self.sender.poll(self.now) {
                 let assumed = *self.sender.design().assumptions();
                 assert!(datagram.len() <= assumed.payload);
-                self.now = self.now + assumed.rate.time_for(Bytes::of(datagram.len() + assumed.headers));
+                self.now += assumed.rate.time_for(Bytes::of(datagram.len() + assumed.headers));
                 self.sent += 1;
                 if !(self.loses)(self.sent, &datagram) {
                     self.receiver.datagram(self.now, datagram);
@@ -375,7 +375,7 @@ proptest! {
         let mut now = Instant::ZERO;
         for (kind, rest) in datagrams {
             let bytes: Vec<u8> = core::iter::once(kind).chain(rest).collect();
-            now = now + Duration::from_millis(30);
+            now += Duration::from_millis(30);
             receiver.datagram(now, Buffer::from(bytes));
             prop_assert!(receiver.memory() <= (64 << 10) + crate::repair::DECODER_MAX + (4 << 20));
         }
