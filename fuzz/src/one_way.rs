@@ -20,7 +20,7 @@ pub fn one_way(input: &[u8]) {
         let len = u16::from_be_bytes(*len);
         let (datagram, tail) = tail.split_at(usize::from(len & 0x7fff).min(tail.len()));
         rest = tail;
-        now = now + Duration::from_millis(if len & 0x8000 == 0 { 1 } else { 1_000 });
+        now += Duration::from_millis(if len & 0x8000 == 0 { 1 } else { 1_000 });
         let datagram = Bytes::copy_from_slice(datagram);
         if let Ok(message) = Message::decode(&datagram) {
             let again = Message::decode(&message.encode()).expect("what was encoded can be read");
