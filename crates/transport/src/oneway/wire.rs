@@ -15,7 +15,7 @@ pub enum Message {
     Source {
         /// The coding number.
         sid: Sid,
-        /// A [`Piece`], or a list of blocks given up: read with [`Content::decode`].
+        /// A [`Piece`], or a list of blocks given up.
         content: Bytes,
     },
     /// Computed from several sources.
