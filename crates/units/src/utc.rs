@@ -12,9 +12,17 @@ impl Utc {
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
-    /// From microseconds since 1970, saturating.
+    /// From microseconds since 1970; the nearest that can be held where that is beyond the years 1678 to 2262.
     pub const fn from_micros(micros: i64) -> Self {
-        Self(micros.saturating_mul(1_000))
+        const MOST: i64 = i64::MAX / 1_000;
+        let held = if micros > MOST {
+            MOST
+        } else if micros < -MOST {
+            -MOST
+        } else {
+            micros
+        };
+        Self(held * 1_000)
     }
     /// From a day counted from 1970-01-01 and the time within it.
     pub const fn from_day(day: i64, in_day: Duration) -> Self {
@@ -129,5 +137,14 @@ mod tests {
         let utc = Utc::from_nanos(-1);
         assert_eq!(utc.day(), -1);
         assert_eq!(utc.in_day().as_nanos(), 86_399_999_999_999);
+    }
+
+    #[test]
+    fn microseconds_read_the_same_after_writing_however_far_away() {
+        for micros in [i64::MIN, -1, 0, 1_730_419_201_684_519, i64::MAX] {
+            let utc = Utc::from_micros(micros);
+            assert_eq!(Utc::from_micros(utc.as_micros()), utc);
+        }
+        assert_eq!(Utc::from_micros(i64::MAX).date().0, 2262);
     }
 }

@@ -173,23 +173,11 @@ impl Sender {
     /// # Errors
     /// The block cannot be sent, or not now; or [`Self::finish`] was called.
     pub fn send(&mut self, now: Instant, block: Block) -> Result<BlockId, SendError> {
-        let (len, flow) = (block.bytes.len(), block.flow);
+        let flow = block.flow;
         if self.finish.is_some() {
             return Err(SendError::NotOpen);
         }
-        if len == 0 || len > MAX_BLOCK {
-            return Err(SendError::Length { len, max: MAX_BLOCK });
-        }
-        if block.mode == Mode::Expendable && block.deadline.is_none() {
-            return Err(SendError::NoDeadline { flow });
-        }
-        if !self.outbox.knows_or_fits(flow) {
-            return Err(SendError::Flows { flow });
-        }
-        let room = self.room();
-        if self.outbox.held > 0 && room.as_u64() < cost(len) {
-            return Err(SendError::Full { room });
-        }
+        self.outbox.admits(&block, MAX_BLOCK, self.room())?;
         self.counters.blocks_taken += 1;
         let id = self.outbox.push(now, block);
         self.told.flows.entry(flow).or_insert(0);

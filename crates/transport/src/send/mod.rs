@@ -12,16 +12,17 @@ mod tests;
 
 pub use outgoing::{Now, Outsymbol, relative};
 
-use crate::block::{Block, BlockId, Outcome, cost};
+use crate::block::{Block, BlockId, Mode, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::inflight::Slice;
 use crate::path::PathId;
 use crate::schedule::{Line, Policy};
+use crate::session::SendError;
 use crate::wire::PROTECTION;
 use fate::GivenUp;
 use outgoing::Outgoing;
 use queues::{QueueKey, Queues};
-use skyhaul_units::{Duration, FlowId, Instant, Seq};
+use skyhaul_units::{Bytes, Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Blocks taken from the application whose fate is open, and those given up of which the far end has to know.
@@ -115,9 +116,23 @@ impl Outbox {
         self.flows.len()
     }
 
-    /// Whether one more flow can be told apart.
-    pub fn knows_or_fits(&self, flow: FlowId) -> bool {
-        self.flows.len() < FLOWS_MAX || self.flows.contains_key(&flow)
+    /// Whether `block` can be taken, where blocks have at most `max` bytes and there is room for `room`.
+    pub fn admits(&self, block: &Block, max: usize, room: Bytes) -> Result<(), SendError> {
+        let (len, flow) = (block.bytes.len(), block.flow);
+        if len == 0 || len > max {
+            return Err(SendError::Length { len, max });
+        }
+        if block.mode == Mode::Expendable && block.deadline.is_none() {
+            return Err(SendError::NoDeadline { flow });
+        }
+        if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&flow) {
+            return Err(SendError::Flows { flow });
+        }
+        // An empty buffer takes any block, so that no block can be too large for ever.
+        if self.held > 0 && room.as_u64() < cost(len) {
+            return Err(SendError::Full { room });
+        }
+        Ok(())
     }
 
     /// Lets a flow go on one path only, or on all again.

@@ -44,7 +44,7 @@ pub struct Hints {
     /// How long before an outage the path is left.
     reach: Duration,
     standing: Standing,
-    /// The rate that is believed for now.
+    /// The rate foretold, while it is believed.
     pub predicted: Option<Rate>,
     /// What is under way is not called lost before this.
     pub judge_from: Instant,

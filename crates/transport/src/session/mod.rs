@@ -179,24 +179,10 @@ impl Session {
         if !self.is_open() {
             return Err(SendError::NotOpen);
         }
-        let (len, flow) = (block.bytes.len(), block.flow);
         let window_max =
             usize::try_from(self.peer_window).unwrap_or(usize::MAX).saturating_sub(cost(0) as usize);
         let max = MAX_BLOCK.min(window_max);
-        if len == 0 || len > max {
-            return Err(SendError::Length { len, max });
-        }
-        if block.mode == Mode::Expendable && block.deadline.is_none() {
-            return Err(SendError::NoDeadline { flow });
-        }
-        if !self.outbox.knows_or_fits(flow) {
-            return Err(SendError::Flows { flow });
-        }
-        // An empty buffer takes any block, so that no block can be too large for ever.
-        let room = self.room();
-        if self.outbox.held > 0 && room.as_u64() < cost(len) {
-            return Err(SendError::Full { room });
-        }
+        self.outbox.admits(&block, max, self.room())?;
         self.stats.blocks_taken += 1;
         let id = self.outbox.push(now, block);
         self.take_settled();
