@@ -1,0 +1,295 @@
+//! The sending end of one subflow: New Reno without selective acknowledgements (RFC 5681, RFC 6582), limited transmit
+//! (RFC 3042), and the time-outs of RFC 6298 with one segment to begin again.
+//!
+//! The project's own `reno` says how large the window is while acknowledgements flow: slow start, one segment a round trip,
+//! half at a loss. Here is what a stream with cumulative acknowledgements adds: the window of fast recovery, and after a
+//! time-out slow start from one segment up to that half, with all that was under way sent once more as far as the
+//! acknowledgements do not cover it. Each is at its kindest where the sources leave a choice: nothing is lost by idling, a
+//! recovery ends with the whole of the halved window, and a reduction is never repeated within one flight.
+
+use super::timeout::Timeout;
+use skyhaul_congestion::{Ack, Controller, Loss};
+use skyhaul_units::{Bytes, Duration, Instant};
+use std::collections::VecDeque;
+
+/// A part of the connection's stream, as one segment carries it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Its first byte in the stream.
+    pub start: u64,
+    /// Behind its last byte.
+    pub end: u64,
+    /// Subflows it was given to, a bit for each.
+    pub tried: u8,
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub(super) struct Subflow {
+    controller: Box<dyn Controller>,
+    timeout: Timeout,
+    /// What is not acknowledged, from segment number `acknowledged` on. Bounded by the connection's send buffer.
+    segments: VecDeque<Segment>,
+    acknowledged: u64,
+    /// The next segment to send: one of `segments` after a time-out, else behind them.
+    next: u64,
+    in_flight: Bytes,
+    course: Course,
+    /// Losses of segments before this one belong to the reduction that was (RFC 6582 3.2).
+    recover: u64,
+    duplicates: u32,
+    due: Option<Instant>,
+    is_open: bool,
+}
+
+#[derive(Debug)]
+struct Segment {
+    piece: Piece,
+    size: Bytes,
+    sent: Instant,
+    was_repeated: bool,
+    was_overdue: bool,
+    was_reinjected: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Course {
+    /// The controller's window holds.
+    Open,
+    /// Fast recovery. The first partial acknowledgement restarts the timer, the others do not (RFC 6582 3.2).
+    Recovery { window: Bytes, was_partial: bool },
+    /// Slow start after a time-out, up to the controller's window.
+    Restart { window: Bytes },
+}
+
+impl Subflow {
+    /// Not usable before its handshake is over.
+    pub fn new(controller: Box<dyn Controller>) -> Self {
+        Self {
+            controller,
+            timeout: Timeout::default(),
+            segments: VecDeque::new(),
+            acknowledged: 0,
+            next: 0,
+            in_flight: Bytes::ZERO,
+            course: Course::Open,
+            recover: 0,
+            duplicates: 0,
+            due: None,
+            is_open: false,
+        }
+    }
+
+    /// The handshake is over; `rtt` is what it took where nothing of it was repeated.
+    pub fn open(&mut self, rtt: Option<Duration>) {
+        self.is_open = true;
+        if let Some(rtt) = rtt {
+            self.timeout.sample(rtt);
+        }
+    }
+
+    /// The smoothed round trip.
+    pub fn smoothed(&self) -> Duration {
+        self.timeout.smoothed()
+    }
+
+    /// When silence will be taken for loss.
+    pub const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Whether a new segment of this size may go. One may always be under way.
+    pub fn has_room(&self, size: Bytes) -> bool {
+        self.is_open && self.next == self.end() && self.fits(size)
+    }
+
+    /// Takes a piece on as a segment; [`Self::sends`] is next.
+    pub fn take(&mut self, now: Instant, piece: Piece, size: Bytes) -> u64 {
+        let (was_repeated, was_overdue, was_reinjected) = (false, false, false);
+        self.segments.push_back(Segment {
+            piece,
+            size,
+            sent: now,
+            was_repeated,
+            was_overdue,
+            was_reinjected,
+        });
+        self.sends(now, size)
+    }
+
+    /// A segment that a time-out brought back and the window allows.
+    pub fn repeat(&mut self, now: Instant) -> Option<u64> {
+        let index = usize::try_from(self.next - self.acknowledged).unwrap_or(usize::MAX);
+        let size = self.segments.get(index)?.size;
+        if !self.fits(size) {
+            return None;
+        }
+        let segment = &mut self.segments[index];
+        (segment.sent, segment.was_repeated) = (now, true);
+        Some(self.sends(now, size))
+    }
+
+    /// What a segment that is not acknowledged carries, and its size on the line.
+    pub fn carried(&self, number: u64) -> Option<(Piece, Bytes)> {
+        let index = usize::try_from(number.checked_sub(self.acknowledged)?).ok()?;
+        self.segments.get(index).map(|segment| (segment.piece, segment.size))
+    }
+
+    /// All segments before `upto` have arrived. A segment to send at once, whatever the window.
+    pub fn acknowledge(&mut self, now: Instant, upto: u64) -> Option<u64> {
+        let upto = upto.min(self.end());
+        if upto > self.acknowledged {
+            return self.advance(now, upto);
+        }
+        if upto < self.acknowledged || self.in_flight == Bytes::ZERO {
+            return None;
+        }
+        self.duplicates += 1;
+        if let Course::Recovery { window, .. } = &mut self.course {
+            *window += SEGMENT;
+            return None;
+        }
+        if self.duplicates != DUPLICATES || self.acknowledged < self.recover {
+            return None;
+        }
+        self.reduce(now);
+        let window = self.controller.window() + segments(DUPLICATES);
+        self.course = Course::Recovery { window, was_partial: false };
+        self.due = Some(now + self.timeout.span());
+        self.repeat_first(now)
+    }
+
+    /// The time is over. What other subflows should bring as well: all that is not acknowledged, each piece once.
+    pub fn overdue(&mut self, now: Instant) -> Vec<Piece> {
+        self.due = None;
+        let Some(first) = self.segments.front_mut() else { return Vec::new() };
+        let is_again = core::mem::replace(&mut first.was_overdue, true);
+        // RFC 5681 3.1: the threshold stays where the same segment is overdue again.
+        if !is_again {
+            self.reduce(now);
+        }
+        self.timeout.double();
+        self.course = Course::Restart { window: SEGMENT };
+        (self.next, self.in_flight, self.duplicates) = (self.acknowledged, Bytes::ZERO, 0);
+        let fresh = self.segments.iter_mut().filter(|segment| !segment.was_reinjected);
+        fresh
+            .map(|segment| {
+                segment.was_reinjected = true;
+                segment.piece
+            })
+            .collect()
+    }
+
+    fn end(&self) -> u64 {
+        self.acknowledged + self.segments.len() as u64
+    }
+
+    fn fits(&self, size: Bytes) -> bool {
+        let window = match self.course {
+            // RFC 3042: each of the first two duplicates lets one more go.
+            Course::Open => self.controller.window() + segments(self.duplicates.min(2)),
+            Course::Recovery { window, .. } | Course::Restart { window } => window,
+        };
+        self.in_flight == Bytes::ZERO || self.in_flight + size <= window
+    }
+
+    fn sends(&mut self, now: Instant, size: Bytes) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.in_flight += size;
+        self.controller.on_sent(now, size, self.in_flight);
+        // RFC 6298 5.1.
+        self.due.get_or_insert(now + self.timeout.span());
+        number
+    }
+
+    fn repeat_first(&mut self, now: Instant) -> Option<u64> {
+        let first = self.segments.front_mut()?;
+        (first.sent, first.was_repeated) = (now, true);
+        Some(self.acknowledged)
+    }
+
+    fn advance(&mut self, now: Instant, upto: u64) -> Option<u64> {
+        let (mut acked, mut packets, mut sent, mut was_repeated) = (Bytes::ZERO, 0, Instant::ZERO, false);
+        while self.acknowledged < upto
+            && let Some(segment) = self.segments.pop_front()
+        {
+            if self.acknowledged < self.next {
+                self.in_flight = self.in_flight.saturating_sub(segment.size);
+            }
+            self.acknowledged += 1;
+            acked += segment.size;
+            packets += 1;
+            sent = segment.sent;
+            was_repeated |= segment.was_repeated;
+        }
+        self.next = self.next.max(self.acknowledged);
+        self.duplicates = 0;
+        let rtt = (!was_repeated).then(|| now.since(sent));
+        if let Some(rtt) = rtt {
+            self.timeout.sample(rtt);
+        }
+        let ack = Ack {
+            bytes: acked,
+            packets,
+            sent,
+            rtt,
+            smoothed: self.smoothed(),
+            prompt: true,
+            in_flight: self.in_flight,
+            ..Ack::default()
+        };
+        self.follow(now, &ack)
+    }
+
+    /// What progress means for the window and the timer.
+    fn follow(&mut self, now: Instant, ack: &Ack) -> Option<u64> {
+        let mut restarts = true;
+        let mut repeats = None;
+        match self.course {
+            Course::Open => self.controller.on_ack(now, ack),
+            Course::Recovery { .. } if self.acknowledged >= self.recover => self.course = Course::Open,
+            Course::Recovery { window, was_partial } => {
+                restarts = !was_partial;
+                let window = window.saturating_sub(ack.bytes) + SEGMENT;
+                self.course = Course::Recovery { window, was_partial: true };
+                repeats = self.repeat_first(now);
+            }
+            Course::Restart { window } => {
+                let window = window + ack.bytes.min(SEGMENT);
+                let is_over = window >= self.controller.window();
+                self.course = if is_over { Course::Open } else { Course::Restart { window } };
+            }
+        }
+        // RFC 6298 5.2 and 5.3.
+        if self.segments.is_empty() {
+            self.due = None;
+        } else if restarts {
+            self.due = Some(now + self.timeout.span());
+        }
+        repeats
+    }
+
+    fn reduce(&mut self, now: Instant) {
+        self.recover = self.end();
+        let Some(first) = self.segments.front() else { return };
+        let loss = Loss {
+            bytes: first.size,
+            sent: first.sent,
+            in_flight_when_sent: self.in_flight,
+            lost_since_sent: first.size,
+            in_flight: self.in_flight,
+            ..Loss::default()
+        };
+        self.controller.on_loss(now, &loss);
+    }
+}
+
+fn segments(count: u32) -> Bytes {
+    Bytes::new(SEGMENT.as_u64() * u64::from(count))
+}
+
+/// A full segment as an IP packet.
+const SEGMENT: Bytes = Bytes::new(1_500);
+/// RFC 5681 3.2.
+const DUPLICATES: u32 = 3;
