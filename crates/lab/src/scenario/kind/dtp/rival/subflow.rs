@@ -86,6 +86,7 @@ impl Subflow {
         if let Some(rtt) = rtt {
             self.timeout.sample(rtt);
         }
+        self.timeout.progress();
     }
 
     /// The smoothed round trip.
@@ -229,6 +230,7 @@ impl Subflow {
         if let Some(rtt) = rtt {
             self.timeout.sample(rtt);
         }
+        self.timeout.progress();
         let ack = Ack {
             bytes: acked,
             packets,

@@ -11,7 +11,7 @@ pub(super) struct Timeout {
 }
 
 impl Timeout {
-    /// A round trip of something sent once (Karn's rule, RFC 6298 3). The wait is no longer doubled.
+    /// A round trip of something sent once (Karn's rule, RFC 6298 3).
     pub fn sample(&mut self, rtt: Duration) {
         // RFC 6298 2.2 and 2.3.
         let Some(smoothed) = self.smoothed else {
@@ -21,6 +21,11 @@ impl Timeout {
         let off = rtt.saturating_sub(smoothed).max(smoothed.saturating_sub(rtt));
         self.variation = self.variation.scaled(3, 4) + off / 4;
         self.smoothed = Some(smoothed.scaled(7, 8) + rtt / 8);
+    }
+
+    /// Something new was acknowledged: the wait is no longer doubled. With time stamps (RFC 7323 4, the default of hosts
+    /// today) each such acknowledgement measures a round trip, that of a segment sent again included.
+    pub fn progress(&mut self) {
         self.doubled = 0;
     }
 
