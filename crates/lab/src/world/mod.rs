@@ -26,6 +26,7 @@ mod tap;
 
 pub use bulk::{Bulk, Sink};
 pub use grid::{PathSet, Yield, limit};
+pub(crate) use quic::queue;
 pub use quic::{QuicLine, QuicWorld};
 pub use sessions::{Over, Sessions};
 pub use tap::Tap;

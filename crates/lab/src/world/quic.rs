@@ -35,12 +35,16 @@ impl QuicLine {
     }
 }
 
+/// What a line's drop-tail queue holds: one round trip, sixteen packets at least.
+pub(crate) fn queue(line: &PlainLine) -> Bytes {
+    (line.rate * (line.one_way_delay * 2)).max(QUEUE_MIN)
+}
+
 fn link(line: &PlainLine) -> Result<LinkConfig, Fault> {
-    let queue = (line.rate * (line.one_way_delay * 2)).max(QUEUE_MIN);
     let bursts = || GilbertElliott::with_bursts(line.loss, line.mean_burst).map(Loss::GilbertElliott);
     let loss =
         if line.mean_burst.get() > 1 { bursts().map_err(Fault::new)? } else { Loss::Independent(line.loss) };
-    Ok(LinkConfig { queue, loss, ..LinkConfig::line(line.rate, line.one_way_delay) })
+    Ok(LinkConfig { queue: queue(line), loss, ..LinkConfig::line(line.rate, line.one_way_delay) })
 }
 
 /// Two engines with an address for each path, and what uses them. The near side calls.

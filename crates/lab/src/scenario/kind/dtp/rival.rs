@@ -20,10 +20,10 @@ mod timeout;
 
 use super::Cell;
 use crate::workload::Stream;
-use connection::Connection;
+use crate::world::queue;
+use connection::{Acknowledgement, Connection, Segment};
 use skyhaul_units::{Duration, Instant, Rate};
 use std::collections::BTreeMap;
-use subflow::Piece;
 
 /// Three connections over the paths of a cell.
 pub(super) struct Rivals {
@@ -39,6 +39,8 @@ pub(super) struct Rivals {
 struct Line {
     rtt: Duration,
     rate: Rate,
+    /// How long a full queue takes to send.
+    queue: Duration,
     free_at: Instant,
 }
 
@@ -57,18 +59,16 @@ enum Event {
     Opened {
         connection: usize,
         path: usize,
-        was_repeated: bool,
     },
     Arrived {
         connection: usize,
         path: usize,
-        number: u64,
-        piece: Piece,
+        segment: Segment,
     },
     Acknowledged {
         connection: usize,
         path: usize,
-        upto: (u64, u64),
+        acknowledgement: Acknowledgement,
     },
     Overdue {
         connection: usize,
@@ -79,7 +79,11 @@ enum Event {
 impl Rivals {
     /// Connections for these applications, with the sizes and losses of `seed`.
     pub fn new(cell: &Cell, streams: Vec<Stream>, seed: u64) -> Self {
-        let line = |rtt: &Duration| Line { rtt: *rtt, rate: cell.bandwidth, free_at: Instant::ZERO };
+        let line = |rtt: &Duration| {
+            let rate = cell.bandwidth;
+            let queue = rate.time_for(queue(&cell.line(*rtt)));
+            Line { rtt: *rtt, rate, queue, free_at: Instant::ZERO }
+        };
         let paths = cell.rtts.len();
         let mut rivals = Self {
             lines: cell.rtts.iter().map(line).collect(),
@@ -129,18 +133,16 @@ impl Rivals {
             Event::Greet { connection, path, left, repeated } => {
                 self.greet(now, (connection, path), left, repeated);
             }
-            Event::Opened { connection, path, was_repeated } => {
-                self.opened(now, (connection, path), was_repeated);
-            }
-            Event::Arrived { connection, path, number, piece } => {
-                let upto = self.connections[connection].arrived(now, path, (number, piece));
+            Event::Opened { connection, path } => self.opened(now, connection, path),
+            Event::Arrived { connection, path, segment } => {
+                let acknowledgement = self.connections[connection].arrived(now, path, segment);
                 if !self.is_lost() {
                     let back = now + self.lines[path].rtt / 2;
-                    self.at(back, Event::Acknowledged { connection, path, upto });
+                    self.at(back, Event::Acknowledged { connection, path, acknowledgement });
                 }
             }
-            Event::Acknowledged { connection, path, upto } => {
-                if let Some(number) = self.connections[connection].acknowledge(now, path, upto) {
+            Event::Acknowledged { connection, path, acknowledgement } => {
+                if let Some(number) = self.connections[connection].acknowledge(now, path, acknowledgement) {
                     self.carry(now, (connection, path), number);
                 }
                 self.pump(now, connection);
@@ -172,13 +174,12 @@ impl Rivals {
         } else if left > 1 {
             self.at(now + rtt, Event::Greet { connection, path, left: left - 1, repeated });
         } else {
-            self.at(now + rtt, Event::Opened { connection, path, was_repeated: repeated > 0 });
+            self.at(now + rtt, Event::Opened { connection, path });
         }
     }
 
-    fn opened(&mut self, now: Instant, (connection, path): (usize, usize), was_repeated: bool) {
-        let rtt = (!was_repeated).then_some(self.lines[path].rtt);
-        self.connections[connection].subflows[path].open(rtt);
+    fn opened(&mut self, now: Instant, connection: usize, path: usize) {
+        self.connections[connection].subflows[path].open(self.lines[path].rtt);
         if path == 0 {
             // RFC 8684 3.2: nothing is sent on a further subflow before its fourth packet came.
             for path in 1..self.lines.len() {
@@ -204,13 +205,13 @@ impl Rivals {
     fn carry(&mut self, now: Instant, (connection, path): (usize, usize), number: u64) {
         let Some((piece, size)) = self.connections[connection].subflows[path].carried(number) else { return };
         let line = &mut self.lines[path];
-        if line.free_at.since(now) > line.rtt {
+        if line.free_at.since(now) > line.queue {
             return;
         }
         line.free_at = line.free_at.max(now) + line.rate.time_for(size);
         let at = line.free_at + line.rtt / 2;
         if !self.is_lost() {
-            self.at(at, Event::Arrived { connection, path, number, piece });
+            self.at(at, Event::Arrived { connection, path, segment: Segment { number, piece, sent: now } });
         }
     }
 

@@ -31,10 +31,33 @@ pub(super) struct Connection {
     given: usize,
 }
 
+/// A segment on its way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    /// Its number in the subflow.
+    pub number: u64,
+    /// What it carries.
+    pub piece: Piece,
+    /// When it was sent: its time stamp.
+    pub sent: Instant,
+}
+
+/// What the far end says of what it has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Acknowledgement {
+    /// All segments of the subflow before this one.
+    pub segments: u64,
+    /// All bytes of the stream before this one.
+    pub stream: u64,
+    /// The time stamp of the segment that last moved `segments` on (RFC 7323 4.3).
+    pub echo: Instant,
+}
+
 /// The receiving end of a subflow.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     expected: u64,
+    echo: Instant,
     /// Bounded by the receive window.
     beyond: BTreeSet<u64>,
 }
@@ -84,16 +107,10 @@ impl Connection {
         while self.again.front().is_some_and(|piece| piece.end <= self.acknowledged) {
             self.again.pop_front();
         }
-        if let Some(piece) = self.again.front().copied() {
-            // With one path, or when all have it, the subflows' own repetitions must do.
-            if usize::try_from(piece.tried.count_ones()).is_ok_and(|tried| tried == self.subflows.len()) {
-                self.again.pop_front();
-                return self.send(now);
-            }
-            if let Some(path) = self.choose(piece) {
-                self.again.pop_front();
-                return Some((path, self.give(now, path, piece)));
-            }
+        if let Some((piece, path)) = self.again.front().and_then(|piece| Some((*piece, self.choose(*piece)?)))
+        {
+            self.again.pop_front();
+            return Some((path, self.give(now, path, piece)));
         }
         let limit = self.written.min(self.acknowledged + WINDOW.as_u64());
         let piece = Piece { start: self.sent, end: limit.min(self.sent.saturating_add(PAYLOAD)), tried: 0 };
@@ -108,17 +125,20 @@ impl Connection {
     /// A subflow has waited long enough.
     pub fn overdue(&mut self, now: Instant, path: usize) {
         let pieces = self.subflows[path].overdue(now);
-        self.again.extend(pieces);
+        // What all subflows have had, theirs alone must repeat; so must an only one.
+        let is_elsewhere = |piece: &Piece| (piece.tried.count_ones() as usize) < self.subflows.len();
+        self.again.extend(pieces.into_iter().filter(is_elsewhere));
     }
 
     /// An acknowledgement came: of a subflow's segments, and of the stream. A segment to send at once.
-    pub fn acknowledge(&mut self, now: Instant, path: usize, upto: (u64, u64)) -> Option<u64> {
-        self.acknowledged = self.acknowledged.max(upto.1);
-        self.subflows[path].acknowledge(now, upto.0)
+    pub fn acknowledge(&mut self, now: Instant, path: usize, upto: Acknowledgement) -> Option<u64> {
+        self.acknowledged = self.acknowledged.max(upto.stream);
+        self.subflows[path].acknowledge(now, upto.segments, upto.echo)
     }
 
     /// A segment arrived; what its acknowledgement says.
-    pub fn arrived(&mut self, now: Instant, path: usize, (number, piece): (u64, Piece)) -> (u64, u64) {
+    pub fn arrived(&mut self, now: Instant, path: usize, segment: Segment) -> Acknowledgement {
+        let piece = segment.piece;
         if piece.end > self.in_order {
             let end = self.beyond.entry(piece.start).or_insert(piece.end);
             *end = piece.end.max(*end);
@@ -133,7 +153,9 @@ impl Connection {
             block.in_time = now <= block.by;
             self.given += 1;
         }
-        (self.receivers[path].arrived(number), self.in_order)
+        let receiver = &mut self.receivers[path];
+        receiver.arrived(&segment);
+        Acknowledgement { segments: receiver.expected, stream: self.in_order, echo: receiver.echo }
     }
 
     /// The worth of what was in time.
@@ -156,14 +178,16 @@ impl Connection {
 }
 
 impl Receiver {
-    fn arrived(&mut self, number: u64) -> u64 {
-        if number >= self.expected {
-            self.beyond.insert(number);
+    fn arrived(&mut self, segment: &Segment) {
+        if segment.number <= self.expected {
+            self.echo = self.echo.max(segment.sent);
+        }
+        if segment.number >= self.expected {
+            self.beyond.insert(segment.number);
         }
         while self.beyond.remove(&self.expected) {
             self.expected += 1;
         }
-        self.expected
     }
 }
 

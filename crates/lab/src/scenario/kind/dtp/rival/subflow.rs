@@ -29,7 +29,7 @@ pub(super) struct Subflow {
     controller: Box<dyn Controller>,
     timeout: Timeout,
     /// What is not acknowledged, from segment number `acknowledged` on. Bounded by the connection's send buffer.
-    segments: VecDeque<Segment>,
+    segments: VecDeque<Outstanding>,
     acknowledged: u64,
     /// The next segment to send: one of `segments` after a time-out, else behind them.
     next: u64,
@@ -43,11 +43,10 @@ pub(super) struct Subflow {
 }
 
 #[derive(Debug)]
-struct Segment {
+struct Outstanding {
     piece: Piece,
     size: Bytes,
     sent: Instant,
-    was_repeated: bool,
     was_overdue: bool,
     was_reinjected: bool,
 }
@@ -80,13 +79,10 @@ impl Subflow {
         }
     }
 
-    /// The handshake is over; `rtt` is what it took where nothing of it was repeated.
-    pub fn open(&mut self, rtt: Option<Duration>) {
+    /// The handshake is over, and `rtt` is what its last exchange took.
+    pub fn open(&mut self, rtt: Duration) {
         self.is_open = true;
-        if let Some(rtt) = rtt {
-            self.timeout.sample(rtt);
-        }
-        self.timeout.progress();
+        self.timeout.sample(rtt);
     }
 
     /// The smoothed round trip.
@@ -106,15 +102,8 @@ impl Subflow {
 
     /// Takes a piece on as a segment; [`Self::sends`] is next.
     pub fn take(&mut self, now: Instant, piece: Piece, size: Bytes) -> u64 {
-        let (was_repeated, was_overdue, was_reinjected) = (false, false, false);
-        self.segments.push_back(Segment {
-            piece,
-            size,
-            sent: now,
-            was_repeated,
-            was_overdue,
-            was_reinjected,
-        });
+        let (was_overdue, was_reinjected) = (false, false);
+        self.segments.push_back(Outstanding { piece, size, sent: now, was_overdue, was_reinjected });
         self.sends(now, size)
     }
 
@@ -125,8 +114,7 @@ impl Subflow {
         if !self.fits(size) {
             return None;
         }
-        let segment = &mut self.segments[index];
-        (segment.sent, segment.was_repeated) = (now, true);
+        self.segments[index].sent = now;
         Some(self.sends(now, size))
     }
 
@@ -136,11 +124,12 @@ impl Subflow {
         self.segments.get(index).map(|segment| (segment.piece, segment.size))
     }
 
-    /// All segments before `upto` have arrived. A segment to send at once, whatever the window.
-    pub fn acknowledge(&mut self, now: Instant, upto: u64) -> Option<u64> {
+    /// All segments before `upto` have arrived; the one that showed it was sent at `echo`. A segment to send at once, whatever
+    /// the window.
+    pub fn acknowledge(&mut self, now: Instant, upto: u64, echo: Instant) -> Option<u64> {
         let upto = upto.min(self.end());
         if upto > self.acknowledged {
-            return self.advance(now, upto);
+            return self.advance(now, upto, echo);
         }
         if upto < self.acknowledged || self.in_flight == Bytes::ZERO {
             return None;
@@ -165,10 +154,12 @@ impl Subflow {
         self.due = None;
         let Some(first) = self.segments.front_mut() else { return Vec::new() };
         let is_again = core::mem::replace(&mut first.was_overdue, true);
-        // RFC 5681 3.1: the threshold stays where the same segment is overdue again.
-        if !is_again {
+        // RFC 5681 3.1: the threshold stays where the same segment is overdue again. It stays too where this flight had its
+        // reduction already, as Linux has it.
+        if !is_again && !matches!(self.course, Course::Recovery { .. }) {
             self.reduce(now);
         }
+        self.recover = self.end();
         self.timeout.double();
         self.course = Course::Restart { window: SEGMENT };
         (self.next, self.in_flight, self.duplicates) = (self.acknowledged, Bytes::ZERO, 0);
@@ -205,13 +196,12 @@ impl Subflow {
     }
 
     fn repeat_first(&mut self, now: Instant) -> Option<u64> {
-        let first = self.segments.front_mut()?;
-        (first.sent, first.was_repeated) = (now, true);
+        self.segments.front_mut()?.sent = now;
         Some(self.acknowledged)
     }
 
-    fn advance(&mut self, now: Instant, upto: u64) -> Option<u64> {
-        let (mut acked, mut packets, mut sent, mut was_repeated) = (Bytes::ZERO, 0, Instant::ZERO, false);
+    fn advance(&mut self, now: Instant, upto: u64, echo: Instant) -> Option<u64> {
+        let (mut acked, mut packets, mut sent) = (Bytes::ZERO, 0, Instant::ZERO);
         while self.acknowledged < upto
             && let Some(segment) = self.segments.pop_front()
         {
@@ -222,20 +212,16 @@ impl Subflow {
             acked += segment.size;
             packets += 1;
             sent = segment.sent;
-            was_repeated |= segment.was_repeated;
         }
         self.next = self.next.max(self.acknowledged);
         self.duplicates = 0;
-        let rtt = (!was_repeated).then(|| now.since(sent));
-        if let Some(rtt) = rtt {
-            self.timeout.sample(rtt);
-        }
-        self.timeout.progress();
+        let rtt = now.since(echo);
+        self.timeout.sample(rtt);
         let ack = Ack {
             bytes: acked,
             packets,
             sent,
-            rtt,
+            rtt: Some(rtt),
             smoothed: self.smoothed(),
             prompt: true,
             in_flight: self.in_flight,
@@ -248,6 +234,10 @@ impl Subflow {
     fn follow(&mut self, now: Instant, ack: &Ack) -> Option<u64> {
         let mut restarts = true;
         let mut repeats = None;
+        if !matches!(self.course, Course::Open) {
+            // It shows the controller that the path lives, and lets nothing grow.
+            self.controller.on_ack(now, &Ack { bytes: Bytes::ZERO, packets: 0, ..*ack });
+        }
         match self.course {
             Course::Open => self.controller.on_ack(now, ack),
             Course::Recovery { .. } if self.acknowledged >= self.recover => self.course = Course::Open,

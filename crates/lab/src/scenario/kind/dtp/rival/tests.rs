@@ -41,7 +41,7 @@ fn alone(loss: f64, seconds: u64, rtts: &[Duration]) -> Course {
     while let Some((now, event)) = rivals.next(Instant::ZERO + cell.duration) {
         match event {
             Event::Arrived { .. } => arrived += 1,
-            Event::Acknowledged { upto, .. } => in_order = in_order.max(upto.1),
+            Event::Acknowledged { acknowledgement, .. } => in_order = in_order.max(acknowledgement.stream),
             Event::Overdue { .. } => time_outs += 1,
             _ => {}
         }

@@ -11,8 +11,10 @@ pub(super) struct Timeout {
 }
 
 impl Timeout {
-    /// A round trip of something sent once (Karn's rule, RFC 6298 3).
+    /// A round trip was measured: the wait is no longer doubled. Time stamps (RFC 7323, the default of hosts today) measure one
+    /// with each acknowledgement of something new, segments sent again included (RFC 6298 3).
     pub fn sample(&mut self, rtt: Duration) {
+        self.doubled = 0;
         // RFC 6298 2.2 and 2.3.
         let Some(smoothed) = self.smoothed else {
             (self.smoothed, self.variation) = (Some(rtt), rtt / 2);
@@ -21,12 +23,6 @@ impl Timeout {
         let off = rtt.saturating_sub(smoothed).max(smoothed.saturating_sub(rtt));
         self.variation = self.variation.scaled(3, 4) + off / 4;
         self.smoothed = Some(smoothed.scaled(7, 8) + rtt / 8);
-    }
-
-    /// Something new was acknowledged: the wait is no longer doubled. With time stamps (RFC 7323 4, the default of hosts
-    /// today) each such acknowledgement measures a round trip, that of a segment sent again included.
-    pub fn progress(&mut self) {
-        self.doubled = 0;
     }
 
     /// RFC 6298 5.5.
