@@ -2,15 +2,18 @@
 //! over all paths, New Reno for each path by itself, the path with the shortest round trip that has room first, and no
 //! deadlines: what was written is sent, however late.
 //!
-//! A connection is as RFC 8684 and its implementation in Linux have it. The first subflow takes one round trip to open, the
-//! others two after that, all at time zero like the paths of the session beside it. Each subflow is a TCP of its own
-//! (`subflow`, `timeout`), and acknowledgements, cumulative for the subflow and for the stream, are lost as often as data.
-//! A time-out of a subflow gives all that it had under way to the others too, each piece once. Buffers are 4 MiB at both
-//! ends; applications write to a blocking socket, and what does not fit waits in the application without limit.
+//! A connection is as RFC 8684 has it, with the lowest round trip first and the repetition on other subflows of the first
+//! implementation in Linux (Raiciu and others, NSDI 2012). The first subflow takes one round trip to open, the others two
+//! after that, from time zero like the paths of the session beside it. Each subflow is a TCP of its own (`subflow`,
+//! `timeout`), and acknowledgements, cumulative for the subflow and for the stream, are lost as often as data. A time-out of
+//! a subflow gives all that it had under way to the others too, each piece once. Buffers are 4 MiB at both ends;
+//! applications write to a blocking socket, and what does not fit waits in the application without limit.
 //!
-//! The connections share each path's line and its drop-tail queue of one bandwidth-delay product. Where sources leave a
-//! choice it favours the connections: each segment is acknowledged at once, acknowledgements take no room on the line, a
-//! piece counts for the stream even while its subflow has a gap, and windows outlast idling.
+//! The connections share each path's line and its drop-tail queue, which is that of the lab's QUIC paths. Where sources
+//! leave a choice it favours the connections: each segment is acknowledged at once, acknowledgements take no room on the
+//! line, a piece counts for the stream even while its subflow has a gap, windows count bytes and outlast idling. Left out
+//! is what a host of today has beyond New Reno: selective acknowledgements and what rests on them (RFC 2018, RFC 8985),
+//! and the undoing of reductions that were not called for (RFC 5682).
 
 mod connection;
 mod subflow;
@@ -32,7 +35,8 @@ pub(super) struct Rivals {
     /// Bounded by what the paths hold, one handshake a subflow and one write of each application.
     events: BTreeMap<(Instant, u64), Event>,
     order: u64,
-    loss: u64,
+    /// Of segments and of acknowledgements, in parts per thousand million.
+    losses: [u64; 2],
     random: u64,
 }
 
@@ -90,7 +94,7 @@ impl Rivals {
             connections: streams.into_iter().map(|stream| Connection::new(stream, paths)).collect(),
             events: BTreeMap::new(),
             order: 0,
-            loss: u64::from(cell.loss.as_ppb()),
+            losses: [u64::from(cell.loss.as_ppb()); 2],
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
         };
         for connection in 0..rivals.connections.len() {
@@ -136,7 +140,7 @@ impl Rivals {
             Event::Opened { connection, path } => self.opened(now, connection, path),
             Event::Arrived { connection, path, segment } => {
                 let acknowledgement = self.connections[connection].arrived(now, path, segment);
-                if !self.is_lost() {
+                if !self.is_lost(BACK) {
                     let back = now + self.lines[path].rtt / 2;
                     self.at(back, Event::Acknowledged { connection, path, acknowledgement });
                 }
@@ -167,7 +171,7 @@ impl Rivals {
 
     fn greet(&mut self, now: Instant, (connection, path): (usize, usize), left: u32, repeated: u32) {
         let rtt = self.lines[path].rtt;
-        let is_lost = self.is_lost() || self.is_lost();
+        let is_lost = self.is_lost(THERE) || self.is_lost(BACK);
         if is_lost {
             let wait = timeout::INITIAL * (1 << repeated.min(6));
             self.at(now + wait, Event::Greet { connection, path, left, repeated: repeated + 1 });
@@ -210,16 +214,19 @@ impl Rivals {
         }
         line.free_at = line.free_at.max(now) + line.rate.time_for(size);
         let at = line.free_at + line.rtt / 2;
-        if !self.is_lost() {
+        if !self.is_lost(THERE) {
             self.at(at, Event::Arrived { connection, path, segment: Segment { number, piece, sent: now } });
         }
     }
 
-    fn is_lost(&mut self) -> bool {
+    fn is_lost(&mut self, direction: usize) -> bool {
         // Xorshift64 (Marsaglia 2003).
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        self.random % 1_000_000_000 < self.loss
+        self.random % 1_000_000_000 < self.losses[direction]
     }
 }
+
+const THERE: usize = 0;
+const BACK: usize = 1;
