@@ -15,7 +15,9 @@ pub(super) struct Connection {
     pub subflows: Vec<Subflow>,
     /// The receiving ends.
     pub receivers: Vec<Receiver>,
+    /// One for each block of the run.
     blocks: Vec<Written>,
+    /// The last that stood alone.
     intra: usize,
     /// Written by the application: a blocking socket takes what there is room for, the rest waits before it without limit.
     written: u64,
@@ -125,7 +127,7 @@ impl Connection {
     /// A subflow has waited long enough.
     pub fn overdue(&mut self, now: Instant, path: usize) {
         let pieces = self.subflows[path].overdue(now);
-        // What all subflows have had, theirs alone must repeat; so must an only one.
+        // What every subflow has been given is left to their own repetitions.
         let is_elsewhere = |piece: &Piece| (piece.tried.count_ones() as usize) < self.subflows.len();
         self.again.extend(pieces.into_iter().filter(is_elsewhere));
     }

@@ -154,8 +154,8 @@ impl Subflow {
         self.due = None;
         let Some(first) = self.segments.front_mut() else { return Vec::new() };
         let is_again = core::mem::replace(&mut first.was_overdue, true);
-        // RFC 5681 3.1: the threshold stays where the same segment is overdue again. It stays too where this flight had its
-        // reduction already, as Linux has it.
+        // RFC 5681 3.1: the threshold stays where the same segment is overdue again. Linux leaves it too where fast recovery
+        // has reduced it for this flight, which is kinder.
         if !is_again && !matches!(self.course, Course::Recovery { .. }) {
             self.reduce(now);
         }
