@@ -3,7 +3,7 @@
 use super::design::Design;
 use super::interleave::Interleaver;
 use super::wire::{Announcement, Content, FLOWS_TOLD, GIVEN_UP_MAX, Message, PieceHeader};
-use crate::block::{Block, BlockId, MAX_BLOCK, Mode, Outcome, cost};
+use crate::block::{Block, BlockId, MAX_BLOCK, Outcome};
 use crate::classes::ClassTree;
 use crate::path::PathId;
 use crate::schedule::{Line, Policy, PolicyConfig};

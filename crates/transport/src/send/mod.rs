@@ -234,11 +234,7 @@ impl Outbox {
         symbol.protection = is_protected.then_some(due);
         let after = block.pending();
         self.queues.take(key, name.seq.0, before - after, after);
-        tree.charge(
-            offer.at.now,
-            key.class,
-            skyhaul_units::Bytes::of(symbol.header.len() + symbol.bytes.len()),
-        );
+        tree.charge(offer.at.now, key.class, Bytes::of(symbol.header.len() + symbol.bytes.len()));
         Some(symbol)
     }
 
@@ -441,7 +437,7 @@ impl Outbox {
             .filter_map(|(key, name)| {
                 let queue = self.queues.get(key)?;
                 let mut candidate = self.candidate(name, self.block(name)?);
-                candidate.unsent = skyhaul_units::Bytes::new(queue.bytes);
+                candidate.unsent = Bytes::new(queue.bytes);
                 Some((policy.key(now, &candidate, line), (key.flow, candidate)))
             })
             .collect();

@@ -13,7 +13,7 @@ pub use attached::{PathStats, PathStatus};
 pub use config::{CloseReason, Event, Opening, SendError, SessionConfig};
 pub use hints::Hint;
 
-use crate::block::{Block, BlockId, MAX_BLOCK, Mode, Outcome, cost};
+use crate::block::{Block, BlockId, MAX_BLOCK, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::path::{DownReason, Estimate, PathId, PathOptions};
 use crate::receive::Inbox;
