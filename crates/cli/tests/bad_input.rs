@@ -1,18 +1,23 @@
 //! Bad input of every kind: one sentence that says what, where and what to do, a documented exit code, and its place on
 //! the page of messages.
 
+mod support;
+
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::Output;
+use support::patience::until;
+use support::process::{Running, run, text};
+use support::recordings::{CLEAN, WHOLE_CADUS, noise, recording};
+use support::refusal::assert_alone;
 
 const FRAME: usize = 892;
 
 #[test]
 fn captures_that_hold_nothing_are_told_apart() {
     let bench = Bench::new();
-    let aligned = std::fs::read(captures().join("snpp_synchronized_cadus.dat")).unwrap();
+    let aligned = std::fs::read(recording(WHOLE_CADUS)).unwrap();
     let unmarked: Vec<u8> = aligned.chunks(1024).flat_map(|cadu| [&[0; 4], &cadu[4..]].concat()).collect();
     for (name, bytes, part) in [
         ("empty.dat", Vec::new(), "the capture is empty"),
@@ -28,7 +33,7 @@ fn captures_that_hold_nothing_are_told_apart() {
 #[test]
 fn a_truncated_capture_gives_its_whole_frames_and_says_that_it_was_cut() {
     let bench = Bench::new();
-    let aligned = std::fs::read(captures().join("snpp_synchronized_cadus.dat")).unwrap();
+    let aligned = std::fs::read(recording(WHOLE_CADUS)).unwrap();
     bench.write("cut.dat", &aligned[..10 * 1024 + 500]);
     let report = bench.decoded(&["cut.dat"]);
     assert_eq!(report["clean_frames"], 10);
@@ -38,8 +43,8 @@ fn a_truncated_capture_gives_its_whole_frames_and_says_that_it_was_cut() {
 #[test]
 fn two_spacecraft_in_one_stream_are_told_and_kept_apart() {
     let bench = Bench::new();
-    let read = |name: &str| std::fs::read(captures().join(name)).unwrap();
-    let both = [read("npp.20241206T173815.dat"), read("aqua.20241206T175646.dat")].concat();
+    let read = |name: &str| std::fs::read(recording(name)).unwrap();
+    let both = [read(CLEAN[0]), read(CLEAN[1])].concat();
     bench.write("both.dat", &both);
     let report = bench.decoded(&["both.dat"]);
     assert_told(&report, "spacecraft 157 and 154 are in one stream");
@@ -144,9 +149,11 @@ fn orders_that_cannot_be_carried_out_say_why() {
     bench.station("127.0.0.1:9");
     let mut running = bench.start(&["station", "--config", "station.toml"]);
     let socket = "station-state/status.sock";
-    while !bench.path(socket).exists() {
-        assert!(running.child.try_wait().expect("its state is known").is_none());
-    }
+    let listens = || {
+        assert!(running.status().is_none(), "it has ended");
+        bench.path(socket).exists().then_some(())
+    };
+    until(listens, || "no socket".to_owned());
     let refused = |arguments: &[&str], exit, part: &str| {
         bench.refused(&[&["path"], arguments, &["--node", socket]].concat(), exit, part, "");
     };
@@ -245,8 +252,8 @@ fn a_second_node_in_one_state_folder_is_refused() {
 fn keys_and_names_that_do_not_match_are_told_at_both_ends() {
     let bench = Bench::new();
     bench.centre("127.0.0.1:0");
-    let mut centre = bench.start_centre();
-    let station = bench.station(&centre.address);
+    let (mut centre, address) = bench.start_centre();
+    let station = bench.station(&address);
     let output = bench.run(&["config", "check", "--connect", "station.toml"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("the centre answers, round trip "));
@@ -261,7 +268,7 @@ fn keys_and_names_that_do_not_match_are_told_at_both_ends() {
         ("\"station-1\"", "\"station-2\"", "the station calls itself `station-2`"),
     ] {
         bench.write("wrong.toml", station.replace(written, wrong).as_bytes());
-        bench.refused(&check, 4, part, &centre.address);
+        bench.refused(&check, 4, part, &address);
     }
     let told = centre.log_until("calls itself `station-2`");
     assert!(told.contains("the caller's key is not trusted") && told.contains(&other), "{told}");
@@ -271,8 +278,8 @@ fn keys_and_names_that_do_not_match_are_told_at_both_ends() {
 fn a_running_station_that_is_refused_keeps_capturing_and_says_why() {
     let bench = Bench::new();
     bench.centre("127.0.0.1:0");
-    let centre = bench.start_centre();
-    let station = bench.station(&centre.address).replace("station.key", "other.key");
+    let (_centre, address) = bench.start_centre();
+    let station = bench.station(&address).replace("station.key", "other.key");
     bench.fingerprint("other.key");
     bench.write("station.toml", station.as_bytes());
     let mut running = bench.start(&["station", "--config", "station.toml"]);
@@ -317,24 +324,14 @@ impl Bench {
         std::fs::write(self.path(name), bytes).expect("the folder can be written");
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
-        command.args(arguments).current_dir(&self.folder);
-        command
-    }
-
     fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("the program starts")
+        run(arguments, self.folder.path())
     }
 
     /// Asserts one sentence with `part` and `place`, the exit code, and that the page of messages knows both.
+    #[track_caller]
     fn refused(&self, arguments: &[&str], exit: i32, part: &str, place: &str) {
-        let output = self.run(arguments);
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {error}");
-        assert!(error.starts_with("error: ") && error.contains("; help: "), "{error}");
-        assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(error.contains(part) && error.contains(place), "`{part}` or `{place}` is not in: {error}");
+        let error = assert_alone(&self.run(arguments), exit, &[part, place]);
         assert_on_page(&error, exit);
     }
 
@@ -348,7 +345,7 @@ impl Bench {
 
     /// The good frames of a real capture, and their account.
     fn good_frames(&self) -> (Vec<u8>, Value) {
-        let capture = captures().join("npp.20241206T173815.dat").display().to_string();
+        let capture = recording(CLEAN[0]).display().to_string();
         self.decoded(&[&capture, "--frames-out", "good.bin"]);
         let report = self.decoded(&["good.bin", "--mission", "suomi-npp", "--format", "frames"]);
         (std::fs::read(self.path("good.bin")).expect("the frames were written"), report)
@@ -387,46 +384,15 @@ impl Bench {
     }
 
     fn start(&self, arguments: &[&str]) -> Running {
-        let mut child = self.command(arguments).stderr(Stdio::piped()).spawn().expect("the program starts");
-        let log = BufReader::new(child.stderr.take().expect("standard error is piped"));
-        Running { child, log, address: String::new() }
+        Running::start_logged(arguments, self.folder.path())
     }
 
-    fn start_centre(&self) -> Running {
+    /// The centre, and where it is reached.
+    fn start_centre(&self) -> (Running, String) {
         let mut running = self.start(&["centre", "--config", "centre.toml"]);
         let log = running.log_until("listening on ");
         let (_, address) = log.trim().rsplit_once("listening on ").expect("waited for above");
-        running.address = address.to_owned();
-        running
-    }
-}
-
-/// A node that runs, and is ended with the test.
-struct Running {
-    child: Child,
-    log: BufReader<std::process::ChildStderr>,
-    address: String,
-}
-
-impl Running {
-    /// What it logs, up to the line that holds `part`.
-    fn log_until(&mut self, part: &str) -> String {
-        let mut log = String::new();
-        let mut from = 0;
-        while !log[from..].contains(part) {
-            from = log.len();
-            let read = self.log.read_line(&mut log).expect("the log is text");
-            assert!(read > 0, "`{part}` is not in: {log}");
-        }
-        log
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        (running, address.to_owned())
     }
 }
 
@@ -480,21 +446,4 @@ fn holds(sentence: &str, said: &str) -> bool {
 
 fn udp_address(socket: &UdpSocket) -> String {
     socket.local_addr().expect("the socket is bound").to_string()
-}
-
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 1u64;
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    std::iter::repeat_with(next).take(len).collect()
-}
-
-fn captures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cadu")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,31 +1,10 @@
 //! The program as a user runs it: results, the one error sentence, exit codes, help.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn skyhaul(arguments: &[&str], folder: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_skyhaul"))
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("the program writes UTF-8")
-}
-
-/// Asserts that the command failed with `exit`, nothing on standard output, and one sentence with all `parts`.
-fn assert_refused(output: &Output, exit: i32, parts: &[&str]) {
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(exit), "{error}");
-    assert!(output.stdout.is_empty());
-    assert!(error.starts_with("error: ") && error.contains("; help: "), "{error}");
-    assert_eq!(error.lines().count(), 1, "{error}");
-    for part in parts {
-        assert!(error.contains(part), "`{part}` is not in: {error}");
-    }
-}
+use support::process::{run as skyhaul, text};
+use support::refusal::assert_refused;
 
 #[test]
 fn the_documentation_holds_every_configuration_key() {

@@ -1,25 +1,30 @@
 //! `skyhaul decode` against what independent decoders found in real captures, and against bad input.
 
-use serde_json::Value;
-use sha2::{Digest, Sha256};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-const NPP: &str = "npp.20241206T173815.dat";
-const AQUA: &str = "aqua.20241206T175646.dat";
-const METOP: &str = "metopb.20241206T152751.dat";
+use serde_json::Value;
+use std::path::Path;
+use std::process::Output;
+use support::process::{run, text};
+use support::recordings::{CLEAN, expected, noise, recording, sha256};
+use support::refusal::assert_refused;
+
+const NPP: &str = CLEAN[0];
+const AQUA: &str = CLEAN[1];
+const METOP: &str = CLEAN[2];
 
 #[test]
 fn the_account_is_that_of_independent_decoders() {
-    let expected: Value =
-        serde_json::from_str(&std::fs::read_to_string(captures().join("../expected.json")).unwrap()).unwrap();
-    let files = [NPP, AQUA, METOP].map(|name| captures().join(name).display().to_string());
+    let files = CLEAN.map(|name| recording(name).display().to_string());
     let arguments: Vec<&str> = files.iter().map(String::as_str).chain(["--json"]).collect();
     let output = decode(&arguments);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    for (name, found) in [NPP, AQUA, METOP].iter().zip(report["files"].as_array().unwrap()) {
-        let known = &expected[format!("cadu/{name}")];
+    let files = report["files"].as_array().unwrap();
+    assert_eq!(files.len(), CLEAN.len());
+    for (name, found) in CLEAN.iter().zip(files) {
+        let known = expected(name);
+        assert!(known["frames_total"].is_u64(), "nothing is known of {name}");
         assert_eq!(found["scid"], known["scid"], "{name}");
         assert_eq!(found["cadus"], known["frames_total"], "{name}");
         assert_eq!(found["clean_frames"], known["frames_total"], "{name}");
@@ -45,15 +50,18 @@ fn the_account_is_that_of_independent_decoders() {
 fn frames_and_packets_are_written_as_accounted() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let capture = captures().join(NPP).display().to_string();
+    let capture = recording(NPP).display().to_string();
     let (packets, frames) = (at("packets"), at("frames.bin"));
     let output = decode(&[&capture, "--packets-out", &packets, "--frames-out", &frames, "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let report = &report["files"][0];
-    assert_eq!(report["good_frames_sha256"], sha256(Path::new(&frames)));
+    assert_eq!(report["good_frames_sha256"], sha256(&std::fs::read(&frames).unwrap()));
     let file = format!("{NPP}-scid157-vcid16.packets");
-    assert_eq!(report["vcids"]["16"]["packets_sha256"], sha256(&Path::new(&packets).join(file)));
+    assert_eq!(
+        report["vcids"]["16"]["packets_sha256"],
+        sha256(&std::fs::read(Path::new(&packets).join(file)).unwrap())
+    );
 
     let again = decode(&[&frames, "--mission", "suomi-npp", "--format", "frames", "--json"]);
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
@@ -63,7 +71,7 @@ fn frames_and_packets_are_written_as_accounted() {
 
 #[test]
 fn the_table_names_mission_channels_and_applications() {
-    let capture = captures().join(METOP).display().to_string();
+    let capture = recording(METOP).display().to_string();
     let table = text(&decode(&[&capture]).stdout);
     for part in ["mission metop-b, spacecraft 11", "1023 clean, 0 corrected", "130: 11, 135: 11"] {
         assert!(table.contains(part), "{table}");
@@ -74,7 +82,7 @@ fn the_table_names_mission_channels_and_applications() {
 fn a_truncated_capture_gives_the_frames_that_are_whole() {
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.dat");
-    std::fs::write(&cut, &std::fs::read(captures().join(AQUA)).unwrap()[..100_000]).unwrap();
+    std::fs::write(&cut, &std::fs::read(recording(AQUA)).unwrap()[..100_000]).unwrap();
     let output = decode(&[cut.to_str().unwrap(), "--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["files"][0]["clean_frames"], 97);
@@ -84,28 +92,16 @@ fn a_truncated_capture_gives_the_frames_that_are_whole() {
 fn input_that_is_no_capture_is_told_in_one_sentence_and_does_not_keep_others_back() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let (empty, noise, absent) = (at("empty.dat"), at("noise.dat"), at("absent.dat"));
+    let (empty, noisy, absent) = (at("empty.dat"), at("noise.dat"), at("absent.dat"));
     std::fs::write(&empty, b"").unwrap();
-    let mut state = 1u64;
-    let bytes = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    });
-    std::fs::write(&noise, bytes.take(100_000).collect::<Vec<u8>>()).unwrap();
+    std::fs::write(&noisy, noise(100_000)).unwrap();
     for (file, exit, part) in
-        [(&empty, 1, "empty.dat"), (&noise, 1, "no CCSDS marker"), (&absent, 3, "cannot be read")]
+        [(&empty, 1, "empty.dat"), (&noisy, 1, "no CCSDS marker"), (&absent, 3, "cannot be read")]
     {
-        let output = decode(&[file]);
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(exit), "{error}");
-        assert!(
-            error.starts_with("error: ") && error.contains(part) && error.contains("; help: "),
-            "{error}"
-        );
-        assert_eq!(error.lines().count(), 1, "{error}");
+        assert_refused(&decode(&[file]), exit, &[part]);
     }
-    let capture = captures().join(NPP).display().to_string();
-    let output = decode(&[&noise, &capture]);
+    let capture = recording(NPP).display().to_string();
+    let output = decode(&[&noisy, &capture]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("mission suomi-npp"));
 }
@@ -115,7 +111,7 @@ fn unknown_missions_and_unwritable_outputs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("wrong.toml");
     std::fs::write(&wrong, "name = \"x\"\nlenght = 3\n").unwrap();
-    let capture = captures().join(NPP).display().to_string();
+    let capture = recording(NPP).display().to_string();
     let taken = wrong.join("packets");
     for (flags, exit, part) in [
         (["--mission", "suomi"], 2, "write one of"),
@@ -124,26 +120,10 @@ fn unknown_missions_and_unwritable_outputs_are_refused() {
         (["--frames-out", taken.to_str().unwrap()], 3, "cannot be written"),
     ] {
         let output = decode(&[&[capture.as_str()], &flags[..]].concat());
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(exit), "{error}");
-        assert!(error.contains(part) && error.contains("; help: "), "{error}");
+        assert_refused(&output, exit, &[part]);
     }
 }
 
 fn decode(arguments: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_skyhaul");
-    Command::new(program).arg("decode").args(arguments).output().expect("the program starts")
-}
-
-fn captures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cadu")
-}
-
-fn sha256(file: &Path) -> String {
-    let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    run(&[&["decode"], arguments].concat(), Path::new("."))
 }

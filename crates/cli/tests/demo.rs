@@ -1,23 +1,26 @@
 //! The demonstration as a user runs it: two processes, real UDP over the emulated line, real files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+mod support;
 
-fn demo(arguments: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
-    command.arg("demo").args(arguments).current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Output;
+use support::process::{Running, run, text};
+use support::refusal::assert_refused;
+
+fn demo(arguments: &[&str], folder: &Path) -> Output {
+    run(&[&["demo"], arguments].concat(), folder)
 }
 
 fn finished(arguments: &[&str]) -> (Output, Vec<Value>) {
     let folder = tempfile::tempdir().unwrap();
-    let output = demo(arguments, folder.path()).output().expect("the program starts");
-    let text = String::from_utf8(output.stdout.clone()).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let output = demo(arguments, folder.path());
+    let lines = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+        .collect();
     (output, lines)
 }
 
@@ -25,8 +28,7 @@ fn finished(arguments: &[&str]) -> (Output, Vec<Value>) {
 fn result(arguments: &[&str]) -> Value {
     let (output, mut lines) = finished(arguments);
     let result = lines.pop().unwrap_or_default();
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{error}\n{result:#}");
+    assert_eq!(output.status.code(), Some(0), "{}\n{result:#}", text(&output.stderr));
     assert_eq!((&result["event"], &result["ok"]), (&"result".into(), &true.into()), "{result:#}");
     assert!(!lines.is_empty() && lines.iter().all(|line| line["event"] == "progress"), "{lines:?}");
     for key in ["channels", "spool", "line", "latency_s", "elapsed_s", "contacts_done", "products"] {
@@ -109,25 +111,20 @@ fn a_longer_pass_made_from_real_packets_is_corrected_and_delivered() {
 }
 
 /// A demonstration that plays, with its nodes by process number: the first look has been printed.
-fn playing(folder: &Path) -> (Child, Vec<(String, String)>) {
-    let mut child = demo(&["--json"], folder).spawn().expect("the program starts");
-    let mut first = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+fn playing(folder: &Path) -> (Running, Vec<(String, u32)>) {
+    let mut running = Running::start_logged(&["demo", "--json"], folder);
+    let first = running.line();
     assert!(first.contains("progress"), "{first}");
-    let own = child.id();
+    let own = running.id();
     let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
     let named = |pid: &str| {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
-        (line.split('\0').nth(1).unwrap_or_default().to_owned(), pid.to_owned())
+        (line.split('\0').nth(1).unwrap_or_default().to_owned(), pid.parse().unwrap())
     };
-    (child, children.split_whitespace().map(named).collect())
+    (running, children.split_whitespace().map(named).collect())
 }
 
-fn signal(pid: &str, name: &str) {
-    assert!(Command::new("kill").args([name, pid]).status().unwrap().success());
-}
-
-fn assert_gone(nodes: &[(String, String)]) {
+fn assert_gone(nodes: &[(String, u32)]) {
     assert_eq!(nodes.len(), 2, "{nodes:?}");
     for (name, pid) in nodes {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the {name} still runs");
@@ -137,23 +134,24 @@ fn assert_gone(nodes: &[(String, String)]) {
 #[test]
 fn an_interrupt_ends_both_nodes_and_is_told_by_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
-    let (child, nodes) = playing(folder.path());
-    signal(&child.id().to_string(), "-INT");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
+    let (running, nodes) = playing(folder.path());
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(130));
+    assert!(ended.log.contains("interrupted"), "{}", ended.log);
     assert_gone(&nodes);
 }
 
 #[test]
 fn a_node_that_dies_is_named_with_its_last_words() {
     let folder = tempfile::tempdir().unwrap();
-    let (child, nodes) = playing(folder.path());
+    let (running, nodes) = playing(folder.path());
     let (_, station) = nodes.iter().find(|(name, _)| name == "station").expect("a station runs");
-    signal(station, "-KILL");
-    let output = child.wait_with_output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{error}");
+    let station = Pid::from_raw(i32::try_from(*station).unwrap()).unwrap();
+    kill_process(station, Signal::KILL).unwrap();
+    let ended = running.end();
+    let error = ended.log;
+    assert_eq!(ended.code, Some(3), "{error}");
     assert!(error.contains("the station ended by itself") && error.contains("station.log"), "{error}");
     assert_gone(&nodes);
 }
@@ -170,10 +168,7 @@ fn impossible_lines_and_foreign_folders_are_refused_in_one_sentence() {
         (&["--dir", "."], "the folder holds something else"),
     ];
     for (arguments, what) in cases {
-        let output = demo(arguments, folder.path()).output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{error}");
-        assert!(error.contains(what) && error.contains("; help: ") && error.lines().count() == 1, "{error}");
+        assert_refused(&demo(arguments, folder.path()), 2, &[what]);
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");
 }

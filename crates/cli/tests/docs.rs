@@ -4,8 +4,10 @@
 //! are and must succeed, and each line below it must stand at the beginning of a line of the output, in order.
 //! A page's fences run in one folder, from top to bottom; the checkout's `testdata` is in it.
 
+mod support;
+
 use std::path::Path;
-use std::process::Command;
+use support::process::printed;
 
 #[test]
 fn every_page_does_what_it_shows() {
@@ -63,13 +65,11 @@ fn run(page: &str, fence: &str, folder: &Path) -> usize {
 
 /// What `command` prints; it must succeed. The commands of the pages need no shell: words are divided by spaces.
 fn output(command: &str, folder: &Path) -> String {
-    let mut words = command.split_whitespace();
-    assert_eq!(words.next(), Some("skyhaul"), "`{command}`: pages run this program only");
-    let ran = Command::new(env!("CARGO_BIN_EXE_skyhaul")).args(words).current_dir(folder).output();
-    let ran = ran.expect("the program starts");
-    let error = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "`{command}` ended with {}: {error}", ran.status);
-    String::from_utf8_lossy(&ran.stdout).into_owned()
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let Some(("skyhaul", arguments)) = words.split_first().map(|(first, rest)| (*first, rest)) else {
+        panic!("`{command}`: pages run this program only");
+    };
+    printed(arguments, folder)
 }
 
 /// The fences of a page: what stands behind the opening marks, and the body.

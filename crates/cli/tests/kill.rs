@@ -5,16 +5,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod support;
+
 #[path = "kill/field.rs"]
 mod field;
 #[path = "kill/outcome.rs"]
 mod outcome;
 
-use field::{Field, NODES};
+use field::Field;
 use outcome::Outcome;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
+use support::node::NODES;
 
 #[test]
 fn nodes_killed_at_any_moment_lose_nothing_and_double_nothing() {

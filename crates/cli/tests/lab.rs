@@ -1,8 +1,12 @@
 //! `skyhaul lab` as a user runs it: results, the page, exit codes, and what is refused.
 
+mod support;
+
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+use support::process::{run, text};
+use support::refusal::assert_refused;
 
 const TINY: &str = r#"
 name = "tiny"
@@ -28,13 +32,7 @@ at_least = 0.97
 "#;
 
 fn lab(arguments: &[&str], folder: &Path) -> Output {
-    let command =
-        Command::new(env!("CARGO_BIN_EXE_skyhaul")).arg("lab").args(arguments).current_dir(folder).output();
-    command.expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("the program writes UTF-8")
+    run(&[&["lab"], arguments].concat(), folder)
 }
 
 /// A folder with a scenario in it.
@@ -105,11 +103,7 @@ fn what_cannot_be_run_is_told_in_one_sentence() {
         (&["run", "right.toml", "--report", "right.toml"], 3, ["the report cannot be written", "--report"]),
     ];
     for (arguments, exit, parts) in cases {
-        let output = lab(arguments, folder.path());
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(exit), "{error}");
-        assert!(output.stdout.is_empty() && error.lines().count() == 1, "{error}");
-        assert!(error.starts_with("error: ") && parts.iter().all(|part| error.contains(part)), "{error}");
+        assert_refused(&lab(arguments, folder.path()), exit, &parts);
     }
 }
 

@@ -1,86 +1,39 @@
 //! `skyhaul one-way` as its users run it: files over loopback and a lossy relay, and what is refused.
 
-use std::io::{BufRead, BufReader, Read};
+mod support;
+
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use support::process::{Running, printed, run, text};
+use support::recordings::noise;
+use support::refusal::assert_refused;
 
-/// A process that says where it listens; ended when the test is.
-struct Listening {
-    child: Child,
-    output: BufReader<ChildStdout>,
-    address: String,
-}
-
-impl Listening {
-    fn start(arguments: &[&str], folder: &Path) -> Self {
-        let mut child = program(folder)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the program starts");
-        let mut output = BufReader::new(child.stdout.take().expect("it was piped"));
-        let mut line = String::new();
-        output.read_line(&mut line).expect("it says where it listens");
-        let is_address = |word: &&str| word.parse::<std::net::SocketAddr>().is_ok();
-        let address = line.split_whitespace().find(is_address).expect("it says where it listens").to_owned();
-        Self { child, output, address }
-    }
-
-    fn end(mut self) -> (Option<i32>, String) {
-        let status = self.child.wait().expect("it ends");
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).expect("it writes UTF-8");
-        (status.code(), rest)
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // It has ended already where the test went well.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn program(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
-    command.current_dir(folder);
-    command
-}
-
-fn run(arguments: &[&str], folder: &Path) -> Output {
-    program(folder).args(arguments).output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A folder with a key and a file of pseudo-random bytes.
+/// A folder with a key and a file of this many bytes.
 fn folder(len: usize) -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let output = run(&["keygen", "pass.key", "--one-way"], folder.path());
-    assert!(output.status.success() && text(&output.stdout).starts_with("one-way:"));
-    let mut state = 1u64;
-    let content: Vec<u8> = (0..len)
-        .map(|_| {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            (state >> 56) as u8
-        })
-        .collect();
+    assert!(printed(&["keygen", "pass.key", "--one-way"], folder.path()).starts_with("one-way:"));
+    let content = noise(len);
     std::fs::write(folder.path().join("pass.bin"), &content).expect("the folder can be written");
     (folder, content)
+}
+
+/// Something of the program that listens, and where.
+fn listening(arguments: &[&str], folder: &Path) -> (Running, String) {
+    let mut running = Running::start(arguments, folder);
+    let address = running.address();
+    (running, address)
+}
+
+/// A receiver of one session, which puts files into the folder `out`.
+fn receiving(out: &str, folder: &Path) -> (Running, String) {
+    let receive = ["one-way", "receive", "--bind", "127.0.0.1:0", "--key", "pass.key", "--once"];
+    listening(&[&receive[..], &["--out", out]].concat(), folder)
 }
 
 #[test]
 fn files_arrive_whole_and_each_end_says_what_it_knows() {
     let (folder, content) = folder(3_000_000);
     std::fs::write(folder.path().join("empty.txt"), "").unwrap();
-    let far = Listening::start(
-        &["one-way", "receive", "--bind", "127.0.0.1:0", "--key", "pass.key", "--out", "in", "--once"],
-        folder.path(),
-    );
+    let (far, address) = receiving("in", folder.path());
     let output = run(
         &[
             "one-way",
@@ -88,7 +41,7 @@ fn files_arrive_whole_and_each_end_says_what_it_knows() {
             "pass.bin",
             "empty.txt",
             "--to",
-            &far.address,
+            &address,
             "--key",
             "pass.key",
             "--rate",
@@ -107,8 +60,9 @@ fn files_arrive_whole_and_each_end_says_what_it_knows() {
     assert_eq!(sent["bytes"], 3_000_000);
     assert!(sent["expected"]["residual"].as_f64().unwrap() <= 1e-6);
     assert!(sent["blocks"]["residual"].as_f64().unwrap() <= 1e-6);
-    let (code, printed) = far.end();
-    assert_eq!(code, Some(0), "{printed}");
+    let ended = far.end();
+    let printed = ended.output;
+    assert_eq!(ended.code, Some(0), "{printed}");
     assert!(printed.contains("pass.bin: whole, 3000000 bytes") && printed.contains(" 0 lost"), "{printed}");
     assert_eq!(std::fs::read(folder.path().join("in/pass.bin")).unwrap(), content);
     assert_eq!(std::fs::read(folder.path().join("in/empty.txt")).unwrap(), b"");
@@ -120,21 +74,16 @@ fn what_no_repair_brings_back_is_named_kept_and_brought_by_a_repetition() {
     let (folder, content) = folder(2_000_000);
     // The relay loses far more than is assumed.
     let relayed = |repeat: &str, out: &str| {
-        let far = Listening::start(
-            &["one-way", "receive", "--bind", "127.0.0.1:0", "--key", "pass.key", "--out", out, "--once"],
-            folder.path(),
-        );
-        let relay = Listening::start(
-            &["relay", "--listen", "127.0.0.1:0", "--to", &far.address, "--loss", "4%"],
-            folder.path(),
-        );
+        let (far, address) = receiving(out, folder.path());
+        let relay = ["relay", "--listen", "127.0.0.1:0", "--to", &address, "--loss", "4%"];
+        let (_relay, by_relay) = listening(&relay, folder.path());
         let sent = run(
             &[
                 "one-way",
                 "send",
                 "pass.bin",
                 "--to",
-                &relay.address,
+                &by_relay,
                 "--key",
                 "pass.key",
                 "--rate",
@@ -153,7 +102,8 @@ fn what_no_repair_brings_back_is_named_kept_and_brought_by_a_repetition() {
             folder.path(),
         );
         assert!(sent.status.success(), "{}", text(&sent.stderr));
-        far.end()
+        let ended = far.end();
+        (ended.code, ended.output)
     };
     let (code, printed) = relayed("1", "once");
     assert_eq!(code, Some(1), "{printed}");
@@ -176,16 +126,14 @@ fn what_no_repair_brings_back_is_named_kept_and_brought_by_a_repetition() {
 #[test]
 fn perf_says_at_the_receiving_end_what_came() {
     let (folder, _) = folder(10);
-    let far = Listening::start(
-        &["perf", "serve", "--bind", "127.0.0.1:0", "--one-way", "pass.key", "--once"],
-        folder.path(),
-    );
+    let serve = ["perf", "serve", "--bind", "127.0.0.1:0", "--one-way", "pass.key", "--once"];
+    let (far, address) = listening(&serve, folder.path());
     let output = run(
         &[
             "perf",
             "send",
             "--to",
-            &far.address,
+            &address,
             "--one-way",
             "pass.key",
             "--rate",
@@ -200,9 +148,9 @@ fn perf_says_at_the_receiving_end_what_came() {
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
     let sent: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let (code, printed) = far.end();
-    assert_eq!(code, Some(0));
-    let came: serde_json::Value = serde_json::from_str(printed.trim()).unwrap();
+    let ended = far.end();
+    assert_eq!(ended.code, Some(0));
+    let came: serde_json::Value = serde_json::from_str(ended.output.trim()).unwrap();
     assert_eq!(came["bytes"], sent["bytes"]);
     assert_eq!((&came["blocks"]["lost"], &came["runs_missing"]), (&0.into(), &0.into()));
     assert_eq!(came["blocks"]["delivered"].as_u64(), sent["blocks"]["sent"].as_u64());
@@ -212,10 +160,15 @@ fn perf_says_at_the_receiving_end_what_came() {
 #[test]
 fn what_cannot_be_is_refused_with_what_to_do() {
     let (folder, _) = folder(10);
-    let cases: [(&[&str], &[&str]); 5] = [
-        (&["one-way", "plan", "--rate", "20mbit", "--loss", "95%"], &["no repair within", "give more time"]),
+    let cases: [(&[&str], i32, &[&str]); 5] = [
+        (
+            &["one-way", "plan", "--rate", "20mbit", "--loss", "95%"],
+            2,
+            &["no repair within", "give more time"],
+        ),
         (
             &["one-way", "plan", "--rate", "20mbit", "--burst", "8", "--budget", "1ms"],
+            2,
             &["shorter than the assumed bursts"],
         ),
         (
@@ -230,18 +183,17 @@ fn what_cannot_be_is_refused_with_what_to_do() {
                 "--rate",
                 "1mbit",
             ],
+            3,
             &["the file cannot be read", "nothing.bin"],
         ),
         (
             &["one-way", "send", "pass.bin", "--to", "127.0.0.1:9", "--key", "pass.bin", "--rate", "1mbit"],
-            &["pass.bin"],
+            3,
+            &["the key cannot be read", "pass.bin"],
         ),
-        (&["perf", "send", "--to", "127.0.0.1:9", "--one-way", "pass.key"], &["give --rate"]),
+        (&["perf", "send", "--to", "127.0.0.1:9", "--one-way", "pass.key"], 2, &["give --rate"]),
     ];
-    for (arguments, parts) in cases {
-        let output = run(arguments, folder.path());
-        let error = text(&output.stderr);
-        assert!(matches!(output.status.code(), Some(2 | 3)), "{error}");
-        assert!(output.stdout.is_empty() && parts.iter().all(|part| error.contains(part)), "{error}");
+    for (arguments, exit, parts) in cases {
+        assert_refused(&run(arguments, folder.path()), exit, parts);
     }
 }

@@ -188,7 +188,10 @@ fn files(extension: &str) -> Vec<(PathBuf, String)> {
         for entry in std::fs::read_dir(&folder).expect("the checkout is readable") {
             let path = entry.expect("the checkout is readable").path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-            if path.is_dir() && !BUILT.contains(&name) {
+            if BUILT.contains(&name) {
+                continue;
+            }
+            if path.is_dir() {
                 folders.push(path);
             } else if path.extension().and_then(|ext| ext.to_str()).unwrap_or("") == extension
                 && let Ok(text) = std::fs::read_to_string(&path)
@@ -276,7 +279,7 @@ const UNFINISHED: &[&str] = &[
 
 const VAGUE: &[&str] = &["common", "core", "util", "utils", "helper", "helpers", "manager", "types"];
 
-/// Folders that hold nothing written by hand.
+/// What holds nothing written by hand; `.git` is a file where the checkout is one of several.
 const BUILT: &[&str] = &[".git", "target", "artifacts", "coverage", "demo-output", ".venv", "node_modules"];
 
 /// What each crate may use in its production code.

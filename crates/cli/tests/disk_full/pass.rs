@@ -1,31 +1,21 @@
 //! What is played, and what must arrive of it.
 
-use serde_json::Value;
+use crate::support::process::printed;
+use crate::support::recordings::{CLEAN, WHOLE_CADUS, expected, hex, recording, sha256};
 use sha2::{Digest, Sha256};
 use skyhaul_node::status::{CentreStatus, ContactState};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Recordings of three spacecraft.
-pub const RECORDINGS: [&str; 3] =
-    ["npp.20241206T173815.dat", "aqua.20241206T175646.dat", "metopb.20241206T152751.dat"];
 /// Two seconds of each recording a second.
 const PLAYED_AT: &str = "4 Mbit/s";
-/// A recording of whole CADUs, which can be played over and over without a seam.
-const REPEATED: &str = "snpp_synchronized_cadus.dat";
 const CADU: usize = 1024;
-
-fn recording(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cadu").join(name)
-}
 
 /// Channels that play the recordings from files.
 pub fn file_channels() -> String {
@@ -36,7 +26,7 @@ pub fn file_channels() -> String {
             path.display()
         )
     };
-    RECORDINGS.map(channel).join("\n")
+    CLEAN.map(channel).join("\n")
 }
 
 /// A channel that waits for a player.
@@ -46,15 +36,13 @@ pub const LIVE_CHANNEL: &str = "[[channel]]\nname = \"live\"\ninput = \"tcp-list
 pub type Frames = (u64, String);
 
 /// What independent decoders found in the recordings.
-pub fn expected() -> BTreeSet<Frames> {
-    RECORDINGS.into_iter().map(expected_of).collect()
+pub fn all_recordings() -> BTreeSet<Frames> {
+    CLEAN.into_iter().map(frames_of).collect()
 }
 
-fn expected_of(recording: &str) -> Frames {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/expected.json");
-    let expected: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let entry = &expected[&format!("cadu/{recording}")];
-    (entry["frames_total"].as_u64().unwrap(), entry["frames_sha256"].as_str().unwrap().to_owned())
+fn frames_of(name: &str) -> Frames {
+    let known = expected(name);
+    (known["frames_total"].as_u64().unwrap(), known["frames_sha256"].as_str().unwrap().to_owned())
 }
 
 /// The frames of contacts that must all be processed.
@@ -81,7 +69,7 @@ pub struct Player {
 impl Player {
     /// Plays `times` times to `address`, waiting for `pace` before each CADU, then hangs up.
     pub fn start(address: SocketAddr, times: usize, pace: Duration) -> Self {
-        let cadus = fs::read(recording(REPEATED)).unwrap();
+        let cadus = fs::read(recording(WHOLE_CADUS)).unwrap();
         let length = (cadus.len() * times) as u64;
         let played = Arc::new(AtomicU64::new(0));
         let count = played.clone();
@@ -117,23 +105,12 @@ impl Player {
 /// independent decoders found, repeated.
 pub fn repeated(times: usize) -> Frames {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("frames");
-    let decode = Command::new(env!("CARGO_BIN_EXE_skyhaul"))
-        .arg("decode")
-        .arg(recording(REPEATED))
-        .arg("--frames-out")
-        .arg(&path)
-        .output()
-        .unwrap();
-    assert!(decode.status.success(), "{decode:?}");
-    let frames = fs::read(path).unwrap();
-    let (count, digest) = expected_of(REPEATED);
-    assert_eq!(hex(&Sha256::digest(&frames)), digest);
+    let capture = recording(WHOLE_CADUS).display().to_string();
+    printed(&["decode", &capture, "--frames-out", "frames"], folder.path());
+    let frames = fs::read(folder.path().join("frames")).unwrap();
+    let (count, digest) = frames_of(WHOLE_CADUS);
+    assert_eq!(sha256(&frames), digest);
     let mut all = Sha256::new();
     (0..times).for_each(|_| all.update(&frames));
     (count * times as u64, hex(&all.finalize()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

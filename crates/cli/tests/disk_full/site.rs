@@ -1,15 +1,12 @@
 //! A station and a centre as processes, wherever the test puts their folders.
 
-use rustix::process::{Pid, Signal, kill_process};
+use crate::support::node::{self, NODES};
+use crate::support::patience::until;
+use crate::support::process::Running;
+use rustix::process::Signal;
 use skyhaul_node::status::{CentreStatus, NodeStatus, StationStatus, ask};
-use skyhaul_quic::{Fingerprint, Identity};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 /// One of the two nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,21 +30,9 @@ pub struct Site {
     children: [Option<Running>; 2],
 }
 
-/// A process that does not outlive the test, however that ends.
-struct Running(Child);
-
-/// Everything here takes seconds; a machine that does other things at the same time is allowed for.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks.
-pub const LOOK: Duration = Duration::from_millis(50);
-const LOG_LINES: usize = 40;
-
 impl Node {
     const fn name(self) -> &'static str {
-        match self {
-            Self::Station => "station",
-            Self::Centre => "centre",
-        }
+        NODES[self as usize]
     }
 }
 
@@ -62,18 +47,18 @@ impl Site {
             folders.centre.unwrap_or_else(|| path("centre")),
         ];
         let products = folders.products.unwrap_or_else(|| path("products"));
-        let keys = ["station", "centre"].map(|name| make_key(&path(&format!("{name}.key"))));
-        let address: SocketAddr = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let keys = node::make_keys(home.path());
+        let address = node::free_address();
         let station = format!(
             "{}\n[centre]\nname = \"centre\"\naddress = \"{address}\"\nfingerprint = \"{}\"\n
 [line]\nrate = \"100 Mbit/s\"\n\n[spool]\nsegment_size = \"1 MiB\"\n{spool}\n\n{channels}",
-            node("station", &states[0]),
+            node::table("station", &states[0]),
             keys[1]
         );
         let centre = format!(
             "{}\n[listen]\nbind = \"{address}\"\n\n[[peer]]\nname = \"station\"\nfingerprint = \"{}\"\n
 [products]\ndir = \"{}\"\n\n[session]\nreceive_window = \"1 MiB\"\n",
-            node("centre", &states[1]),
+            node::table("centre", &states[1]),
             keys[0],
             products.display()
         );
@@ -84,18 +69,7 @@ impl Site {
 
     /// Starts a node.
     pub fn start(&mut self, node: Node) {
-        let name = node.name();
-        let log =
-            OpenOptions::new().create(true).append(true).open(self.path(&format!("{name}.log"))).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_skyhaul"))
-            .args([name, "--end-with-parent", "--config"])
-            .arg(self.path(&format!("{name}.toml")))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        self.children[node as usize] = Some(Running(child));
+        self.children[node as usize] = Some(node::start(node.name(), self.home.path(), &[]));
     }
 
     /// Kills a node as a power cut does.
@@ -104,10 +78,10 @@ impl Site {
     }
 
     /// Tells a node to end, and waits until it has.
-    pub fn stop(&mut self, node: Node) -> ExitStatus {
-        let mut child = self.children[node as usize].take().expect("it runs");
-        kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
-        self.wait("a node told to end", || child.0.try_wait().unwrap())
+    pub fn stop(&mut self, node: Node) -> Option<i32> {
+        let child = self.children[node as usize].take().expect("it runs");
+        child.signal(Signal::TERM);
+        child.end().code
     }
 
     /// What the station says, once it is as `wanted`.
@@ -131,8 +105,12 @@ impl Site {
         let mut children = std::mem::take(&mut self.children);
         let found = self.wait(what, || {
             for child in children.iter_mut().flatten() {
-                let ended = child.0.try_wait().unwrap();
-                assert!(ended.is_none(), "waiting for {what}: a node ended, {ended:?}\n{}", self.logs());
+                let ended = child.status();
+                assert!(
+                    ended.is_none(),
+                    "waiting for {what}: a node ended, {ended:?}\n{}",
+                    node::logs(self.home.path())
+                );
             }
             ask(&socket).ok().and_then(&wanted)
         });
@@ -141,54 +119,10 @@ impl Site {
     }
 
     /// Looks until there is something.
-    pub fn wait<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-        let begun = now();
-        loop {
-            if let Some(found) = look() {
-                return found;
-            }
-            if begun.elapsed() > PATIENCE {
-                let states = self.states.each_ref().map(|state| ask(&state.join("status.sock")));
-                panic!("no {what} after {PATIENCE:?}: {states:#?}\n{}", self.logs());
-            }
-            std::thread::park_timeout(LOOK);
-        }
+    pub fn wait<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
+        until(look, || {
+            let states = self.states.each_ref().map(|state| ask(&state.join("status.sock")));
+            format!("no {what}: {states:#?}\n{}", node::logs(self.home.path()))
+        })
     }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.home.path().join(name)
-    }
-
-    fn logs(&self) -> String {
-        let tail = |name: &str| {
-            let text = fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().collect();
-            format!("{name}.log:\n{}", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"))
-        };
-        ["station", "centre"].map(tail).join("\n")
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Nothing is left to do for a process that cannot be killed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn node(name: &str, state: &std::path::Path) -> String {
-    format!("[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{}\"\n", state.display())
-}
-
-fn make_key(path: &std::path::Path) -> Fingerprint {
-    let identity = Identity::generate().unwrap();
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
-    file.write_all(identity.to_pem().as_bytes()).unwrap();
-    identity.fingerprint()
-}
-
-#[allow(clippy::disallowed_methods, reason = "real processes run in real time")]
-pub fn now() -> Instant {
-    Instant::now()
 }

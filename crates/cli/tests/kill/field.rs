@@ -1,30 +1,27 @@
 //! A station and a centre as processes, joined by a relay, in a folder of their own.
 
+use crate::support::node::{self, NODES};
+use crate::support::patience::now;
+use crate::support::process::Running;
+use crate::support::recordings::{CLEAN, recording};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_net::relay::{Relay, RelayConfig};
 use skyhaul_node::status::{ContactState, NodeStatus, ask};
-use skyhaul_quic::{Fingerprint, Identity};
+use skyhaul_quic::Fingerprint;
 use skyhaul_units::{Duration as Span, Probability, Rate};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::net::{SocketAddr, UdpSocket};
+use std::fs;
+use std::net::SocketAddr;
 use std::num::NonZeroU16;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The nodes, in the order of their numbers.
-pub const NODES: [&str; 2] = ["station", "centre"];
+// The places of the nodes in `NODES`.
 const STATION: usize = 0;
 const CENTRE: usize = 1;
 
-/// What is played, one a channel.
-pub const RECORDINGS: [&str; 3] =
-    ["npp.20241206T173815.dat", "aqua.20241206T175646.dat", "metopb.20241206T152751.dat"];
 /// A recording of 1 MiB then lasts eight seconds.
 const PLAYED_AT: &str = "1 Mbit/s";
 /// A pass of eight seconds that is killed every second is over long before.
@@ -39,15 +36,15 @@ pub struct Field {
     stop: Arc<AtomicBool>,
     relay: Option<JoinHandle<()>>,
     /// `None` where it has ended well by itself.
-    nodes: [Option<Child>; 2],
+    nodes: [Option<Running>; 2],
     begun: Instant,
 }
 
 impl Field {
     pub fn prepare(seed: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let keys = NODES.map(|name| make_key(&folder.path().join(format!("{name}.key"))));
-        let centre = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let keys = node::make_keys(folder.path());
+        let centre = node::free_address();
         let link = LinkConfig {
             loss: Loss::Independent(Probability::of(1, 100)),
             ..LinkConfig::line(Rate::from_mbps(50), Span::from_millis(40))
@@ -68,7 +65,7 @@ impl Field {
         let text = format!(
             "{}\n[listen]\nbind = \"{centre}\"\n\n[[peer]]\nname = \"station\"\nfingerprint = \"{}\"\n
 [products]\ndir = \"products\"\ncadu_files = true\n",
-            node("centre"),
+            node::table("centre", Path::new("centre")),
             field.keys[STATION]
         );
         fs::write(field.path("centre.toml"), text).unwrap();
@@ -83,13 +80,12 @@ impl Field {
     pub fn begin_pass(&mut self, pass: u64) {
         let mut text = format!(
             "{}\n[centre]\nname = \"centre\"\naddress = \"{}\"\nfingerprint = \"{}\"\n\n[line]\nrate = \"50 Mbit/s\"\n",
-            node("station"),
+            node::table("station", Path::new("station")),
             self.line,
             self.keys[CENTRE]
         );
-        let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cadu");
-        for (number, recording) in RECORDINGS.iter().enumerate() {
-            let path = recordings.join(recording).display().to_string();
+        for (number, name) in CLEAN.iter().enumerate() {
+            let path = recording(name).display().to_string();
             text += &format!(
                 "\n[[channel]]\nname = \"pass-{pass}-{number}\"\ninput = \"file:{path}\"\nrate = \"{PLAYED_AT}\"\n"
             );
@@ -106,7 +102,7 @@ impl Field {
     /// Whether all of the pass, and of those before, has become products.
     pub fn is_pass_over(&mut self, pass: u64) -> bool {
         self.look();
-        self.nodes[STATION].is_none() && self.archives() == pass as usize * RECORDINGS.len() && self.is_idle()
+        self.nodes[STATION].is_none() && self.archives() == pass as usize * CLEAN.len() && self.is_idle()
     }
 
     /// Lets the nodes work for a while.
@@ -120,46 +116,38 @@ impl Field {
 
     /// Kills a node and starts it again; `false` where it has ended by itself.
     pub fn kill(&mut self, number: usize) -> bool {
-        let Some(mut child) = self.nodes[number].take() else { return false };
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let Some(node) = self.nodes[number].take() else { return false };
+        drop(node);
         self.start(number);
         true
     }
 
     /// Ends the centre; the last station has ended by itself.
     pub fn end(&mut self) {
-        for mut child in self.nodes.iter_mut().filter_map(Option::take) {
-            let _ = child.kill();
-            child.wait().unwrap();
-        }
+        self.nodes = [None, None];
     }
 
     fn start(&mut self, number: usize) {
-        let name = NODES[number];
-        let log =
-            OpenOptions::new().create(true).append(true).open(self.path(&format!("{name}.log"))).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
-        command.args([name, "--end-with-parent", "--config"]).arg(self.path(&format!("{name}.toml")));
-        if number == STATION {
-            command.arg("--until-sent");
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        self.nodes[number] = Some(command.spawn().unwrap());
+        let flags: &[&str] = if number == STATION { &["--until-sent"] } else { &[] };
+        self.nodes[number] = Some(node::start(NODES[number], self.folder.path(), flags));
     }
 
     /// No node has ended but a station that has sent everything, and there is time left.
     fn look(&mut self) {
         for (number, name) in NODES.iter().enumerate() {
             let Some(child) = &mut self.nodes[number] else { continue };
-            if let Some(status) = child.try_wait().unwrap() {
+            if let Some(status) = child.status() {
                 self.nodes[number] = None;
-                assert!(number == STATION && status.success(), "{name}: {status}\n{}", self.logs());
+                assert!(
+                    number == STATION && status.success(),
+                    "{name}: {status}\n{}",
+                    node::logs(self.folder.path())
+                );
             }
         }
         if self.begun.elapsed() > PATIENCE {
             let states = NODES.map(|name| ask(&self.path(&format!("{name}/status.sock"))));
-            panic!("no end after {PATIENCE:?}: {states:#?}\n{}", self.logs());
+            panic!("no end after {PATIENCE:?}: {states:#?}\n{}", node::logs(self.folder.path()));
         }
     }
 
@@ -180,45 +168,13 @@ impl Field {
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
-
-    fn logs(&self) -> String {
-        let tail = |name: &str| {
-            let text = fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().collect();
-            format!("{name}.log:\n{}", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"))
-        };
-        NODES.map(tail).join("\n")
-    }
 }
 
 impl Drop for Field {
     fn drop(&mut self) {
-        for mut child in self.nodes.iter_mut().filter_map(Option::take) {
-            // Nothing is left to do for a process that cannot be killed.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
         self.stop.store(true, Ordering::Relaxed);
         if let Some(relay) = self.relay.take() {
             let _ = relay.join();
         }
     }
-}
-
-const LOG_LINES: usize = 40;
-
-fn node(name: &str) -> String {
-    format!("[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n")
-}
-
-fn make_key(path: &Path) -> Fingerprint {
-    let identity = Identity::generate().unwrap();
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
-    file.write_all(identity.to_pem().as_bytes()).unwrap();
-    identity.fingerprint()
-}
-
-#[allow(clippy::disallowed_methods, reason = "real processes run in real time")]
-fn now() -> Instant {
-    Instant::now()
 }

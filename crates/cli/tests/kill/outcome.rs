@@ -1,12 +1,11 @@
 //! What lies in the centre's folder of products in the end, against what independent decoders found in the recordings.
 
-use super::field::RECORDINGS;
+use crate::support::process::printed;
+use crate::support::recordings::{CLEAN, expected, sha256};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 pub struct Outcome {
     pub contacts: u64,
@@ -48,7 +47,7 @@ impl Outcome {
                     let file = &account["product"]["packet_file"];
                     if !file.is_null() {
                         let name = text(&file["name"]);
-                        let found = digest(&path.with_file_name(&name));
+                        let found = sha256(&fs::read(path.with_file_name(&name)).unwrap());
                         assert_eq!(found, text(&file["sha256"]), "{name}");
                         *outcome.packet_files.entry(found).or_default() += 1;
                     }
@@ -60,13 +59,8 @@ impl Outcome {
     }
 
     fn archive(&mut self, path: &Path) {
-        let output = Command::new(env!("CARGO_BIN_EXE_skyhaul"))
-            .args(["decode", "--json"])
-            .arg(path)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let decoded: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let decoded = printed(&["decode", "--json", path.to_str().unwrap()], Path::new("."));
+        let decoded: Value = serde_json::from_str(&decoded).unwrap();
         let file = &decoded["files"][0];
         let frames = file["good_frames"].as_u64().unwrap();
         let digest = file["good_frames_sha256"].as_str().unwrap().to_owned();
@@ -77,22 +71,16 @@ impl Outcome {
 
     /// Each recording has arrived once a pass, frame by frame, and has become the same products each time.
     pub fn compare(&self, passes: u64) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/expected.json");
-        let expected: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        let wanted: BTreeMap<(u64, String), u64> = RECORDINGS
+        let wanted: BTreeMap<(u64, String), u64> = CLEAN
             .iter()
-            .map(|recording| {
-                let entry = &expected[&format!("cadu/{recording}")];
-                let digest = entry["frames_sha256"].as_str().unwrap().to_owned();
-                ((entry["frames_total"].as_u64().unwrap(), digest), passes)
+            .map(|name| {
+                let known = expected(name);
+                let digest = known["frames_sha256"].as_str().unwrap().to_owned();
+                ((known["frames_total"].as_u64().unwrap(), digest), passes)
             })
             .collect();
         assert_eq!(self.passes, wanted, "frames and digest of each contact");
         let uneven: Vec<_> = self.packet_files.iter().filter(|(_, count)| **count != passes).collect();
         assert!(uneven.is_empty(), "products that are not there once a pass: {uneven:?}");
     }
-}
-
-fn digest(path: &Path) -> String {
-    Sha256::digest(fs::read(path).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

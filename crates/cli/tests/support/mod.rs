@@ -1,0 +1,11 @@
+//! What the programs of tests share: the program as a process, nodes and their configuration, recordings, refusals.
+
+#![allow(dead_code, reason = "each program of tests takes the part it needs")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+
+pub mod node;
+pub mod patience;
+pub mod process;
+pub mod recordings;
+pub mod refusal;
+pub mod site;

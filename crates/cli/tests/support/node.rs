@@ -1,0 +1,54 @@
+//! A node as a process of its own: its key, its table in the configuration, its log.
+
+use super::process::{Running, skyhaul};
+use skyhaul_quic::{Fingerprint, Identity};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+/// The two nodes.
+pub const NODES: [&str; 2] = ["station", "centre"];
+/// Lines of a log that a failure shows.
+const LOG_LINES: usize = 40;
+
+/// The head of a node's configuration.
+pub fn table(name: &str, state: &Path) -> String {
+    format!("[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{}\"\n", state.display())
+}
+
+/// Makes the keys of both nodes in `folder`.
+pub fn make_keys(folder: &Path) -> [Fingerprint; 2] {
+    NODES.map(|name| {
+        let identity = Identity::generate().unwrap();
+        let path = folder.join(format!("{name}.key"));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
+        file.write_all(identity.to_pem().as_bytes()).unwrap();
+        identity.fingerprint()
+    })
+}
+
+/// An address that a node can bind again and again, which no other process had a moment ago.
+pub fn free_address() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Starts a node with its configuration from `folder`, where its log goes too.
+pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {
+    let log = OpenOptions::new().create(true).append(true).open(folder.join(format!("{name}.log"))).unwrap();
+    let config = format!("{name}.toml");
+    let arguments = [&[name, "--end-with-parent", "--config", &config], flags].concat();
+    Running::of(skyhaul(&arguments, folder).stdout(Stdio::null()).stderr(log))
+}
+
+/// The ends of both nodes' logs.
+pub fn logs(folder: &Path) -> String {
+    let tail = |name: &str| {
+        let text = fs::read_to_string(folder.join(format!("{name}.log"))).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        format!("{name}.log:\n{}", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"))
+    };
+    NODES.map(tail).join("\n")
+}

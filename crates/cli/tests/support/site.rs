@@ -1,0 +1,126 @@
+//! A centre that runs, and a station of it that the test configures and asks, all through the program.
+
+use super::patience::until;
+use super::process::{Running, printed, run, text};
+use super::recordings::{DAMAGED, expected, recording};
+use serde_json::Value;
+use std::path::Path;
+
+/// The centre is there from the start, the station when the test starts it.
+pub struct Site {
+    folder: tempfile::TempDir,
+    key: String,
+    /// Where the centre is reached.
+    pub address: String,
+    pub centre: Running,
+}
+
+impl Site {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let [key, station_key] =
+            ["c.key", "s.key"].map(|key| printed(&["keygen", key], at).trim().to_owned());
+        let centre = format!(
+            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \"127.0.0.1:0\"\n\
+             [products]\ndir = \"products\"\n[[peer]]\nname = \"s\"\nfingerprint = \"{station_key}\"\n"
+        );
+        std::fs::write(at.join("centre.toml"), centre).unwrap();
+        let centre = Running::start(&["centre", "--config", "centre.toml"], at);
+        let address = ask_until("centre.toml", at, |status| {
+            Some(status["address"].as_str()?.to_owned()).filter(|address| !address.is_empty())
+        });
+        Self { folder, key, address, centre }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes the station's configuration with these tables.
+    pub fn write(&self, tables: &str) {
+        self.write_by(&self.address, tables);
+    }
+
+    /// Writes the configuration of a station that reaches the centre at `way`.
+    pub fn write_by(&self, way: &str, tables: &str) {
+        let text = format!(
+            "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"spool\"\n\
+             [centre]\nname = \"c\"\naddress = \"{way}\"\nfingerprint = \"{}\"\n{tables}",
+            self.key
+        );
+        std::fs::write(self.folder().join("station.toml"), text).unwrap();
+    }
+
+    /// A station that ends when the centre has all that its channels brought.
+    pub fn start(&self) -> Running {
+        Running::start(&["station", "--config", "station.toml", "--until-sent"], self.folder())
+    }
+
+    /// A station that goes on.
+    pub fn start_to_stay(&self) -> Running {
+        Running::start(&["station", "--config", "station.toml"], self.folder())
+    }
+
+    /// Asks the station until `probe` finds what it looks for.
+    #[track_caller]
+    pub fn until<T>(&self, probe: impl Fn(&Value) -> Option<T>) -> T {
+        ask_until("station.toml", self.folder(), probe)
+    }
+
+    /// Asks the centre until `probe` finds what it looks for.
+    #[track_caller]
+    pub fn centre_until<T>(&self, probe: impl Fn(&Value) -> Option<T>) -> T {
+        ask_until("centre.toml", self.folder(), probe)
+    }
+
+    /// What `skyhaul status` shows of a node.
+    pub fn shown(&self, node: &str) -> String {
+        printed(&["status", "--config", node], self.folder())
+    }
+
+    /// The only contact, which must have arrived with every frame of the damaged recording and with no other.
+    #[track_caller]
+    pub fn assert_whole(&self) -> Value {
+        let contacts = self.centre_until(|status| {
+            let contacts = status["contacts"].as_array()?;
+            contacts.iter().any(|contact| contact["state"] == "done").then(|| contacts.clone())
+        });
+        let [contact] = &contacts[..] else { panic!("{contacts:?}") };
+        let known = expected(DAMAGED);
+        for (ours, theirs) in [
+            ("frames", "good_frames"),
+            ("set_aside", "rs_uncorrectable_frames"),
+            ("corrected_symbols", "rs_corrected_symbols_in_good_frames"),
+            ("frames_sha256", "good_frames_sha256"),
+        ] {
+            assert!(!known[theirs].is_null(), "nobody found {theirs}");
+            assert_eq!(contact[ours], known[theirs], "{ours}");
+        }
+        contact.clone()
+    }
+}
+
+/// The channel `x`, which plays the damaged recording, with these further keys.
+pub fn channel(keys: &str) -> String {
+    channel_of("x", keys)
+}
+
+/// A channel of this name, which plays the damaged recording.
+pub fn channel_of(name: &str, keys: &str) -> String {
+    let path = recording(DAMAGED);
+    format!("[[channel]]\nname = \"{name}\"\ninput = \"file:{}\"\n{keys}", path.display())
+}
+
+/// Asks a node until `probe` finds what it looks for.
+#[track_caller]
+fn ask_until<T>(node: &str, folder: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
+    let look = || {
+        let answer = run(&["status", "--config", node, "--json"], folder);
+        serde_json::from_slice(&answer.stdout).ok().and_then(|status| probe(&status))
+    };
+    until(look, || {
+        let shown = run(&["status", "--config", node], folder);
+        format!("{}{}", text(&shown.stdout), text(&shown.stderr))
+    })
+}
