@@ -123,6 +123,12 @@ const WARM_UP: Duration = Duration::from_secs(6);
 const WATCHED: Duration = Duration::from_secs(6);
 const SAMPLE: Duration = Duration::from_millis(20);
 
+/// Jain's index: 1 where all shares are the same, and one over their number where one has everything.
+fn fairness(shares: &[f64]) -> f64 {
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    shares.iter().sum::<f64>().powi(2) / (squares * shares.len() as f64)
+}
+
 #[test]
 fn four_lanes_use_the_line_share_it_and_keep_its_queue() {
     const LANES: usize = 4;
@@ -131,7 +137,10 @@ fn four_lanes_use_the_line_share_it_and_keep_its_queue() {
         println!("loss {}: {ratio:.3}, queue {queue:?}, {shares:.2?}", loss.as_f64());
         assert!(ratio >= 0.95, "{ratio:.3} of the limit");
         assert!(queue <= RTT / 4, "a queue of {queue:?}");
-        let fair = 1.0 / LANES as f64;
-        assert!(shares.iter().all(|share| *share > fair / 2.0 && *share < fair * 2.0), "{shares:.2?}");
+        // The first lane had the line for itself before, and gives of it but slowly: it keeps two fifths.
+        assert!(shares[0] <= 0.42, "{shares:.2?}");
+        // Those that joined it together have nothing over each other.
+        let joined = fairness(&shares[1..]);
+        assert!(joined >= 0.99, "{joined:.3} of {shares:.2?}");
     }
 }

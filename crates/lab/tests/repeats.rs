@@ -59,8 +59,9 @@ fn repair_of_an_end_without_losses_costs_next_to_nothing() {
     assert!(with <= without + 3, "{with} of {without} ms: four bytes of each symbol, and a tick");
 }
 
-/// Ten seconds of a line that has a third to spare, with blocks of this lifetime at 5 % loss.
-fn spent(lifetime: Duration) -> (Stats, PathStats) {
+/// Ten seconds of a line that has a third to spare, with a thousand blocks of this lifetime at 5 % loss: what was spent, and how
+/// many arrived.
+fn spent(lifetime: Duration) -> (Stats, PathStats, u64) {
     let line = PlainLine { rate: Rate::from_mbps(20), loss: Probability::of(5, 100), ..PlainLine::default() };
     let mut world = world(line, 1, Some(Goal::default()));
     let block = Block::expendable(FlowId(0), lifetime, Buffer::from(vec![7; 16 << 10]));
@@ -73,18 +74,20 @@ fn spent(lifetime: Duration) -> (Stats, PathStats) {
     }
     world.run_for(millis(1_000), |_| false);
     let path = world.near.session.paths().next().expect("the path is up").1;
-    (world.near.session.stats(), path.stats)
+    (world.near.session.stats(), path.stats, world.far.user.blocks())
 }
 
 #[test]
 fn what_has_time_is_sent_once_more_for_each_loss_and_what_has_not_no_oftener_than_its_target_takes() {
     // Sent once more for each time lost: 0.05 ÷ 0.95 of all, and a fifth for chance.
-    let (lax, path) = spent(Duration::from_secs(60));
+    let (lax, path, arrived) = spent(Duration::from_secs(60));
+    assert_eq!(arrived, 1_000);
     let share = |count: u64, of: u64| count as f64 / of as f64;
-    assert!(share(lax.symbols_repeated, lax.symbols_sent) < 0.0526 * 1.2, "{lax:?}");
+    let repeated = share(lax.symbols_repeated, lax.symbols_sent);
+    assert!((0.0526 * 0.8..0.0526 * 1.2).contains(&repeated), "{repeated}: {lax:?}");
     assert!(share(path.repair_sent, lax.symbols_sent) < 0.005, "{path:?}");
     // One in a million is left after five at 5 %: four more for each that is lost, were none repaired by coding.
-    let (tight, path) = spent(millis(200));
+    let (tight, path, _) = spent(millis(200));
     assert!(share(tight.symbols_repeated, tight.symbols_sent) < 0.05 * 4.0, "{tight:?}");
     // Coding takes what a group of 120 ms needs at 5 %, and a new path's uncertainty: less than a fifth.
     let total = share(tight.symbols_repeated + path.repair_sent, tight.symbols_sent);

@@ -175,11 +175,11 @@ fn a_proof_from_another_connection_pair_is_refused() {
     let own = bare_session(&mut world);
     let stolen = std::cell::Cell::new([0; 32]);
     let said = answer(&mut world, 4, |world, id| {
-        stolen.set(proof(world, own, id, 4));
-        stolen.get()
+        stolen.set(proof(world, own, id, 5));
+        proof(world, own, id, 4)
     });
     assert_eq!(said, "it was let in");
-    // The same proof on a new connection proves nothing there.
+    // The number is free, and the proof is of this number, but it is that of the connection before.
     let said = answer(&mut world, 5, |_, _| stolen.get());
     assert_eq!(said, "no session here has this path");
 }

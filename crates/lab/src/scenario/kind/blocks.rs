@@ -8,7 +8,7 @@ mod groups;
 
 use super::medium::{Medium, OFF_PLAIN, off};
 use super::stream::{FLOW, Ran, Stream};
-use super::{Broken, Experiment, Plain, Refused};
+use super::{Broken, Experiment, Plain, Refused, watched};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Lifetime, Pattern, Record};
 use crate::world::{Over, Tap};
@@ -30,10 +30,7 @@ impl super::Cell for Settings {
         if self.smallest > self.largest || self.largest > Bytes::mib(1) {
             return Err(Refused::new("the blocks' sizes do not fit; give `smallest` ≤ `largest` ≤ 1 MiB"));
         }
-        if self.warm_up >= self.duration {
-            return Err(Refused::new("the start-up takes the whole run; lengthen `duration`"));
-        }
-        Ok(())
+        watched::check(self.warm_up, self.duration)
     }
 }
 

@@ -134,6 +134,7 @@ mod path_dies;
 mod paths;
 mod repair;
 mod stream;
+mod watched;
 
 /// All kinds.
 pub static KINDS: &[&dyn Kind] = &[

@@ -1,10 +1,9 @@
 //! `repair`: what repair costs a bulk transfer, which gains nothing from it but at its end.
 
 use super::medium::{Medium, OFF_PLAIN, off};
-use super::{Broken, Experiment, Plain, Refused};
+use super::{Broken, Experiment, Plain, Refused, watched};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
-use crate::world::{Bulk, Over, Sessions, Sink, WorldConfig, WorldPath};
-use crate::{Acknowledging, PlainLine};
+use crate::world::{Bulk, Over, Sessions, Sink, WorldConfig};
 use bytes::Bytes as Buffer;
 use serde::Deserialize;
 use skyhaul_transport::repair::Goal;
@@ -20,10 +19,7 @@ pub(super) static KIND: Plain<Settings> = Plain::new(
 
 impl super::Cell for Settings {
     fn check(&self) -> Result<(), Refused> {
-        if self.warm_up >= self.duration {
-            return Err(Refused::new("the start-up takes the whole run; lengthen `duration`"));
-        }
-        Ok(())
+        watched::check(self.warm_up, self.duration)
     }
 }
 
@@ -81,14 +77,8 @@ impl Settings {
         (over, bulk): (Over, Bulk),
     ) -> Result<Sessions<Bulk, Sink>, Broken> {
         let config = WorldConfig::alike(SessionConfig { repair, ..SessionConfig::default() });
-        let line = PlainLine {
-            rate: self.rate,
-            one_way_delay: self.rtt / 2,
-            acknowledging: Acknowledging::Batches,
-            loss: self.loss,
-            ..PlainLine::default()
-        };
-        Ok(Sessions::open(over, config, &[WorldPath::new(line)], seed, (bulk, Sink::default()))?)
+        let path = watched::path(self.rate, self.rtt, self.loss);
+        Ok(Sessions::open(over, config, &[path], seed, (bulk, Sink::default()))?)
     }
 
     fn goodput(&self, repair: Option<Goal>, seed: u64, over: Over) -> Result<Rate, Broken> {

@@ -1,9 +1,8 @@
 //! A stream of blocks with deadlines over one path: what the kinds `blocks` and `bisect` run.
 
-use super::Broken;
+use super::{Broken, watched};
 use crate::workload::{Arrivals, Ledger, Lifetime, Pattern, StreamConfig, Traffic};
 use crate::world::{Over, Sessions, Tap, WorldConfig, WorldPath};
-use crate::{Acknowledging, PlainLine};
 use skyhaul_transport::repair::Goal;
 use skyhaul_transport::{ClassId, Mode, PathStats, SessionConfig, Stats};
 use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
@@ -85,13 +84,7 @@ impl Stream {
     }
 
     fn path(&self) -> WorldPath {
-        WorldPath::new(PlainLine {
-            rate: self.rate,
-            one_way_delay: self.rtt / 2,
-            loss: self.loss,
-            acknowledging: Acknowledging::Batches,
-            ..PlainLine::default()
-        })
+        watched::path(self.rate, self.rtt, self.loss)
     }
 
     fn session(&self) -> SessionConfig {
