@@ -126,13 +126,14 @@ fn a_stream_with_a_deadline_has_two_paths_to_go_over() {
     let serving = Serving::start(&["127.0.0.1:0", "--insecure-test", "--once"], here);
     let paths: Vec<String> = serving.addresses.iter().map(|remote| format!("127.0.0.1:0={remote}")).collect();
     let [first, second] = &paths[..] else { panic!("{paths:?}") };
-    let stream = ["--block", "10 kB", "--offer", "40 Mbit/s", "--deadline", "10 s", "--duration", "500 ms"];
+    let stream = ["--block", "10 kB", "--offer", "40 Mbit/s", "--deadline", "10 s", "--bytes", "2500000 B"];
     let way = ["--path", first, "--path", second, "--insecure-test", "--json"];
     let output = send(&[&way[..], &stream].concat(), here);
     let result = result(&output);
     let blocks = ["delivered", "repaired", "expired"].map(|name| result["blocks"][name].as_u64().unwrap());
-    // 40 Mbit/s for half a second, in blocks of 10 kB; one more may begin at its end.
-    assert!((250..=251).contains(&blocks.iter().sum::<u64>()), "{result}");
+    assert_eq!(blocks.iter().sum::<u64>(), 250, "{result}");
+    // At 40 Mbit/s a block is due each 2 ms, the first at once.
+    assert!(result["seconds"].as_f64().unwrap() > 0.49, "{result}");
     assert_eq!(blocks[2], 0, "{result}");
     let remotes: Vec<&str> =
         result["paths"].as_array().unwrap().iter().map(|path| path["remote"].as_str().unwrap()).collect();
