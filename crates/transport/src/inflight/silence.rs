@@ -1,6 +1,6 @@
 //! When a path counts as silent: it owes answers that do not come.
 
-use super::Inflight;
+use super::{Inflight, Verdict};
 use skyhaul_units::{Duration, Instant};
 
 impl Inflight {
@@ -18,6 +18,18 @@ impl Inflight {
         let patient = (news(first) + patience).max(second + rtt);
         let quick = self.asked(many).map(|at| news(at + rtt) + margin);
         Some(quick.map_or(patient, |quick| quick.min(patient)))
+    }
+
+    /// From when on silence is in doubt: `many` owe an answer, and those which may be held back for a while are due too.
+    pub fn doubted_at(&self, rtt: Duration, many: u64) -> Option<Instant> {
+        self.asked(many).map(|at| at + rtt + QUIET_MIN / 3)
+    }
+
+    /// Slices sent after all that arrived which the far end lacks.
+    pub fn missed_since_news(&self) -> usize {
+        let newest = self.newest_arrived.unwrap_or(Instant::ZERO);
+        let later = self.entries.iter().rev().flatten().take_while(|entry| entry.at > newest);
+        later.filter(|entry| entry.judged == Some(Verdict::Missed)).count()
     }
 
     /// When the transmission was made that is the `nth` of those which owe an answer, or the next one that does.

@@ -47,7 +47,7 @@ pub struct PathStats {
     pub bytes_sent: u64,
     /// Symbols that count as lost.
     pub symbols_lost: u64,
-    /// Repair symbols sent.
+    /// Repair symbols sent, and second copies of what was under way on a path that went silent.
     pub repair_sent: u64,
     /// Bytes of those.
     pub repair_bytes: u64,
@@ -159,6 +159,12 @@ impl Attached {
         self.inflight.silent_at(self.rtt() + self.estimate.rtt_variation * 4, self.patience(), self.many)
     }
 
+    /// Whether so many have owed answers for so long that it may be silent.
+    pub fn is_doubtful(&self, now: Instant) -> bool {
+        let rtt = self.rtt() + self.estimate.rtt_variation * 4;
+        self.inflight.doubted_at(rtt, self.many).is_some_and(|at| at <= now)
+    }
+
     pub fn patience(&self) -> Duration {
         (self.rtt() * 2).max(SILENCE)
     }
@@ -221,8 +227,8 @@ impl Attached {
             _ => PathState::Active,
         };
         let stats = PathStats {
-            repair_sent: sent,
-            repair_bytes,
+            repair_sent: self.stats.repair_sent + sent,
+            repair_bytes: self.stats.repair_bytes + repair_bytes,
             repair_received: repairs,
             repair_used: used,
             repair_wasted: wasted,

@@ -97,6 +97,9 @@ impl Session {
 
     fn judge_path(&mut self, now: Instant, id: PathId) {
         let several = self.paths.values().filter(|path| path.is_usable()).count() > 1;
+        if several {
+            self.doubt(now, id);
+        }
         loop {
             let Some(path) = self.paths.get_mut(&id).filter(|path| now >= path.hints.judge_from) else {
                 return;
@@ -117,6 +120,7 @@ impl Session {
             path.stats.stalls += 1;
             path.try_at = now;
             let open = path.inflight.judge_all();
+            self.went_silent(now);
             for sent in open {
                 let _ = self.lost(sent);
             }

@@ -1,5 +1,6 @@
 //! One session: the blocks of both directions over the paths between two nodes.
 
+mod aftermath;
 mod attached;
 mod config;
 mod early;
@@ -50,6 +51,7 @@ pub struct Session {
     recovered: VecDeque<(Recovered, u8)>,
     early: early::Early,
     rerouted: rerouted::Rerouted,
+    aftermath: aftermath::Aftermath,
     peer_window: u64,
     /// From where the far end's symbols, and ours, count flows.
     flow_bases: (FlowId, FlowId),
@@ -109,6 +111,7 @@ impl Session {
             recovered: VecDeque::new(),
             early: early::Early::default(),
             rerouted: rerouted::Rerouted::default(),
+            aftermath: aftermath::Aftermath::default(),
             peer_window: 0,
             flow_bases: (FlowId(0), FlowId(0)),
             next_probe: Instant::ZERO,

@@ -210,7 +210,12 @@ impl Session {
                 _ => u64::MAX,
             };
             let gap = line.rate.time_for(skyhaul_units::Bytes::of(content.len())) * u64::from(spacing.max(1));
-            self.outbox.sent_again(now, symbol.slice, (copies.now(sends, rounds), gap));
+            let planned = copies.now(sends, rounds);
+            let (times, gap) = self.aftermath.copies(now, path, (planned, gap));
+            let more = u64::from(times - planned);
+            path.stats.repair_sent += more;
+            path.stats.repair_bytes += more * content.len() as u64;
+            self.outbox.sent_again(now, symbol.slice, (times, gap));
         }
         let Some(due) = symbol.protection.filter(|_| self.config.repair.is_some()) else {
             return self.track(now, id, Sent::Slice(symbol.slice), content);

@@ -5,6 +5,7 @@
 //! look silent: the reports are the first to show it.
 
 use super::Session;
+use super::aftermath::MISSED_MANY;
 use super::attached::Attached;
 use crate::inflight::{Lacks, Sent, Slice};
 use crate::path::{PathId, Token};
@@ -50,6 +51,9 @@ impl Session {
             let flight = path.rtt() / 2 + path.estimate.rtt_variation * 4;
             let slices = path.inflight.miss(&lacks, made, flight);
             path.stats.symbols_lost += slices.len() as u64;
+            if !slices.is_empty() && path.inflight.missed_since_news() >= MISSED_MANY {
+                self.aftermath.doubt(now);
+            }
             missed.extend(slices.into_iter().map(|slice| (*id, slice)));
         }
         for (id, slice) in missed {

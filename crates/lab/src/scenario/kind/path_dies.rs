@@ -2,12 +2,12 @@
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{Measured, Metric, Unit};
-use crate::world::{Bulk, Sink, World, WorldConfig, WorldPath};
+use crate::world::{Bulk, Sink, User, World, WorldConfig, WorldPath};
 use crate::{Acknowledging, PlainChange, PlainLine};
 use bytes::Bytes;
 use serde::Deserialize;
-use skyhaul_transport::{Block, FlowId};
-use skyhaul_units::{Duration, Probability, Rate};
+use skyhaul_transport::{Block, Event, FlowId, Session};
+use skyhaul_units::{Duration, Instant, Probability, Rate};
 
 /// The kind.
 pub(super) struct PathDies;
@@ -104,33 +104,111 @@ impl Experiment for Cell {
     }
 
     fn run(&self, seed: u64) -> Result<Measured, Broken> {
+        let undisturbed = self.pauses(seed, None)?;
+        let died = self.pauses(seed, Some(self.dies))?;
+        let allowed = self.allowed();
+        let mut measured = Measured::default();
+        measured.add_time(&GAP, died.first);
+        measured.add(&GAP_SHARE, died.first.as_secs_f64() / allowed.as_secs_f64());
+        measured.add_time(&LATER_GAP, died.later);
+        measured.add_time(&UNDISTURBED_GAP, undisturbed.first.max(undisturbed.later));
+        measured.add(&LOST, died.lost_blocks as f64 * BLOCK as f64);
+        measured.add(&STALLS, died.stalls as f64);
+        measured.add(&COPIES, died.copies as f64);
+        Ok(measured)
+    }
+}
+
+impl Cell {
+    /// The longest pause that a death may cause.
+    fn allowed(&self) -> Duration {
+        SHORTEST.max(self.surviving_rtt * 2)
+    }
+
+    /// A run in which the first path dies so, or does not.
+    fn pauses(&self, seed: u64, dies: Option<Dies>) -> Result<Pauses, Broken> {
         let paths = [self.path(self.rate, self.rtt), self.path(self.surviving_rate, self.surviving_rtt)];
         let bulk = Bulk::of(Block::reliable(FlowId(0), Bytes::from(vec![0x5a; BLOCK])), u64::MAX);
-        let mut world = World::new(WorldConfig::default(), &paths, seed, bulk, Sink::default());
+        let mut world = World::new(WorldConfig::default(), &paths, seed, bulk, Watch::default());
         if !world.open() {
             return Err(Broken("the sessions did not open".to_owned()));
         }
         let at = world.now() + BEFORE;
-        for side in self.dies.sides() {
+        for side in dies.map_or(&[][..], Dies::sides) {
             world.paths[0].change_from(*side, at, PlainChange::Hole(Duration::MAX));
         }
         world.run_until(at, |_| false);
-        world.far.user.watch(at);
-        world.run_until(at + AFTER, |_| false);
-        let gap = world.far.user.longest_gap();
+        world.far.user.begin(at, self.allowed() + self.surviving_rtt);
+        let until = at + AFTER;
+        world.run_until(until, |_| false);
+        let mut pauses = world.far.user.end(until);
         let sent = world.near.session.stats().blocks_taken;
-        world.near.user.stop();
-        world.touch();
-        // All that was handed over arrives, however slow the path that is left.
-        world.run_for(REST, |world| world.far.user.blocks() == sent);
-        let allowed = SHORTEST.max(self.surviving_rtt * 2);
-        let mut measured = Measured::default();
-        measured.add_time(&GAP, gap);
-        measured.add(&GAP_SHARE, gap.as_secs_f64() / allowed.as_secs_f64());
-        measured.add(&LOST, sent.saturating_sub(world.far.user.blocks()) as f64 * BLOCK as f64);
-        measured
-            .add(&STALLS, world.near.session.paths().map(|(_, path)| path.stats.stalls).sum::<u64>() as f64);
-        Ok(measured)
+        if dies.is_some() {
+            world.near.user.stop();
+            world.touch();
+            // All that was handed over arrives, however slow the path that is left.
+            world.run_for(REST, |world| world.far.user.sink.blocks() == sent);
+            pauses.lost_blocks = sent.saturating_sub(world.far.user.sink.blocks());
+        }
+        let paths = || world.near.session.paths().map(|(_, path)| path.stats);
+        pauses.stalls = paths().map(|stats| stats.stalls).sum();
+        pauses.copies = paths().map(|stats| stats.repair_sent).sum();
+        Ok(pauses)
+    }
+}
+
+/// What a run showed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pauses {
+    /// The longest that began so early that it can be the death's.
+    first: Duration,
+    /// The longest of the others.
+    later: Duration,
+    lost_blocks: u64,
+    stalls: u64,
+    copies: u64,
+}
+
+/// Takes blocks and looks for pauses between them.
+#[derive(Debug, Default)]
+struct Watch {
+    sink: Sink,
+    /// When the last block came.
+    last: Instant,
+    /// Pauses that begin before this can be the death's.
+    early: Instant,
+    found: Pauses,
+}
+
+impl Watch {
+    fn begin(&mut self, at: Instant, span: Duration) {
+        *self = Self { last: at, early: at + span, sink: core::mem::take(&mut self.sink), ..Self::default() };
+    }
+
+    /// A pause that is not over at the end counts for what it has lasted.
+    fn end(&mut self, now: Instant) -> Pauses {
+        self.came(now);
+        self.found
+    }
+
+    fn came(&mut self, now: Instant) {
+        let Pauses { first, later, .. } = &mut self.found;
+        let longest = if self.last < self.early { first } else { later };
+        *longest = (*longest).max(now.since(self.last));
+        self.last = now;
+    }
+}
+
+impl User for Watch {
+    fn event(&mut self, now: Instant, session: &mut Session, event: Event) {
+        if matches!(event, Event::Block(_)) {
+            self.came(now);
+        }
+        self.sink.event(now, session, event);
+    }
+
+    fn work(&mut self, now: Instant, session: &mut Session) -> Option<Instant> {
+        self.sink.work(now, session)
     }
 }
 
@@ -138,13 +216,25 @@ const GAP: Metric = Metric {
     key: "gap_s",
     heading: "gap",
     unit: Unit::Seconds,
-    meaning: "longest time without a delivery from the path's end on",
+    meaning: "longest time without a delivery that began within what is allowed and a round trip of the path that is left",
 };
 const GAP_SHARE: Metric = Metric {
     key: "gap_share",
     heading: "gap ÷ allowed",
     unit: Unit::Share,
     meaning: "the gap over the larger of 200 ms and two round trips of the path that is left",
+};
+const LATER_GAP: Metric = Metric {
+    key: "later_gap_s",
+    heading: "later gap",
+    unit: Unit::Seconds,
+    meaning: "longest time without a delivery that began later, until 4 s after the path's end: the loss of the path that is left",
+};
+const UNDISTURBED_GAP: Metric = Metric {
+    key: "undisturbed_gap_s",
+    heading: "without death",
+    unit: Unit::Seconds,
+    meaning: "longest time without a delivery in the same 4 s of the same run where no path dies",
 };
 const LOST: Metric = Metric {
     key: "lost_bytes",
@@ -158,8 +248,14 @@ const STALLS: Metric = Metric {
     unit: Unit::Count,
     meaning: "how often a path was left; the dead one once",
 };
+const COPIES: Metric = Metric {
+    key: "repair_sent",
+    heading: "repair",
+    unit: Unit::Count,
+    meaning: "second copies and coded symbols that the sender spent, in the whole run",
+};
 
-const METRICS: &[&Metric] = &[&GAP, &GAP_SHARE, &LOST, &STALLS];
+const METRICS: &[&Metric] = &[&GAP, &GAP_SHARE, &LATER_GAP, &UNDISTURBED_GAP, &LOST, &STALLS, &COPIES];
 
 /// The shortest gap that must be allowed.
 const SHORTEST: Duration = Duration::from_millis(200);

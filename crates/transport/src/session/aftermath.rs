@@ -1,0 +1,58 @@
+//! After a path went silent: what goes out again goes twice on a path that loses, for a while.
+//!
+//! What was under way on a dead path holds back everything behind it. Delivery has paused for as long as it took to notice;
+//! a loss among what is sent again would make that a round trip longer. A second copy makes such a loss as rare as two in
+//! a row, and costs at most what the survivors carry in the time that a pause may take, and a round trip.
+
+use super::attached::Attached;
+use super::{REPORT_NEWS, Session};
+use crate::path::PathId;
+use skyhaul_units::{Duration, Instant, Probability};
+
+/// Until when what is sent again goes twice.
+#[derive(Debug, Default)]
+pub struct Aftermath {
+    until: Instant,
+}
+
+/// A path that loses less than this is trusted with one copy: a thousand symbols then lose one.
+const LOSS_MIN: Probability = Probability::from_ppb(1_000_000);
+/// Packets between the two copies, at least: a tick's worth of them is not lost together as easily as two neighbours.
+const SPACING_MIN: u64 = 4;
+/// What the far end lacks of a path, with nothing sent later known to have arrived, from which on the path is in doubt.
+pub const MISSED_MANY: usize = 3;
+
+impl Aftermath {
+    /// A path may be silent: until the next report, or until its silence is tried again.
+    pub fn doubt(&mut self, now: Instant) {
+        self.until = self.until.max(now + REPORT_NEWS);
+    }
+
+    /// How often a symbol goes that is sent again on `path`, and how far apart, where so much was `planned`.
+    pub fn copies(&self, now: Instant, path: &Attached, planned: (u8, Duration)) -> (u8, Duration) {
+        let (times, gap) = planned;
+        if times > 1 || now >= self.until || path.loss() < LOSS_MIN {
+            return planned;
+        }
+        let payload = path.payload.unwrap_or_default();
+        let spacing = path.line().rate.time_for(skyhaul_units::Bytes::of(payload)) * SPACING_MIN;
+        (2, gap.max(spacing))
+    }
+}
+
+impl Session {
+    /// Looks whether a path that is in use may be silent.
+    pub(super) fn doubt(&mut self, now: Instant, id: PathId) {
+        let path = self.paths.get(&id).filter(|path| path.is_usable());
+        if path.is_some_and(|path| path.is_doubtful(now)) {
+            self.aftermath.doubt(now);
+        }
+    }
+
+    /// A path went silent: those that are left have as long as a pause may take, and a round trip.
+    pub(super) fn went_silent(&mut self, now: Instant) {
+        let usable = self.paths.values().filter(|path| path.is_usable());
+        let longest = usable.map(|path| path.patience() + path.rtt()).max().unwrap_or(Duration::ZERO);
+        self.aftermath.until = self.aftermath.until.max(now + longest);
+    }
+}
