@@ -74,6 +74,8 @@ pub struct Inflight {
     /// The oldest open transmission after all that arrived: it and those after it owe an answer. What is sent again
     /// meanwhile does not begin a silence anew.
     owed_from: u64,
+    /// Tokens below this were given out as unanswered.
+    told_below: u64,
     quiet: Quiet,
     /// How often patience ended since something was last heard to have arrived, and when it did last.
     backoff: (u32, Instant),

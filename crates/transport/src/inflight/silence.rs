@@ -1,6 +1,6 @@
 //! When a path counts as silent: it owes answers that do not come.
 
-use super::{Inflight, Verdict};
+use super::{Inflight, Sent, Slice, Verdict};
 use skyhaul_units::{Duration, Instant};
 
 impl Inflight {
@@ -23,6 +23,20 @@ impl Inflight {
     /// From when on silence is in doubt: `many` owe an answer, and those which may be held back for a while are due too.
     pub fn doubted_at(&self, rtt: Duration, many: u64) -> Option<Instant> {
         self.asked(many).map(|at| at + rtt + QUIET_MIN / 3)
+    }
+
+    /// Slices that owe an answer and were not called lost, nor given here before. What is coded is left to its repair.
+    pub fn unanswered(&mut self) -> Vec<Slice> {
+        let from = self.owed_from.max(self.told_below).max(self.first);
+        self.told_below = self.end();
+        let place = usize::try_from(from - self.first).unwrap_or(usize::MAX).min(self.entries.len());
+        let open = self.entries.range(place..).flatten().filter(|entry| entry.judged.is_none());
+        open.filter(|entry| entry.sid.is_none())
+            .filter_map(|entry| match entry.sent {
+                Sent::Slice(slice) => Some(slice),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Slices sent after all that arrived which the far end lacks.

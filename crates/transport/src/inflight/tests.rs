@@ -153,6 +153,25 @@ fn what_the_far_end_lacks_is_lost_once_it_should_have_come() {
 }
 
 #[test]
+fn what_owes_an_answer_is_given_once_and_what_is_coded_or_called_lost_is_not() {
+    let mut inflight = measured();
+    let tokens = [0, 1, 2].map(|number| add(&mut inflight, 1_000 + u64::from(number) * 20, number));
+    inflight.add(at(1_050), slice(3), Some(Sid::from_wire(1)));
+    inflight.add(at(1_050), Sent::Notice, None);
+    inflight.settle_arrived(tokens[0], at(1_160));
+    let missing = [FlowReport { missing: vec![(1, Some(2))], ..FlowReport::default() }];
+    assert_eq!(inflight.miss(&Lacks::of(&missing), at(1_200), Duration::from_millis(80)).len(), 1);
+    assert_eq!(inflight.missed_since_news(), 1);
+    let starts = |slices: Vec<Slice>| slices.iter().map(|slice| slice.start).collect::<Vec<_>>();
+    assert_eq!(starts(inflight.unanswered()), [2]);
+    add(&mut inflight, 1_210, 4);
+    assert_eq!(starts(inflight.unanswered()), [4]);
+    assert_eq!(starts(inflight.unanswered()), []);
+    inflight.settle_arrived(tokens[2], at(1_211));
+    assert_eq!(inflight.missed_since_news(), 0, "something sent later has arrived");
+}
+
+#[test]
 fn the_longer_the_bursts_of_loss_the_more_must_be_unanswered_for_a_quick_silence() {
     let mut inflight = measured();
     for number in 0..64 {

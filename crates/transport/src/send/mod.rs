@@ -372,7 +372,15 @@ impl Outbox {
         block.repeats.lost(slice.start) && !block.is_late(soonest)
     }
 
-    /// A slice that [`Self::lacks`] named, for a path of its own: as much of it as a datagram takes. None where it is wanted
+    /// Whether the slice is wanted, was lost before and has been sent again.
+    pub fn was_repeated(&self, slice: &Slice) -> bool {
+        let block = block(&self.flows, slice.flow, slice.seq).filter(|block| block.is_open());
+        block.is_some_and(|block| {
+            block.repeats.so_far(slice.start) > 1 && !block.arrived.contains(slice.start, slice.end)
+        })
+    }
+
+    /// A slice that [`Self::lacks`] named, or [`Self::was_repeated`], for a path of its own: as much of it as a datagram takes. None where it is wanted
     /// no longer.
     pub fn reroute(&mut self, slice: Slice, offer: &Offer) -> Option<Outsymbol> {
         let mut symbol = self.cut_open(slice, offer, true)?;

@@ -1,4 +1,7 @@
-//! After a path went silent: what goes out again goes twice on a path that loses, for a while.
+//! When a path goes silent: what goes out again goes twice on a path that loses, for a while.
+//!
+//! While silence is in doubt, what had been sent again on that path goes on another too: delivery has waited for it since it
+//! was lost first, longer than for anything else there.
 //!
 //! What was under way on a dead path holds back everything behind it. Delivery has paused for as long as it took to notice;
 //! a loss among what is sent again would make that a round trip longer. A second copy makes such a loss as rare as two in
@@ -20,7 +23,9 @@ const LOSS_MIN: Probability = Probability::from_ppb(1_000_000);
 /// Packets between the two copies, at least: a tick's worth of them is not lost together as easily as two neighbours.
 const SPACING_MIN: u64 = 4;
 /// What the far end lacks of a path, with nothing sent later known to have arrived, from which on the path is in doubt.
-pub const MISSED_MANY: usize = 3;
+pub const MISSED_MANY: usize = 2;
+/// The same, where it had been lost before: chance alone takes the same symbol twice in a row too seldom to cost much here.
+pub const MISSED_AGAIN: usize = 1;
 
 impl Aftermath {
     /// A path may be silent: until the next report, or until its silence is tried again.
@@ -41,11 +46,15 @@ impl Aftermath {
 }
 
 impl Session {
-    /// Looks whether a path that is in use may be silent.
+    /// Looks whether a path that is in use may be silent. What was sent again there goes on another at once: delivery has
+    /// waited for it since it was lost first, and would wait until the silence is certain.
     pub(super) fn doubt(&mut self, now: Instant, id: PathId) {
-        let path = self.paths.get(&id).filter(|path| path.is_usable());
-        if path.is_some_and(|path| path.is_doubtful(now)) {
-            self.aftermath.doubt(now);
+        let path = self.paths.get_mut(&id).filter(|path| path.is_usable());
+        let Some(path) = path.filter(|path| path.doubted_at().is_some_and(|at| at <= now)) else { return };
+        self.aftermath.doubt(now);
+        let open = path.inflight.unanswered();
+        for slice in open.into_iter().filter(|slice| self.outbox.was_repeated(slice)).collect::<Vec<_>>() {
+            self.reroute_beside(id, slice);
         }
     }
 

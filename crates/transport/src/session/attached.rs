@@ -159,10 +159,9 @@ impl Attached {
         self.inflight.silent_at(self.rtt() + self.estimate.rtt_variation * 4, self.patience(), self.many)
     }
 
-    /// Whether so many have owed answers for so long that it may be silent.
-    pub fn is_doubtful(&self, now: Instant) -> bool {
-        let rtt = self.rtt() + self.estimate.rtt_variation * 4;
-        self.inflight.doubted_at(rtt, self.many).is_some_and(|at| at <= now)
+    /// From when on so many have owed answers for so long that it may be silent.
+    pub fn doubted_at(&self) -> Option<Instant> {
+        self.inflight.doubted_at(self.rtt() + self.estimate.rtt_variation * 4, self.many)
     }
 
     pub fn patience(&self) -> Duration {

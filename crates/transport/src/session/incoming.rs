@@ -79,8 +79,9 @@ impl Session {
             let silent = path.silent_at().filter(|_| several && !path.stalled && !absent);
             let trying = path.stalled.then_some(path.try_at).filter(|_| !absent);
             let coding = [path.coder.next_timeout(), self.tail_due(path)].map(|due| due.filter(|_| !absent));
+            let doubted = path.doubted_at().filter(|at| several && path.is_usable() && *at > self.clock);
             let overdue = path.inflight.next_timeout().map(|due| due.max(path.hints.judge_from));
-            [overdue, coding[0], coding[1], silent, trying, path.hints.next_change(self.clock)]
+            [overdue, coding[0], coding[1], doubted, silent, trying, path.hints.next_change(self.clock)]
         });
         let expiry = self.outbox.expiry_due(&self.line());
         let mine = [

@@ -5,7 +5,7 @@
 //! look silent: the reports are the first to show it.
 
 use super::Session;
-use super::aftermath::MISSED_MANY;
+use super::aftermath::{MISSED_AGAIN, MISSED_MANY};
 use super::attached::Attached;
 use crate::inflight::{Lacks, Sent, Slice};
 use crate::path::{PathId, Token};
@@ -51,7 +51,9 @@ impl Session {
             let flight = path.rtt() / 2 + path.estimate.rtt_variation * 4;
             let slices = path.inflight.miss(&lacks, made, flight);
             path.stats.symbols_lost += slices.len() as u64;
-            if !slices.is_empty() && path.inflight.missed_since_news() >= MISSED_MANY {
+            let again = slices.iter().any(|slice| self.outbox.was_repeated(slice));
+            let many = if again { MISSED_AGAIN } else { MISSED_MANY };
+            if !slices.is_empty() && path.inflight.missed_since_news() >= many {
                 self.aftermath.doubt(now);
             }
             missed.extend(slices.into_iter().map(|slice| (*id, slice)));
@@ -68,6 +70,13 @@ impl Session {
             };
             self.stats.symbols_lost += u64::from(wanted);
         }
+    }
+
+    /// Sends a slice that is under way on `path` on the one that brings it soonest, too.
+    pub(super) fn reroute_beside(&mut self, path: PathId, slice: Slice) {
+        let is_free = self.rerouted.0.len() < REROUTED_MAX && !self.outbox.is_pinned(slice.flow);
+        let other = self.soonest_beside(path).filter(|_| is_free);
+        self.rerouted.0.extend(other.map(|other| (other, slice)));
     }
 
     /// The path that brings soonest what another has lost; none where that one itself does, counting that it may be lost
