@@ -106,6 +106,11 @@ impl<'a> Lacks<'a> {
         Self(flows.iter().map(|flow| ((flow.flow, Seq(flow.next)), flow)).collect())
     }
 
+    /// Whether it is part of a block that the far end waits for.
+    fn waits_for(&self, slice: &Slice) -> bool {
+        self.0.contains_key(&(slice.flow, slice.seq))
+    }
+
     /// Whether something of it is lacking.
     fn slice(&self, slice: &Slice) -> bool {
         let mut missing = self.0.get(&(slice.flow, slice.seq)).into_iter().flat_map(|flow| &flow.missing);
@@ -236,26 +241,30 @@ impl Inflight {
     }
 
     /// Calls lost what the far end `lacks`, where it was made by `made`: what would have arrived before then. What is
-    /// coded is left to its repair.
-    pub fn miss(&mut self, lacks: &Lacks<'_>, made: Instant, flight: Duration) -> Vec<Slice> {
+    /// coded is left to its repair. With how many the far end lacks in a row, of the blocks that it waits for, up to the last
+    /// that should have come: none where something sent later is known to have arrived.
+    pub fn miss(&mut self, lacks: &Lacks<'_>, made: Instant, flight: Duration) -> (Vec<Slice>, usize) {
         let late = flight + self.window() + self.rtt.smoothed * self.detour_eighths / 8 + MISSED_MARGIN;
-        let mut missed = Vec::new();
+        let newest = self.newest_arrived.unwrap_or(Instant::ZERO);
+        let (mut missed, mut in_a_row) = (Vec::new(), 0);
         for place in self.judged_index()..self.entries.len() {
             let Some(entry) = &mut self.entries[place] else { continue };
             if entry.at + late > made {
                 break;
             }
-            if let Sent::Slice(slice) = entry.sent
-                && entry.judged.is_none()
-                && entry.sid.is_none()
-                && lacks.slice(&slice)
-            {
+            let Sent::Slice(slice) = entry.sent else { continue };
+            if !lacks.waits_for(&slice) {
+                continue;
+            }
+            let is_lacking = lacks.slice(&slice);
+            in_a_row = if is_lacking && entry.at > newest { in_a_row + 1 } else { 0 };
+            if is_lacking && entry.judged.is_none() && entry.sid.is_none() {
                 entry.judged = Some(Verdict::Missed);
                 missed.push(slice);
                 self.know(Token(self.first + place as u64), true);
             }
         }
-        missed
+        (missed, in_a_row)
     }
 
     /// Calls everything open lost: the path does not answer. Gives what had not been judged yet.

@@ -1,6 +1,6 @@
 //! When a path counts as silent: it owes answers that do not come.
 
-use super::{Inflight, Sent, Slice, Verdict};
+use super::{Inflight, Sent, Slice};
 use skyhaul_units::{Duration, Instant};
 
 impl Inflight {
@@ -37,13 +37,6 @@ impl Inflight {
                 _ => None,
             })
             .collect()
-    }
-
-    /// Slices sent after all that arrived which the far end lacks.
-    pub fn missed_since_news(&self) -> usize {
-        let newest = self.newest_arrived.unwrap_or(Instant::ZERO);
-        let later = self.entries.iter().rev().flatten().take_while(|entry| entry.at > newest);
-        later.filter(|entry| entry.judged == Some(Verdict::Missed)).count()
     }
 
     /// When the transmission was made that is the `nth` of those which owe an answer, or the next one that does.

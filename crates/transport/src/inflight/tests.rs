@@ -131,7 +131,7 @@ fn what_the_far_end_lacks_is_lost_once_it_should_have_come() {
     let missing = |start, end| FlowReport { missing: vec![(start, end)], ..FlowReport::default() };
     let flight = Duration::from_millis(80);
     let miss = |inflight: &mut Inflight, flows: &[FlowReport], made| {
-        let slices = inflight.miss(&Lacks::of(flows), at(made), flight);
+        let (slices, _) = inflight.miss(&Lacks::of(flows), at(made), flight);
         slices.iter().map(|slice| slice.start).collect::<Vec<_>>()
     };
     let all = [missing(0, None)];
@@ -160,15 +160,29 @@ fn what_owes_an_answer_is_given_once_and_what_is_coded_or_called_lost_is_not() {
     inflight.add(at(1_050), Sent::Notice, None);
     inflight.settle_arrived(tokens[0], at(1_160));
     let missing = [FlowReport { missing: vec![(1, Some(2))], ..FlowReport::default() }];
-    assert_eq!(inflight.miss(&Lacks::of(&missing), at(1_200), Duration::from_millis(80)).len(), 1);
-    assert_eq!(inflight.missed_since_news(), 1);
+    assert_eq!(inflight.miss(&Lacks::of(&missing), at(1_200), Duration::from_millis(80)).0.len(), 1);
     let starts = |slices: Vec<Slice>| slices.iter().map(|slice| slice.start).collect::<Vec<_>>();
     assert_eq!(starts(inflight.unanswered()), [2]);
     add(&mut inflight, 1_210, 4);
     assert_eq!(starts(inflight.unanswered()), [4]);
     assert_eq!(starts(inflight.unanswered()), []);
-    inflight.settle_arrived(tokens[2], at(1_211));
-    assert_eq!(inflight.missed_since_news(), 0, "something sent later has arrived");
+}
+
+#[test]
+fn what_is_lacking_in_a_row_ends_with_the_last_that_should_have_come_and_with_news_of_any_later() {
+    let mut inflight = measured();
+    let tokens = [0, 1, 2, 3].map(|number| add(&mut inflight, 1_000 + u64::from(number), number));
+    let mut in_a_row = |missing: Vec<(u32, Option<u32>)>, made, arrived: Option<Token>| {
+        if let Some(token) = arrived {
+            inflight.settle_arrived(token, at(1_163));
+        }
+        let flows = [FlowReport { missing, ..FlowReport::default() }];
+        inflight.miss(&Lacks::of(&flows), at(made), Duration::from_millis(80)).1
+    };
+    assert_eq!(in_a_row(vec![(0, Some(2))], 1_120, None), 0, "two are lacking, and two behind them are not");
+    assert_eq!(in_a_row(vec![(0, Some(1)), (2, None)], 1_120, None), 2, "one before them is not lacking");
+    assert_eq!(in_a_row(vec![(0, None)], 1_120, None), 4, "what was called lost counts on");
+    assert_eq!(in_a_row(vec![(0, Some(3))], 1_170, Some(tokens[3])), 0, "the path brought one sent later");
 }
 
 #[test]

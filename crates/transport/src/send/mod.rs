@@ -267,8 +267,9 @@ impl Outbox {
             }
         }
         while self.extra.front().is_some_and(|(due, _)| *due <= offer.at.now) {
-            let (_, slice) = self.extra.pop_front()?;
+            let (due, slice) = self.extra.pop_front()?;
             if let Some(symbol) = self.cut_open(slice, offer, true) {
+                self.rest_of_copy(due, Slice { start: symbol.slice.end, ..slice });
                 return Some(symbol);
             }
         }
@@ -278,6 +279,17 @@ impl Outbox {
             }
         }
         None
+    }
+
+    /// What did not fit into the datagram that took the start of a copy goes by itself: else the arrival of that start
+    /// would stand for all of it.
+    fn rest_of_copy(&mut self, due: Instant, rest: Slice) {
+        if rest.start < rest.end
+            && let Some(block) = block_mut(&mut self.flows, rest.flow, rest.seq)
+        {
+            block.repeats.sent(rest.start, 1);
+            self.extra.push_front((due, rest));
+        }
     }
 
     fn cut_open(&mut self, slice: Slice, offer: &Offer, repeated: bool) -> Option<Outsymbol> {

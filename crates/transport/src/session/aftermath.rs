@@ -22,7 +22,7 @@ pub struct Aftermath {
 const LOSS_MIN: Probability = Probability::from_ppb(1_000_000);
 /// Packets between the two copies, at least: a tick's worth of them is not lost together as easily as two neighbours.
 const SPACING_MIN: u64 = 4;
-/// What the far end lacks of a path, with nothing sent later known to have arrived, from which on the path is in doubt.
+/// What the far end lacks of a path in a row, up to the last that should have come, from which on the path is in doubt.
 pub const MISSED_MANY: usize = 2;
 /// The same, where it had been lost before: chance alone takes the same symbol twice in a row too seldom to cost much here.
 pub const MISSED_AGAIN: usize = 1;

@@ -49,11 +49,11 @@ impl Session {
         let mut missed = Vec::new();
         for (id, path) in self.paths.iter_mut().filter(|(_, path)| path.is_usable()) {
             let flight = path.rtt() / 2 + path.estimate.rtt_variation * 4;
-            let slices = path.inflight.miss(&lacks, made, flight);
+            let (slices, in_a_row) = path.inflight.miss(&lacks, made, flight);
             path.stats.symbols_lost += slices.len() as u64;
             let again = slices.iter().any(|slice| self.outbox.was_repeated(slice));
             let many = if again { MISSED_AGAIN } else { MISSED_MANY };
-            if !slices.is_empty() && path.inflight.missed_since_news() >= many {
+            if !slices.is_empty() && in_a_row >= many {
                 self.aftermath.doubt(now);
             }
             missed.extend(slices.into_iter().map(|slice| (*id, slice)));
