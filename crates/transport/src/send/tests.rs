@@ -235,3 +235,19 @@ fn no_more_queues_are_made_for_a_flow_than_the_bound() {
     begun.sort_unstable();
     assert_eq!(begun, names, "all go nevertheless");
 }
+
+/// A path with small datagrams took the start of a copy, and that start's arrival stood for all of it.
+#[test]
+fn a_copy_too_long_for_its_path_goes_in_parts() {
+    let mut sender = Sender::new(1 << 20);
+    sender.push(block(0, 0, 2_000));
+    sender.send_all(0);
+    let whole = Slice { flow: FlowId(0), seq: Seq(0), start: 0, end: 2_000 };
+    sender.outbox.sent_again(at(10), whole, (2, Duration::from_millis(5)));
+    let [first, rest] = [(); 2].map(|()| sender.send(15).unwrap().slice);
+    assert_eq!((first.start, first.end, rest.end), (0, rest.start, 2_000));
+    assert!(sender.send(15).is_none());
+    assert!(!sender.outbox.repeat(whole, at(160)), "its parts are under way");
+    sender.outbox.arrived(at(60), first);
+    assert!(sender.outbox.repeat(rest, at(160)), "the last that was under way");
+}
