@@ -50,8 +50,9 @@ impl Doubt {
             return Opinion::Same;
         }
         self.round.add(flight);
-        let is_told = self.round.packets >= TELLING && (self.trial.is_some() || !self.round.is_heavy());
-        if !is_told && self.round.packets < SURE {
+        let is_plain = !self.round.is_heavy() || self.round.is_surely_heavy();
+        let least = if self.trial.is_some() || is_plain { TELLING } else { SURE };
+        if self.round.packets < least {
             return Opinion::Same;
         }
         let round = core::mem::take(&mut self.round);
@@ -108,8 +109,8 @@ impl Doubt {
 /// Among so many packets bursts of loss do not look like twice as much.
 const TELLING: u64 = 512;
 
-/// Before less is sent for it, heavy loss is looked at twice as long: at 14 % loss in bursts of 8, one part of a round trip
-/// of 700 packets lost 38 %.
+/// Before less is sent for a loss that may be heavy by chance, it is looked at twice as long: at 14 % loss in bursts of 8,
+/// one part of a round trip of 700 packets lost 38 %.
 const SURE: u64 = 2 * TELLING;
 
 /// Proven loss is doubted again after 20 s, then less and less often: two halvings of the rate cost a few round trips.

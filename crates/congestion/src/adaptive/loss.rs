@@ -47,8 +47,17 @@ impl Round {
 
     /// Whether more of it is missing than this controller is made for, by more than bursts explain.
     pub(super) const fn is_heavy(&self) -> bool {
+        self.exceeds_heavy(4)
+    }
+
+    /// The same, by so much more than bursts explain that a part of a round trip is enough to say so.
+    pub(super) const fn is_surely_heavy(&self) -> bool {
+        self.exceeds_heavy(5)
+    }
+
+    const fn exceeds_heavy(&self, half_deviations: u64) -> bool {
         let usual = self.packets / HEAVY;
-        self.missing > usual + 2 * (self.missing * UNKNOWN_CLUMPING).isqrt()
+        self.missing > usual + half_deviations * (self.missing * UNKNOWN_CLUMPING).isqrt() / 2
     }
 
     /// Whether all of it was sent as fast as allowed, and much more than arrived.
@@ -122,7 +131,7 @@ impl Baseline {
         let clumping = (2 * self.clumped.max(runs) - runs).div_ceil(runs).min(MOST_CLUMPING);
         let clumping = if self.clumped < FEWEST_LOST { clumping.max(UNKNOWN_CLUMPING) } else { clumping };
         // Where few packets were counted none may be missing by chance: one more burst could as well be.
-        let likely = (self.lost + clumping) * packets / self.packets.max(packets);
+        let likely = ((self.lost + UNKNOWN_CLUMPING) * packets / self.packets.max(packets)).max(1);
         let uncertainty = likely * packets / self.packets.max(packets);
         let variance = (likely + uncertainty) * clumping;
         let chance = 3 * variance.isqrt() + packets / 200 + BATCH;
