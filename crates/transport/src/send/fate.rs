@@ -135,7 +135,7 @@ impl Outbox {
             }
         }
         for slice in denied {
-            self.repeat(slice, now);
+            self.wait_again(slice);
         }
     }
 

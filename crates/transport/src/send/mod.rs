@@ -287,7 +287,7 @@ impl Outbox {
         if rest.start < rest.end
             && let Some(block) = block_mut(&mut self.flows, rest.flow, rest.seq)
         {
-            block.repeats.sent(rest.start, 1);
+            block.repeats.sent(rest.start, rest.end, 1);
             self.extra.push_front((due, rest));
         }
     }
@@ -312,7 +312,7 @@ impl Outbox {
             queued += 1;
         }
         if let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) {
-            block.repeats.sent(slice.start, queued);
+            block.repeats.sent(slice.start, slice.end, queued);
         }
     }
 
@@ -375,13 +375,14 @@ impl Outbox {
         }
     }
 
-    /// One transmission of the slice was lost; whether it has to be sent again: `soonest` is when it could arrive.
-    pub fn lacks(&mut self, slice: Slice, soonest: Instant) -> bool {
-        let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) else { return false };
+    /// One transmission of the slice was lost; what of it has to be sent again: `soonest` is when it could arrive.
+    pub fn lacks(&mut self, slice: Slice, soonest: Instant) -> Option<Slice> {
+        let block = block_mut(&mut self.flows, slice.flow, slice.seq)?;
         if !block.is_open() || block.arrived.contains(slice.start, slice.end) {
-            return false;
+            return None;
         }
-        block.repeats.lost(slice.start) && !block.is_late(soonest)
+        let lacking = block.repeats.lost(slice.start, slice.end).filter(|_| !block.is_late(soonest));
+        lacking.map(|(start, end)| Slice { start, end, ..slice })
     }
 
     /// Whether the slice is wanted, was lost before and has been sent again.
@@ -401,11 +402,15 @@ impl Outbox {
         Some(symbol)
     }
 
-    /// Whether the slice has to be sent again, and is: `soonest` is when it could arrive.
+    /// One transmission of the slice was lost. Whether some of it has to be sent again, and is: `soonest` is when it could
+    /// arrive.
     pub fn repeat(&mut self, slice: Slice, soonest: Instant) -> bool {
-        if !self.lacks(slice, soonest) {
-            return false;
-        }
+        let lacking = self.lacks(slice, soonest);
+        lacking.is_some_and(|lacking| self.wait_again(lacking))
+    }
+
+    /// The slice waits to be sent again, whatever of it is under way. Whether its block is known.
+    fn wait_again(&mut self, slice: Slice) -> bool {
         let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq) else { return false };
         let (before, key) = (block.pending(), key_of(slice.flow, block));
         block.again.insert(slice.start, slice.end);

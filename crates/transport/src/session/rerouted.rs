@@ -62,9 +62,9 @@ impl Session {
             let is_free = self.rerouted.0.len() < REROUTED_MAX && !self.outbox.is_pinned(slice.flow);
             let wanted = match self.soonest_beside(id) {
                 Some(other) if is_free => {
-                    let wanted = self.outbox.lacks(slice, now + self.line().one_way_delay);
-                    self.rerouted.0.extend(wanted.then_some((other, slice)));
-                    wanted
+                    let lacking = self.outbox.lacks(slice, now + self.line().one_way_delay);
+                    self.rerouted.0.extend(lacking.map(|lacking| (other, lacking)));
+                    lacking.is_some()
                 }
                 _ => self.lost(Sent::Slice(slice)),
             };
