@@ -393,8 +393,8 @@ impl Outbox {
         })
     }
 
-    /// A slice that [`Self::lacks`] named, or [`Self::was_repeated`], for a path of its own: as much of it as a datagram takes. None where it is wanted
-    /// no longer.
+    /// A slice that [`Self::lacks`] or [`Self::was_repeated`] named, for a path of its own: as much of it as a datagram
+    /// takes. None where it is wanted no longer.
     pub fn reroute(&mut self, slice: Slice, offer: &Offer) -> Option<Outsymbol> {
         let mut symbol = self.cut_open(slice, offer, true)?;
         symbol.sends =

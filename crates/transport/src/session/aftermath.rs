@@ -10,7 +10,7 @@
 use super::attached::Attached;
 use super::{REPORT_NEWS, Session};
 use crate::path::PathId;
-use skyhaul_units::{Duration, Instant, Probability};
+use skyhaul_units::{Bytes, Duration, Instant, Probability};
 
 /// Until when what is sent again goes twice.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Aftermath {
             return planned;
         }
         let payload = path.payload.unwrap_or_default();
-        let spacing = path.line().rate.time_for(skyhaul_units::Bytes::of(payload)) * SPACING_MIN;
+        let spacing = path.line().rate.time_for(Bytes::of(payload)) * SPACING_MIN;
         (2, gap.max(spacing))
     }
 }
