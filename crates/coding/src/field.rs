@@ -1,7 +1,7 @@
 //! GF(256) as CCSDS 131.0-B 4.3 defines it (x^8 + x^7 + x^2 + x + 1), and the map to the dual basis.
 
 /// The field polynomial.
-const FIELD: u16 = 0x187;
+pub(crate) const FIELD: u16 = 0x187;
 
 /// The order of the multiplicative group.
 pub(crate) const ORDER: usize = 255;

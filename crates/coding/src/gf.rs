@@ -1,5 +1,5 @@
-//! Sums of products over slices of field elements: what the erasure code and the check of Reed-Solomon codewords
-//! spend their time on.
+//! Sums of products over slices of field elements: what the erasure code spends its time on. And the choice of vector
+//! instructions, for it and for the batch coder of Reed-Solomon blocks.
 //!
 //! The field is that of CCSDS 131.0-B 4.3 (x^8 + x^7 + x^2 + x + 1) in its conventional basis. All kernels give the
 //! same bytes; which one runs is decided by what the processor has, once a call.
@@ -11,10 +11,16 @@ mod tables;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(target_arch = "aarch64")]
+use crate::vector::neon::Neon;
+use crate::vector::{Form, Simd, Task};
+#[cfg(target_arch = "x86_64")]
+use crate::vector::{avx2::Avx2, gfni256::Gfni256, gfni512::Gfni512, ssse3::Ssse3};
+
 /// A coefficient and what it is multiplied with.
 pub type Term<'a> = (u8, &'a [u8]);
 
-/// One way to compute sums of products, known to run on this processor.
+/// One set of vector instructions, or none, known to run on this processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(Kind);
 
@@ -29,6 +35,9 @@ enum Kind {
     /// Two look-ups of 16 entries for each byte (PSHUFB), 32 bytes at a time.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// The same, 16 bytes at a time.
+    #[cfg(target_arch = "x86_64")]
+    Ssse3,
     /// Two look-ups of 16 entries for each byte (TBL), 16 bytes at a time.
     #[cfg(target_arch = "aarch64")]
     Neon,
@@ -56,6 +65,8 @@ impl Kernel {
             Kind::Gfni256 => "gfni-avx2",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Ssse3 => "ssse3",
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => "neon",
             Kind::Portable => "portable",
@@ -72,9 +83,58 @@ impl Kernel {
             Kind::Gfni256 => x86::gfni256(sum, terms),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => x86::avx2(sum, terms),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Ssse3 => x86::ssse3(sum, terms),
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => neon::accumulate(sum, terms),
             Kind::Portable => portable::accumulate(sum, terms),
+        }
+    }
+
+    /// Symbols that a register holds; 0 without vector instructions.
+    pub(crate) const fn lanes(self) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni512 => Gfni512::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni256 => Gfni256::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => Avx2::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Ssse3 => Ssse3::LANES,
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => Neon::LANES,
+            Kind::Portable => 0,
+        }
+    }
+
+    /// How the instructions take linear maps; `None` without vector instructions.
+    pub(crate) const fn form(self) -> Option<Form> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni512 | Kind::Gfni256 => Some(Form::Matrices),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 | Kind::Ssse3 => Some(Form::Nibbles),
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => Some(Form::Nibbles),
+            Kind::Portable => None,
+        }
+    }
+
+    /// Runs a task on the instructions; `None` without any.
+    pub(crate) fn run<T: Task>(self, task: T) -> Option<T::Output> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni512 => Gfni512::detect().map(|simd| simd.run(task)),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Gfni256 => Gfni256::detect().map(|simd| simd.run(task)),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => Avx2::detect().map(|simd| simd.run(task)),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Ssse3 => Ssse3::detect().map(|simd| simd.run(task)),
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => Neon::detect().map(|simd| simd.run(task)),
+            Kind::Portable => None,
         }
     }
 }
@@ -88,6 +148,8 @@ impl Kind {
             Self::Gfni256 => x86::has_gfni256(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => x86::has_avx2(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ssse3 => x86::has_ssse3(),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => neon::runs_here(),
             Self::Portable => true,
@@ -103,6 +165,8 @@ const ALL: &[Kind] = &[
     Kind::Gfni256,
     #[cfg(target_arch = "x86_64")]
     Kind::Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Kind::Ssse3,
     #[cfg(target_arch = "aarch64")]
     Kind::Neon,
     Kind::Portable,

@@ -32,6 +32,7 @@ pub mod gf;
 mod interleave;
 mod key_equation;
 mod randomiser;
+mod vector;
 
 pub use interleave::{
     Basis, Codeword, Correction, Decoded, MAX_INTERLEAVE, ParameterError, Parameters, ReedSolomon,

@@ -21,6 +21,10 @@ pub fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2")
 }
 
+pub fn has_ssse3() -> bool {
+    is_x86_feature_detected!("ssse3")
+}
+
 pub fn gfni512(sum: &mut [u8], terms: &[Term<'_>]) {
     assert!(has_gfni512(), "a kernel is only made where the processor has it");
     // SAFETY: the processor has what the function is compiled for.
@@ -37,6 +41,12 @@ pub fn avx2(sum: &mut [u8], terms: &[Term<'_>]) {
     assert!(has_avx2(), "a kernel is only made where the processor has it");
     // SAFETY: the processor has what the function is compiled for.
     unsafe { avx2_stretches(sum, terms) }
+}
+
+pub fn ssse3(sum: &mut [u8], terms: &[Term<'_>]) {
+    assert!(has_ssse3(), "a kernel is only made where the processor has it");
+    // SAFETY: the processor has what the function is compiled for.
+    unsafe { ssse3_stretches(sum, terms) }
 }
 
 const LANES_256: usize = 4;
@@ -138,6 +148,44 @@ fn avx2_stretches(sum: &mut [u8], terms: &[Term<'_>]) {
         }
         store_256(stretch, held);
     }
+}
+
+#[target_feature(enable = "ssse3")]
+fn ssse3_stretches(sum: &mut [u8], terms: &[Term<'_>]) {
+    let nibble = _mm_set1_epi8(0x0f);
+    for (index, stretch) in sum.chunks_mut(16).enumerate() {
+        let mut held = load_128(stretch, 0);
+        for (coefficient, slice) in terms {
+            // SAFETY: each table has the 16 bytes that are read.
+            let [low, high] = NIBBLES[usize::from(*coefficient)]
+                .map(|table| unsafe { _mm_loadu_si128(table.as_ptr().cast()) });
+            let bytes = load_128(slice, index * 16);
+            let upper = _mm_and_si128(_mm_srli_epi64::<4>(bytes), nibble);
+            let low = _mm_shuffle_epi8(low, _mm_and_si128(bytes, nibble));
+            held = _mm_xor_si128(held, _mm_xor_si128(low, _mm_shuffle_epi8(high, upper)));
+        }
+        let mut whole = [0; 16];
+        // SAFETY: the array has the 16 bytes that are written.
+        unsafe { _mm_storeu_si128(whole.as_mut_ptr().cast(), held) };
+        stretch.copy_from_slice(&whole[..stretch.len()]);
+    }
+}
+
+/// 16 bytes from `start` on, zeros behind the slice's end.
+#[target_feature(enable = "ssse3")]
+#[inline]
+fn load_128(slice: &[u8], start: usize) -> __m128i {
+    let from = slice.get(start..).unwrap_or_default();
+    let mut padded = [0; 16];
+    let whole: &[u8; 16] = match from.first_chunk() {
+        Some(whole) => whole,
+        None => {
+            padded[..from.len()].copy_from_slice(from);
+            &padded
+        }
+    };
+    // SAFETY: the array has the 16 bytes that are read.
+    unsafe { _mm_loadu_si128(whole.as_ptr().cast()) }
 }
 
 /// The table in both halves of a register.

@@ -1,0 +1,148 @@
+//! Registers of 64 bytes with the Galois field instructions of x86-64.
+
+#![allow(
+    unsafe_code,
+    reason = "vector instructions need a processor that has them; a value of the type shows it"
+)]
+
+use super::{Factors, PIECE, Simd, Task};
+use core::arch::x86_64::*;
+
+/// GFNI with AVX-512 F and BW.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gfni512(());
+
+impl Gfni512 {
+    /// `None` where the processor lacks it.
+    pub(crate) fn detect() -> Option<Self> {
+        let has = is_x86_feature_detected!("gfni")
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw");
+        has.then_some(Self(()))
+    }
+}
+
+#[target_feature(enable = "gfni,avx512f,avx512bw")]
+fn run<T: Task>(simd: Gfni512, task: T) -> T::Output {
+    task.run(simd)
+}
+
+// SAFETY, for each block below that says "the instructions": the processor has them, because `detect` alone makes a
+// value of the type. Loads and stores are bounded by the arrays whose references they are given.
+impl Simd for Gfni512 {
+    type Register = __m512i;
+    type Factor = u64;
+    type Split = __m512i;
+
+    const LANES: usize = 64;
+    const SUMS: usize = 16;
+
+    fn run<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: the instructions.
+        unsafe { run(self, task) }
+    }
+
+    fn factors(table: &Factors) -> &[u64] {
+        &table.matrices
+    }
+
+    #[inline(always)]
+    fn splat(self, symbol: u8) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_set1_epi8(symbol.cast_signed()) }
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8], at: usize) -> __m512i {
+        let lanes: &[u8; 64] = bytes[at..].first_chunk().expect("the caller's buffer holds the lanes");
+        // SAFETY: the instructions; 64 bytes are there.
+        unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store(self, register: __m512i, bytes: &mut [u8], at: usize) {
+        let lanes: &mut [u8; 64] =
+            bytes[at..].first_chunk_mut().expect("the caller's buffer holds the lanes");
+        // SAFETY: the instructions; 64 bytes are there.
+        unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), register) }
+    }
+
+    #[inline(always)]
+    fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> __m512i {
+        let [a, b, c, d] = [piece(0), piece(1), piece(2), piece(3)];
+        // SAFETY: the instructions; each piece has the 16 bytes that are read.
+        unsafe {
+            let [a, b, c, d] = [a, b, c, d].map(|piece| _mm_loadu_si128(piece.as_ptr().cast()));
+            let ab = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
+            _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(ab, c), d)
+        }
+    }
+
+    #[inline(always)]
+    fn interleave(self, a: __m512i, b: __m512i) -> (__m512i, __m512i) {
+        // SAFETY: the instructions.
+        unsafe { (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)) }
+    }
+
+    #[inline(always)]
+    fn xor(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_xor_si512(a, b) }
+    }
+
+    #[inline(always)]
+    fn split(self, register: __m512i) -> __m512i {
+        register
+    }
+
+    #[inline(always)]
+    fn map(self, symbols: __m512i, factor: &u64) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(symbols, _mm512_set1_epi64(factor.cast_signed())) }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_gf2p8mul_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn inverse(self, register: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe {
+            let identity = _mm512_set1_epi64(0x0102_0408_1020_4080);
+            _mm512_gf2p8affineinv_epi64_epi8::<0>(register, identity)
+        }
+    }
+
+    #[inline(always)]
+    fn equal(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_movm_epi8(_mm512_cmpeq_epi8_mask(a, b)) }
+    }
+
+    #[inline(always)]
+    fn at_most(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_movm_epi8(_mm512_cmple_epu8_mask(a, b)) }
+    }
+
+    #[inline(always)]
+    fn minus(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_sub_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn select(self, mask: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions. 0xCA is "a where the mask is set, else b".
+        unsafe { _mm512_ternarylogic_epi64::<0xCA>(mask, a, b) }
+    }
+
+    #[inline(always)]
+    fn zeros(self, register: __m512i) -> u64 {
+        // SAFETY: the instructions.
+        unsafe { _mm512_testn_epi8_mask(register, register) }
+    }
+}

@@ -1,0 +1,127 @@
+//! Every operation of every instruction set against a computation lane by lane.
+
+use super::*;
+use crate::field::{div, mul};
+use crate::gf::Kernel;
+use proptest::prelude::*;
+
+/// All products of `a` and `b`, the inverses of `a`, comparisons, and a transposed tile.
+struct Everything<'a> {
+    a: &'a [u8; 64],
+    b: &'a [u8; 64],
+    table: &'a Factors,
+}
+
+#[derive(Debug, PartialEq)]
+struct Found {
+    products: Vec<u8>,
+    inverses: Vec<u8>,
+    images: Vec<u8>,
+    equal: Vec<u8>,
+    at_most: Vec<u8>,
+    minus: Vec<u8>,
+    selected: Vec<u8>,
+    zeros: u64,
+}
+
+impl Task for Everything<'_> {
+    type Output = Found;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Found {
+        let (a, b) = (simd.load(self.a, 0), simd.load(self.b, 0));
+        let bytes = |register| {
+            let mut bytes = vec![0; S::LANES];
+            simd.store(register, &mut bytes, 0);
+            bytes
+        };
+        let mut images = [simd.splat(0)];
+        combine(simd, &mut images, [a, b].into_iter(), S::factors(self.table), 1);
+        Found {
+            products: bytes(simd.mul(a, b)),
+            inverses: bytes(simd.inverse(a)),
+            images: bytes(images[0]),
+            equal: bytes(simd.equal(a, b)),
+            at_most: bytes(simd.at_most(a, b)),
+            minus: bytes(simd.minus(a, b)),
+            selected: bytes(simd.select(simd.equal(a, b), simd.splat(1), b)),
+            zeros: simd.zeros(simd.xor(a, b)),
+        }
+    }
+}
+
+fn expected(a: &[u8], b: &[u8], form: Form) -> Found {
+    let conventional = |symbol: &u8| form.from_working(*symbol);
+    let pairs = |f: &dyn Fn(u8, u8) -> u8| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect::<Vec<u8>>();
+    let mask = |set: bool| if set { 0xFF } else { 0 };
+    Found {
+        products: pairs(&|a, b| form.to_working(mul(conventional(&a), conventional(&b)))),
+        inverses: pairs(&|a, _| if a == 0 { 0 } else { form.to_working(div(1, conventional(&a))) }),
+        images: pairs(&|a, b| mul(a, 0x53) ^ crate::field::TO_DUAL[usize::from(b)]),
+        equal: pairs(&|a, b| mask(a == b)),
+        at_most: pairs(&|a, b| mask(a <= b)),
+        minus: pairs(&u8::wrapping_sub),
+        selected: pairs(&|a, b| if a == b { 1 } else { b }),
+        zeros: a.iter().zip(b).enumerate().fold(0, |mask, (lane, (a, b))| mask | u64::from(a == b) << lane),
+    }
+}
+
+fn kernels() -> impl Iterator<Item = (Kernel, Form)> {
+    Kernel::available().filter_map(|kernel| kernel.form().map(|form| (kernel, form)))
+}
+
+proptest! {
+    #[test]
+    fn operations_are_those_of_the_field_in_every_lane(mut a: [u8; 64], b: [u8; 64], same in 0usize..64) {
+        a[same..].copy_from_slice(&b[same..]);
+        a[63 - same] = 0;
+        for (kernel, form) in kernels() {
+            let maps = [Map::new(|x| mul(x, 0x53)), Map::new(|x| crate::field::TO_DUAL[usize::from(x)])];
+            let table = Factors::new(form, maps.into_iter());
+            let found = kernel.run(Everything { a: &a, b: &b, table: &table }).expect("it has vectors");
+            let lanes = kernel.lanes();
+            prop_assert_eq!(found, expected(&a[..lanes], &b[..lanes], form), "{}", kernel.name());
+        }
+    }
+}
+
+struct Transpose<'a>(&'a [u8]);
+
+impl Task for Transpose<'_> {
+    type Output = Vec<u8>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Vec<u8> {
+        let piece = |row: usize| self.0[row * PIECE..].first_chunk().expect("a row of the tile");
+        let tile = transpose(simd, core::array::from_fn(|row| simd.gather(|part| piece(row + PIECE * part))));
+        let mut out = vec![0; PIECE * S::LANES];
+        for (column, register) in tile.into_iter().enumerate() {
+            simd.store(register, &mut out, column * S::LANES);
+        }
+        out
+    }
+}
+
+#[test]
+fn a_transposed_tile_has_a_row_in_each_lane() {
+    let rows: Vec<u8> = (0..64 * PIECE).map(|index| (index * 7 + index / 256) as u8).collect();
+    for (kernel, _) in kernels() {
+        let lanes = kernel.lanes();
+        let columns = kernel.run(Transpose(&rows)).expect("it has vectors");
+        for (index, symbol) in columns.iter().enumerate() {
+            assert_eq!(*symbol, rows[index % lanes * PIECE + index / lanes], "{}", kernel.name());
+        }
+    }
+}
+
+#[test]
+fn the_isomorphism_keeps_sums_and_products() {
+    let form = Form::Matrices;
+    for a in 0..=255 {
+        assert_eq!(form.from_working(form.to_working(a)), a);
+        for b in 0..=255 {
+            assert_eq!(form.to_working(a ^ b), form.to_working(a) ^ form.to_working(b));
+            assert_eq!(form.to_working(mul(a, b)), mul_aes(form.to_working(a), form.to_working(b)));
+        }
+    }
+}
