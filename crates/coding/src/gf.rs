@@ -91,6 +91,19 @@ impl Kernel {
         }
     }
 
+    /// Adds one slice to another of the same length.
+    ///
+    /// # Panics
+    /// Where the lengths differ.
+    pub fn add(self, to: &mut [u8], from: &[u8]) {
+        assert_eq!(to.len(), from.len(), "sums are of slices of one length");
+        if self.0 == Kind::Portable {
+            portable::add(to, from);
+        } else {
+            self.run(Add { to, from });
+        }
+    }
+
     /// Symbols that a register holds; 0 without vector instructions.
     pub(crate) const fn lanes(self) -> usize {
         match self.0 {
@@ -136,6 +149,21 @@ impl Kernel {
             Kind::Neon => Neon::detect().map(|simd| simd.run(task)),
             Kind::Portable => None,
         }
+    }
+}
+
+struct Add<'a> {
+    to: &'a mut [u8],
+    from: &'a [u8],
+}
+
+impl Task for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        // The compiler makes vector code of it, and here it knows of the instructions.
+        portable::add(self.to, self.from);
     }
 }
 

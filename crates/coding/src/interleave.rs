@@ -1,12 +1,12 @@
-//! Interleaved Reed-Solomon blocks (CCSDS 131.0-B 4.3, 4.4): encode, check, correct.
+//! Interleaved Reed-Solomon blocks (CCSDS 131.0-B 4.3, 4.4): encode, check, correct, one block at a time.
 //!
 //! Byte k of a block belongs to codeword k mod I, check symbols likewise. A codeword is checked by dividing it
-//! by the generator with one table row a byte; the remainder of a clean codeword is zero, and of a damaged one
-//! it gives the syndromes, so clean blocks cost the division alone. The division is done in the basis that the
-//! block comes in: the dual basis is a linear map, so its table rows are mapped once and no byte of a clean
-//! block ever is.
+//! by the generator; the remainder of a clean codeword is zero, and of a damaged one it gives the syndromes, so
+//! clean blocks cost the division alone. Many blocks at once are the work of [`crate::Decoder`] and
+//! [`crate::Encoder`].
 
-use crate::field::{EXP, FROM_DUAL, ORDER, TO_DUAL, mul, mul_exp};
+use crate::division::{Division, Remainder};
+use crate::field::{FROM_DUAL, ORDER, TO_DUAL, mul_exp};
 use crate::key_equation::{self, PRIMITIVE};
 
 /// Greatest interleave depth that the standard knows.
@@ -34,7 +34,7 @@ impl Correction {
         2 * self.symbols()
     }
     /// The generator's first root is alpha^(11 j) with this j.
-    const fn first_root(self) -> usize {
+    pub(crate) const fn first_root(self) -> usize {
         128 - self.symbols()
     }
 }
@@ -93,8 +93,8 @@ pub enum Codeword {
 /// What decoding found in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded {
-    codewords: [Codeword; MAX_INTERLEAVE],
-    interleave: usize,
+    pub(crate) codewords: [Codeword; MAX_INTERLEAVE],
+    pub(crate) interleave: usize,
 }
 
 impl Decoded {
@@ -127,18 +127,8 @@ impl Decoded {
 #[derive(Debug, Clone)]
 pub struct ReedSolomon {
     parameters: Parameters,
-    rows: Rows,
+    division: Division,
 }
-
-/// For each feedback byte: the generator's multiple that is taken away, as big-endian words.
-#[derive(Debug, Clone)]
-enum Rows {
-    E8(Box<[[u64; 2]; 256]>),
-    E16(Box<[[u64; 4]; 256]>),
-}
-
-/// Longest remainder: 32 bytes.
-type Remainder = [u8; 32];
 
 impl ReedSolomon {
     /// Prepares the tables.
@@ -154,11 +144,8 @@ impl ReedSolomon {
         if !virtual_fill.is_multiple_of(interleave) || virtual_fill >= most_fill {
             return Err(ParameterError::VirtualFill { fill: virtual_fill, interleave });
         }
-        let rows = match correction {
-            Correction::E8 => Rows::E8(rows(correction, parameters.basis)),
-            Correction::E16 => Rows::E16(rows(correction, parameters.basis)),
-        };
-        Ok(Self { parameters, rows })
+        let division = Division::new(correction.first_root(), correction.check_len(), parameters.basis);
+        Ok(Self { parameters, division })
     }
 
     /// What it was made with.
@@ -186,7 +173,7 @@ impl ReedSolomon {
         assert_eq!(data.len(), self.data_len(), "data length of the code");
         assert_eq!(check.len(), self.check_len(), "check length of the code");
         let interleave = self.parameters.interleave;
-        let remainders = self.remainders(data);
+        let remainders = self.division.of_data(interleave, data);
         for (place, symbol) in check.iter_mut().enumerate() {
             *symbol = remainders[place % interleave][place / interleave];
         }
@@ -197,8 +184,9 @@ impl ReedSolomon {
     /// # Panics
     /// Where `block` is not [`Self::block_len`] long.
     pub fn is_clean(&self, block: &[u8]) -> bool {
-        let remainders = self.block_remainders(block);
-        remainders[..self.parameters.interleave].iter().all(|remainder| *remainder == [0; 32])
+        assert_eq!(block.len(), self.block_len(), "block length of the code");
+        let remainders = self.division.of_block(self.parameters.interleave, block);
+        remainders.iter().all(|remainder| *remainder == [0; 32])
     }
 
     /// Corrects `block` in place, codeword by codeword. An uncorrectable codeword is left as received.
@@ -207,7 +195,8 @@ impl ReedSolomon {
     /// Where `block` is not [`Self::block_len`] long.
     pub fn decode(&self, block: &mut [u8]) -> Decoded {
         let interleave = self.parameters.interleave;
-        let remainders = self.block_remainders(block);
+        assert_eq!(block.len(), self.block_len(), "block length of the code");
+        let remainders = self.division.of_block(interleave, block);
         let mut codewords = [Codeword::Clean; MAX_INTERLEAVE];
         for (index, outcome) in codewords.iter_mut().enumerate().take(interleave) {
             if remainders[index] != [0; 32] {
@@ -236,112 +225,5 @@ impl ReedSolomon {
             block[(length - 1 - usize::from(*place)) * interleave + index] ^= value;
         }
         Codeword::Corrected(errors.count as u8)
-    }
-
-    fn block_remainders(&self, block: &[u8]) -> [Remainder; MAX_INTERLEAVE] {
-        assert_eq!(block.len(), self.block_len(), "block length of the code");
-        let (data, check) = block.split_at(self.data_len());
-        let interleave = self.parameters.interleave;
-        let mut remainders = self.remainders(data);
-        for (place, symbol) in check.iter().enumerate() {
-            remainders[place % interleave][place / interleave] ^= symbol;
-        }
-        remainders
-    }
-
-    fn remainders(&self, data: &[u8]) -> [Remainder; MAX_INTERLEAVE] {
-        match &self.rows {
-            Rows::E8(rows) => divide_block(rows, self.parameters.interleave, data),
-            Rows::E16(rows) => divide_block(rows, self.parameters.interleave, data),
-        }
-    }
-}
-
-fn divide_block<const WORDS: usize>(
-    rows: &[[u64; WORDS]; 256],
-    interleave: usize,
-    data: &[u8],
-) -> [Remainder; MAX_INTERLEAVE] {
-    match interleave {
-        1 => divide::<WORDS, 1>(rows, data),
-        2 => divide::<WORDS, 2>(rows, data),
-        3 => divide::<WORDS, 3>(rows, data),
-        4 => divide::<WORDS, 4>(rows, data),
-        5 => divide::<WORDS, 5>(rows, data),
-        8 => divide::<WORDS, 8>(rows, data),
-        _ => unreachable!("the constructor refuses other depths"),
-    }
-}
-
-/// Divides `DEPTH` interleaved codewords side by side, so that the processor overlaps their table look-ups.
-fn divide<const WORDS: usize, const DEPTH: usize>(
-    rows: &[[u64; WORDS]; 256],
-    data: &[u8],
-) -> [Remainder; MAX_INTERLEAVE] {
-    let mut registers = [[0u64; WORDS]; DEPTH];
-    for symbols in data.chunks_exact(DEPTH) {
-        for (register, symbol) in registers.iter_mut().zip(symbols) {
-            let row = &rows[usize::from((register[0] >> 56) as u8 ^ symbol)];
-            for word in 0..WORDS {
-                let carried = if word + 1 < WORDS { register[word + 1] >> 56 } else { 0 };
-                register[word] = (register[word] << 8 | carried) ^ row[word];
-            }
-        }
-    }
-    let mut remainders = [[0u8; 32]; MAX_INTERLEAVE];
-    for (remainder, register) in remainders.iter_mut().zip(registers) {
-        for (bytes, word) in remainder.chunks_exact_mut(8).zip(register) {
-            bytes.copy_from_slice(&word.to_be_bytes());
-        }
-    }
-    remainders
-}
-
-fn rows<const WORDS: usize>(correction: Correction, basis: Basis) -> Box<[[u64; WORDS]; 256]> {
-    let generator = generator(correction);
-    let mut rows = Box::new([[0u64; WORDS]; 256]);
-    for (feedback, row) in rows.iter_mut().enumerate() {
-        let factor = if basis == Basis::Dual { FROM_DUAL[feedback] } else { feedback as u8 };
-        for (i, coefficient) in generator[1..=correction.check_len()].iter().enumerate() {
-            let product = mul(factor, *coefficient);
-            let symbol = if basis == Basis::Dual { TO_DUAL[usize::from(product)] } else { product };
-            row[i / 8] |= u64::from(symbol) << (56 - 8 * (i % 8));
-        }
-    }
-    rows
-}
-
-/// The generator's coefficients, highest power first.
-fn generator(correction: Correction) -> [u8; 33] {
-    let mut generator = [0u8; 33];
-    generator[0] = 1;
-    for j in 0..correction.check_len() {
-        let root = EXP[PRIMITIVE * (correction.first_root() + j) % ORDER];
-        for i in (0..=j).rev() {
-            generator[i + 1] ^= mul(generator[i], root);
-        }
-    }
-    generator
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn generator_coefficients_known_answers() {
-        let half16 = [
-            0x01, 0x5b, 0x7f, 0x56, 0x10, 0x1e, 0x0d, 0xeb, 0x61, 0xa5, 0x08, 0x2a, 0x36, 0x56, 0xab, 0x20,
-            0x71,
-        ];
-        let half8 = [0x01, 0xa5, 0x69, 0x1b, 0x9f, 0x68, 0x98, 0x65, 0x4a];
-        for (correction, half) in [(Correction::E16, half16.as_slice()), (Correction::E8, half8.as_slice())] {
-            let generator = generator(correction);
-            let length = correction.check_len();
-            for (i, expected) in half.iter().enumerate() {
-                assert_eq!(generator[i], *expected);
-                assert_eq!(generator[length - i], *expected, "palindrome");
-            }
-        }
     }
 }

@@ -24,7 +24,9 @@
 //! # Ok::<(), skyhaul_coding::ParameterError>(())
 //! ```
 
+mod batch;
 pub mod crc;
+mod division;
 pub mod erasure;
 pub mod fhec;
 mod field;
@@ -34,6 +36,7 @@ mod key_equation;
 mod randomiser;
 mod vector;
 
+pub use batch::{Decoder, Encoder};
 pub use interleave::{
     Basis, Codeword, Correction, Decoded, MAX_INTERLEAVE, ParameterError, Parameters, ReedSolomon,
 };

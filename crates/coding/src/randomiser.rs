@@ -1,5 +1,7 @@
 //! The pseudo-randomisers (CCSDS 131.0-B-5 10.4): XOR over everything after the marker, restarted at each block.
 
+use crate::gf::Kernel;
+
 /// Which pseudo-random sequence a downlink is XORed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Randomiser {
@@ -38,10 +40,15 @@ impl Sequence {
     /// # Panics
     /// Where `block` reaches past the length that the sequence was made for.
     pub fn apply(&self, skip: usize, block: &mut [u8]) {
-        let sequence = &self.bytes[skip..skip + block.len()];
-        for (byte, random) in block.iter_mut().zip(sequence) {
-            *byte ^= random;
-        }
+        Kernel::best().add(block, &self.bytes[skip..skip + block.len()]);
+    }
+
+    /// The first bytes of the sequence.
+    ///
+    /// # Panics
+    /// Where `len` is more than the length that the sequence was made for.
+    pub(crate) fn bytes(&self, len: usize) -> &[u8] {
+        &self.bytes[..len]
     }
 }
 

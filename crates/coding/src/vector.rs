@@ -167,22 +167,21 @@ impl Factors {
     }
 }
 
-/// Adds the images of inputs to `N` sums: that of input i under factor `i * stride + n` of the table to sum n.
+/// Adds to each of `N` sums the image of `input` under a factor of its own.
+///
+/// # Panics
+/// Where the row has fewer than `N` factors.
 #[inline(always)]
-pub(crate) fn combine<S: Simd, const N: usize>(
+pub(crate) fn accumulate<S: Simd, const N: usize>(
     simd: S,
     sums: &mut [S::Register; N],
-    inputs: impl Iterator<Item = S::Register>,
-    table: &[S::Factor],
-    stride: usize,
+    input: S::Register,
+    row: &[S::Factor],
 ) {
-    for (index, input) in inputs.enumerate() {
-        let input = simd.split(input);
-        let row: &[S::Factor; N] =
-            table[index * stride..].first_chunk().expect("a table has a row for each input");
-        for (sum, factor) in sums.iter_mut().zip(row) {
-            *sum = simd.xor(*sum, simd.map(input, factor));
-        }
+    let row: &[S::Factor; N] = row.first_chunk().expect("a factor for each sum");
+    let input = simd.split(input);
+    for (sum, factor) in sums.iter_mut().zip(row) {
+        *sum = simd.xor(*sum, simd.map(input, factor));
     }
 }
 

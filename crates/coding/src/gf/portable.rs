@@ -12,3 +12,11 @@ pub fn accumulate(sum: &mut [u8], terms: &[Term<'_>]) {
         }
     }
 }
+
+/// See [`super::Kernel::add`].
+#[inline(always)]
+pub fn add(to: &mut [u8], from: &[u8]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to ^= from;
+    }
+}

@@ -36,7 +36,9 @@ impl Task for Everything<'_> {
             bytes
         };
         let mut images = [simd.splat(0)];
-        combine(simd, &mut images, [a, b].into_iter(), S::factors(self.table), 1);
+        for (input, factor) in [a, b].into_iter().zip(S::factors(self.table)) {
+            accumulate(simd, &mut images, input, core::slice::from_ref(factor));
+        }
         Found {
             products: bytes(simd.mul(a, b)),
             inverses: bytes(simd.inverse(a)),

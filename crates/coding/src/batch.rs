@@ -1,0 +1,189 @@
+//! Many Reed-Solomon blocks at once: one codeword in each lane of the vector registers.
+//!
+//! A group is as many blocks as a register has lanes. Its symbols are transposed, so that a register holds the same
+//! symbol of every block, and everything after that is the same for all interleave depths, fills and instruction sets:
+//! syndromes, check symbols, errors are sums of products with constants, which are linear maps of the symbols' bits.
+//! The dual basis is part of these maps and costs nothing.
+//!
+//! A block is checked by the [gate](Decoder#the-gate). What fails is collected, codeword by codeword over groups and
+//! blocks, and solved when a register is full of it; clean blocks pay nothing for damaged ones.
+//!
+//! Without vector instructions blocks are worked on one by one, and the results are the same.
+
+mod columns;
+mod encoder;
+mod locator;
+mod search;
+mod syndromes;
+
+pub use encoder::Encoder;
+
+use crate::division::Division;
+use crate::gf::Kernel;
+use crate::interleave::{Codeword, Decoded, MAX_INTERLEAVE, ReedSolomon};
+use crate::randomiser::Sequence;
+use columns::{Columns, Group, blocks_in};
+use search::{Collected, Corrector, Damaged};
+use syndromes::{GATE, Sums, Syndromes};
+
+/// Checks and corrects many blocks of one kind at once.
+///
+/// Blocks lie in one slice, the first at its start, each next one `stride` bytes later; what lies between them is left
+/// alone. For channel access data units that begin with a marker, give the slice from behind the first marker on, and the
+/// whole unit's length as the stride. As many blocks are decoded as are there whole.
+///
+/// Best given 64 blocks or more at a time, and few enough to stay in the processor's cache (up to some hundred), if
+/// something else reads them next. Holds about 200 KiB of scratch memory and allocates no more once it has seen
+/// its largest number of blocks.
+///
+/// # The gate
+///
+/// A codeword counts as clean when 16 consecutive syndromes are zero. For E = 8 these are all there are. For E = 16
+/// they are half: two words of the code that they belong to, (255,239), differ in 17 places at least, so that every
+/// pattern of 1 to 16 wrong symbols is seen with certainty, and so is everything that is correctable. Of heavier
+/// random patterns one in 2^128 passes, which are uncorrectable and would be called clean; [`ReedSolomon::decode`],
+/// which looks at all syndromes, would call them uncorrectable. In all else the two agree.
+///
+/// ```
+/// use skyhaul_coding::{Basis, Correction, Decoder, Encoder, Parameters, Randomiser, ReedSolomon};
+/// let parameters = Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 5, virtual_fill: 0 };
+/// let code = ReedSolomon::new(parameters)?;
+/// let sequence = Randomiser::Ccsds255.sequence(code.block_len());
+/// let cadu = 4 + code.block_len();
+/// let mut cadus = vec![0x1A; 100 * cadu];
+/// Encoder::new(&code).send(&mut cadus[4..], cadu, Some(&sequence));
+/// cadus[5000] ^= 0x40;
+/// let mut decoder = Decoder::new(&code);
+/// let decoded = decoder.receive(&mut cadus[4..], cadu, Some(&sequence));
+/// assert_eq!(decoded.len(), 100);
+/// assert_eq!(decoded[3].corrected_symbols(), 1);
+/// assert_eq!(cadus[5000], 0x1A);
+/// # Ok::<(), skyhaul_coding::ParameterError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    code: ReedSolomon,
+    kernel: Kernel,
+    /// The gate of blocks that come one by one.
+    gate: Division,
+    syndromes: Syndromes,
+    columns: Columns,
+    sums: Vec<u8>,
+    collected: Collected,
+    corrector: Corrector,
+    outcomes: Vec<Decoded>,
+}
+
+impl Decoder {
+    /// With the fastest instructions that the processor has.
+    pub fn new(code: &ReedSolomon) -> Self {
+        Self::with_kernel(code, Kernel::best())
+    }
+
+    /// With given instructions. The results are the same for all.
+    pub fn with_kernel(code: &ReedSolomon, kernel: Kernel) -> Self {
+        let parameters = code.parameters();
+        Self {
+            gate: Division::new(parameters.correction.first_root(), GATE, parameters.basis),
+            syndromes: Syndromes::new(parameters, kernel),
+            columns: Columns::new(code.block_len(), parameters.interleave, kernel),
+            sums: vec![0; parameters.correction.check_len() * kernel.lanes()],
+            collected: Collected::new(parameters, kernel),
+            corrector: Corrector::new(code, kernel),
+            outcomes: Vec::new(),
+            code: code.clone(),
+            kernel,
+        }
+    }
+
+    /// What the blocks are coded with.
+    pub const fn code(&self) -> &ReedSolomon {
+        &self.code
+    }
+
+    /// Corrects blocks in place; the outcome of each, in order. An uncorrectable codeword is left as received.
+    ///
+    /// # Panics
+    /// Where `stride` is less than the length of a block.
+    pub fn decode(&mut self, blocks: &mut [u8], stride: usize) -> &[Decoded] {
+        self.receive(blocks, stride, None)
+    }
+
+    /// Derandomises blocks where a sequence is given, and corrects them, in one pass over the memory.
+    ///
+    /// # Panics
+    /// Where `stride` is less than the length of a block, or the sequence shorter than a block.
+    pub fn receive(&mut self, blocks: &mut [u8], stride: usize, sequence: Option<&Sequence>) -> &[Decoded] {
+        let interleave = self.code.parameters().interleave;
+        let count = blocks_in(blocks.len(), stride, self.code.block_len());
+        self.outcomes.clear();
+        self.outcomes.resize(count, Decoded { codewords: [Codeword::Clean; MAX_INTERLEAVE], interleave });
+        if self.kernel.lanes() == 0 || count < FEW {
+            self.receive_one_by_one(blocks, stride, sequence);
+            return &self.outcomes;
+        }
+        for first in (0..count).step_by(self.kernel.lanes()) {
+            let group = Group::new(first, count, stride, self.kernel);
+            group.randomise(self.kernel, blocks, self.code.block_len(), sequence);
+            self.check(blocks, &group);
+        }
+        self.correct(blocks);
+        &self.outcomes
+    }
+
+    fn receive_one_by_one(&mut self, blocks: &mut [u8], stride: usize, sequence: Option<&Sequence>) {
+        let len = self.code.block_len();
+        for (block, outcome) in blocks.chunks_mut(stride).zip(&mut self.outcomes) {
+            let block = &mut block[..len];
+            if let Some(sequence) = sequence {
+                sequence.apply(0, block);
+            }
+            let remainders = self.gate.of_block(outcome.interleave, block);
+            if remainders.iter().any(|remainder| *remainder != [0; 32]) {
+                *outcome = self.code.decode(block);
+            }
+        }
+    }
+
+    /// Passes the clean codewords of a group and collects the others.
+    fn check(&mut self, blocks: &mut [u8], group: &Group) {
+        let check_len = self.code.parameters().correction.check_len();
+        self.columns.fill(self.kernel, blocks, group);
+        for codeword in 0..self.code.parameters().interleave {
+            let mut sums = Sums {
+                syndromes: &self.syndromes,
+                columns: self.columns.of(codeword),
+                first: 0,
+                sums: &mut self.sums,
+            };
+            let mut dirty = self.kernel.run(sums.again()).unwrap_or_default() & group.lanes();
+            if dirty != 0 && check_len > GATE {
+                sums.first = GATE;
+                self.kernel.run(sums);
+            }
+            while dirty != 0 {
+                dirty = self.collected.take(&self.sums, dirty, |lane| Damaged {
+                    block: group.number(lane),
+                    codeword,
+                    start: group.start(lane) + codeword,
+                });
+                if self.collected.is_full() {
+                    self.correct(blocks);
+                }
+            }
+        }
+    }
+
+    /// Corrects what was collected.
+    fn correct(&mut self, blocks: &mut [u8]) {
+        let collected = self.collected.damaged();
+        let outcomes = self.corrector.correct(self.kernel, &self.collected, blocks);
+        for (damaged, outcome) in collected.iter().zip(outcomes) {
+            self.outcomes[damaged.block].codewords[damaged.codeword] = outcome;
+        }
+        self.collected.clear();
+    }
+}
+
+/// Fewer blocks than this are decoded faster one by one.
+const FEW: usize = 2;

@@ -1,0 +1,133 @@
+//! A group of blocks, and its symbols transposed: the same symbol of every block in one register.
+
+use crate::gf::Kernel;
+use crate::randomiser::Sequence;
+use crate::vector::{MAX_LANES, PIECE, Simd, Task, transpose};
+
+/// How many whole blocks lie in a slice, the first at its start, each next one `stride` later.
+///
+/// # Panics
+/// Where `stride` is less than the length of a block.
+pub(super) fn blocks_in(len: usize, stride: usize, block_len: usize) -> usize {
+    assert!(stride >= block_len, "blocks of {block_len} bytes overlap at a stride of {stride}");
+    if len < block_len { 0 } else { (len - block_len) / stride + 1 }
+}
+
+/// As many blocks as a register has lanes, or those that are left.
+#[derive(Debug)]
+pub(super) struct Group {
+    first: usize,
+    count: usize,
+    /// Where the block of each lane starts; that of the first block in lanes that are left over.
+    starts: [usize; MAX_LANES],
+}
+
+impl Group {
+    /// The blocks from number `first` on, of `count` at a stride.
+    pub(super) fn new(first: usize, count: usize, stride: usize, kernel: Kernel) -> Self {
+        let count = kernel.lanes().min(count - first);
+        let start = |lane| (first + if lane < count { lane } else { 0 }) * stride;
+        Self { first, count, starts: core::array::from_fn(start) }
+    }
+
+    /// The lanes that hold a block of their own, the first lowest.
+    pub(super) const fn lanes(&self) -> u64 {
+        u64::MAX >> (MAX_LANES - self.count)
+    }
+
+    /// The number of a lane's block.
+    pub(super) const fn number(&self, lane: usize) -> usize {
+        self.first + lane
+    }
+
+    /// Where a lane's block starts.
+    pub(super) const fn start(&self, lane: usize) -> usize {
+        self.starts[lane]
+    }
+
+    /// Where the blocks start, in order.
+    pub(super) fn starts(&self) -> &[usize] {
+        &self.starts[..self.count]
+    }
+
+    /// Adds the sequence, if there is one, to each block.
+    pub(super) fn randomise(
+        &self,
+        kernel: Kernel,
+        blocks: &mut [u8],
+        block_len: usize,
+        sequence: Option<&Sequence>,
+    ) {
+        let Some(sequence) = sequence else { return };
+        for start in self.starts() {
+            kernel.add(&mut blocks[*start..start + block_len], sequence.bytes(block_len));
+        }
+    }
+}
+
+/// The transposed symbols of a group: those of the first codeword of all blocks, in order, then those of the second.
+#[derive(Debug, Clone)]
+pub(super) struct Columns {
+    bytes: Vec<u8>,
+    interleave: usize,
+}
+
+impl Columns {
+    /// For blocks of which `len` bytes are looked at.
+    pub(super) fn new(len: usize, interleave: usize, kernel: Kernel) -> Self {
+        Self { bytes: vec![0; len * kernel.lanes()], interleave }
+    }
+
+    /// The symbols of one codeword of each block.
+    pub(super) fn of(&self, codeword: usize) -> &[u8] {
+        let len = self.bytes.len() / self.interleave;
+        &self.bytes[codeword * len..(codeword + 1) * len]
+    }
+
+    /// Takes the symbols of a group.
+    pub(super) fn fill(&mut self, kernel: Kernel, blocks: &[u8], group: &Group) {
+        let symbols = self.bytes.len() / kernel.lanes() / self.interleave;
+        let (columns, interleave) = (&mut self.bytes[..], self.interleave);
+        kernel.run(Fill { blocks, group, symbols, interleave, columns });
+    }
+}
+
+struct Fill<'a> {
+    blocks: &'a [u8],
+    group: &'a Group,
+    /// Of a codeword.
+    symbols: usize,
+    interleave: usize,
+    columns: &'a mut [u8],
+}
+
+impl Task for Fill<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let len = self.symbols * self.interleave;
+        // A block is longer than a piece: the last piece ends where the block does, and some symbols come twice.
+        let mut at = 0;
+        while at < len {
+            let start = at.min(len - PIECE);
+            let mut tile = [simd.splat(0); PIECE];
+            for (row, register) in tile.iter_mut().enumerate() {
+                let piece = |part: usize| {
+                    let from = self.group.starts[row + PIECE * part] + start;
+                    self.blocks[from..].first_chunk().expect("a piece lies within its block")
+                };
+                *register = simd.gather(piece);
+            }
+            let (mut symbol, mut codeword) = (start / self.interleave, start % self.interleave);
+            for register in transpose(simd, tile) {
+                simd.store(register, self.columns, (codeword * self.symbols + symbol) * S::LANES);
+                codeword += 1;
+                if codeword == self.interleave {
+                    (symbol, codeword) = (symbol + 1, 0);
+                }
+            }
+            at += PIECE;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The batch coder, on every set of instructions that the processor has, against the coder for single blocks.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use proptest::prelude::*;
+use skyhaul_coding::gf::Kernel;
+use skyhaul_coding::{
+    Basis, Codeword, Correction, Decoded, Decoder, Encoder, Parameters, Randomiser, ReedSolomon,
+};
+
+/// Numbers that look random and are the same each time (xorshift64*, Vigna 2016).
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() >> 32) as usize % bound
+    }
+}
+
+fn parameters() -> impl Strategy<Value = Parameters> {
+    let correction = prop_oneof![Just(Correction::E8), Just(Correction::E16)];
+    let basis = prop_oneof![Just(Basis::Dual), Just(Basis::Conventional)];
+    let depth = prop_oneof![Just(1usize), Just(2), Just(3), Just(4), Just(5), Just(8)];
+    let fill = prop_oneof![Just(0usize), 0usize..222];
+    (correction, basis, depth, fill).prop_map(|(correction, basis, interleave, fill)| {
+        let fill = fill.min(254 - correction.check_len());
+        Parameters { correction, basis, interleave, virtual_fill: fill * interleave }
+    })
+}
+
+/// Random blocks at a stride, `errors` wrong symbols in each codeword.
+struct Blocks {
+    sent: Vec<u8>,
+    received: Vec<u8>,
+    stride: usize,
+    count: usize,
+}
+
+fn blocks(
+    code: &ReedSolomon,
+    draw: &mut Draw,
+    count: usize,
+    mut errors: impl FnMut(&mut Draw) -> usize,
+) -> Blocks {
+    let stride = code.block_len() + draw.below(6);
+    let mut sent: Vec<u8> = (0..count * stride).map(|_| draw.next() as u8).collect();
+    for block in sent.chunks_exact_mut(stride) {
+        let (data, check) = block[..code.block_len()].split_at_mut(code.data_len());
+        code.encode(data, check);
+    }
+    let mut received = sent.clone();
+    let depth = code.parameters().interleave;
+    for block in received.chunks_exact_mut(stride) {
+        for codeword in 0..depth {
+            let wrong = errors(draw);
+            let mut places: Vec<usize> = (0..code.block_len() / depth).collect();
+            for _ in 0..wrong.min(places.len()) {
+                let place = places.swap_remove(draw.below(places.len()));
+                block[place * depth + codeword] ^= 1 + draw.below(255) as u8;
+            }
+        }
+    }
+    Blocks { sent, received, stride, count }
+}
+
+/// What the coder for single blocks makes of them.
+fn one_by_one(code: &ReedSolomon, blocks: &Blocks) -> (Vec<u8>, Vec<Decoded>) {
+    let mut bytes = blocks.received.clone();
+    let decoded = bytes
+        .chunks_exact_mut(blocks.stride)
+        .map(|block| code.decode(&mut block[..code.block_len()]))
+        .collect();
+    (bytes, decoded)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn every_kernel_decodes_as_the_single_coder_does(
+        parameters in parameters(),
+        count in 1usize..150,
+        most in 0usize..=18,
+        rare in any::<bool>(),
+        seed in 1u64..,
+    ) {
+        let code = ReedSolomon::new(parameters).unwrap();
+        let errors = |draw: &mut Draw| if rare && draw.below(20) != 0 { 0 } else { draw.below(most + 1) };
+        let blocks = blocks(&code, &mut Draw(seed), count, errors);
+        let (expected, outcomes) = one_by_one(&code, &blocks);
+        for kernel in Kernel::available() {
+            let mut decoder = Decoder::with_kernel(&code, kernel);
+            let mut bytes = blocks.received.clone();
+            let decoded = decoder.decode(&mut bytes, blocks.stride).to_vec();
+            prop_assert_eq!(decoded, outcomes.as_slice(), "{}", kernel.name());
+            prop_assert!(bytes == expected, "{}", kernel.name());
+            // The same decoder again: nothing is left over from before.
+            let decoded = decoder.decode(&mut bytes, blocks.stride);
+            let again = one_by_one(&code, &Blocks { received: expected.clone(), ..blocks_of(&blocks) });
+            prop_assert_eq!(decoded, again.1.as_slice(), "{}", kernel.name());
+        }
+    }
+
+    #[test]
+    fn every_kernel_encodes_as_the_single_coder_does(
+        parameters in parameters(),
+        count in 1usize..150,
+        randomised in any::<bool>(),
+        seed in 1u64..,
+    ) {
+        let code = ReedSolomon::new(parameters).unwrap();
+        let blocks = blocks(&code, &mut Draw(seed), count, |_| 0);
+        let sequence = Randomiser::Ccsds131071.sequence(code.block_len());
+        let sequence = randomised.then_some(&sequence);
+        let mut expected = blocks.sent.clone();
+        if let Some(sequence) = sequence {
+            for block in expected.chunks_exact_mut(blocks.stride) {
+                sequence.apply(0, &mut block[..code.block_len()]);
+            }
+        }
+        for kernel in Kernel::available() {
+            let mut bytes = blocks.sent.clone();
+            for block in bytes.chunks_exact_mut(blocks.stride) {
+                block[code.data_len()..code.block_len()].fill(0xEE);
+            }
+            let mut encoder = Encoder::with_kernel(&code, kernel);
+            encoder.send(&mut bytes, blocks.stride, sequence);
+            prop_assert!(bytes == expected, "{}", kernel.name());
+            let mut decoder = Decoder::with_kernel(&code, kernel);
+            let clean = decoder.receive(&mut bytes, blocks.stride, sequence).iter().all(Decoded::is_clean);
+            prop_assert!(clean && bytes == blocks.sent, "{}", kernel.name());
+        }
+    }
+}
+
+fn blocks_of(blocks: &Blocks) -> Blocks {
+    Blocks { sent: Vec::new(), received: Vec::new(), stride: blocks.stride, count: blocks.count }
+}
+
+#[test]
+fn up_to_e_errors_anywhere_are_corrected_and_counted() {
+    for correction in [Correction::E8, Correction::E16] {
+        for kernel in Kernel::available() {
+            for errors in 0..=correction.symbols() {
+                let parameters =
+                    Parameters { correction, basis: Basis::Dual, interleave: 5, virtual_fill: 0 };
+                let code = ReedSolomon::new(parameters).unwrap();
+                let blocks = blocks(&code, &mut Draw(errors as u64 + 1), 70, |_| errors);
+                let mut bytes = blocks.received.clone();
+                let mut decoder = Decoder::with_kernel(&code, kernel);
+                let decoded = decoder.decode(&mut bytes, blocks.stride);
+                let expected = if errors == 0 { Codeword::Clean } else { Codeword::Corrected(errors as u8) };
+                let right = |decoded: &Decoded| decoded.codewords().iter().all(|word| *word == expected);
+                assert!(decoded.len() == blocks.count && decoded.iter().all(right), "{}", kernel.name());
+                assert!(bytes == blocks.sent, "{}", kernel.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_whole_block_is_no_outcome() {
+    let parameters =
+        Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
+    let code = ReedSolomon::new(parameters).unwrap();
+    let mut decoder = Decoder::new(&code);
+    assert_eq!(decoder.decode(&mut [], 1024), []);
+    assert_eq!(decoder.decode(&mut [0; 1019], 1024), []);
+    assert_eq!(decoder.decode(&mut [0; 1020], 1024).len(), 1);
+    assert_eq!(decoder.decode(&mut [0; 2043], 1024).len(), 1);
+    assert_eq!(decoder.decode(&mut [0; 2044], 1024).len(), 2);
+}
+
+#[test]
+fn a_word_of_the_shorter_code_does_not_pass_for_one_of_the_longer() {
+    // Its 16 roots are among those of the longer code, but not those that the gate looks at.
+    let depth = |correction| Parameters { correction, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
+    let code = ReedSolomon::new(depth(Correction::E8)).unwrap();
+    let blocks = blocks(&code, &mut Draw(7), 64, |_| 0);
+    let other = ReedSolomon::new(depth(Correction::E16)).unwrap();
+    for kernel in Kernel::available() {
+        let mut decoder = Decoder::with_kernel(&other, kernel);
+        let decoded = decoder.decode(&mut blocks.received.clone(), blocks.stride).to_vec();
+        assert!(!decoded.iter().any(Decoded::is_good), "{}", kernel.name());
+    }
+}
