@@ -17,6 +17,11 @@ use crate::vector::{Form, Simd, Task};
 #[cfg(target_arch = "x86_64")]
 use crate::vector::{avx2::Avx2, gfni256::Gfni256, gfni512::Gfni512, ssse3::Ssse3};
 
+/// The products of a coefficient with every element.
+pub(crate) fn products(coefficient: u8) -> &'static [u8; 256] {
+    &tables::PRODUCTS[usize::from(coefficient)]
+}
+
 /// A coefficient and what it is multiplied with.
 pub type Term<'a> = (u8, &'a [u8]);
 

@@ -6,8 +6,8 @@
 //! [`crate::Encoder`].
 
 use crate::division::{Division, Remainder};
-use crate::field::{FROM_DUAL, ORDER, TO_DUAL, mul_exp};
-use crate::key_equation::{self, PRIMITIVE};
+use crate::field::{FROM_DUAL, ORDER, TO_DUAL};
+use crate::key_equation;
 
 /// Greatest interleave depth that the standard knows.
 pub const MAX_INTERLEAVE: usize = 8;
@@ -209,14 +209,11 @@ impl ReedSolomon {
     fn correct(&self, block: &mut [u8], index: usize, remainder: &Remainder) -> Codeword {
         let Parameters { correction, basis, interleave, .. } = self.parameters;
         let check_len = correction.check_len();
-        let mut syndromes = [0u8; 32];
-        for (j, syndrome) in syndromes.iter_mut().enumerate().take(check_len) {
-            let root = PRIMITIVE * (correction.first_root() + j) % ORDER;
-            *syndrome = remainder[..check_len].iter().fold(0, |sum, symbol| {
-                let symbol = if basis == Basis::Dual { FROM_DUAL[usize::from(*symbol)] } else { *symbol };
-                mul_exp(sum, root) ^ symbol
-            });
+        let mut remainder = *remainder;
+        if basis == Basis::Dual {
+            remainder.iter_mut().for_each(|symbol| *symbol = FROM_DUAL[usize::from(*symbol)]);
         }
+        let syndromes = key_equation::syndromes(&remainder[..check_len], correction.first_root());
         let length = self.block_len() / interleave;
         let solved = key_equation::solve(&syndromes[..check_len], correction.first_root(), length);
         let Some(errors) = solved else { return Codeword::Uncorrectable };

@@ -1,6 +1,7 @@
-//! From syndromes to errors: Berlekamp-Massey, Chien's search, Forney's formula.
+//! From syndromes to errors, one codeword at a time: Berlekamp-Massey, Chien's search, Forney's formula.
 
-use crate::field::{EXP, LOG, ORDER, div, mul, mul_exp};
+use crate::field::{EXP, ORDER, div, mul_exp};
+use crate::gf::products;
 
 /// Most symbols a codeword can have corrected.
 pub(crate) const MAX_ERRORS: usize = 16;
@@ -17,6 +18,22 @@ pub(crate) struct Errors {
     pub values: [u8; MAX_ERRORS],
 }
 
+/// The syndromes of a codeword of which `remainder`, in the conventional basis, is left by the generator with the
+/// roots beta^`first_root` ..: as many as it has symbols.
+pub(crate) fn syndromes(remainder: &[u8], first_root: usize) -> [u8; MAX_CHECK] {
+    let mut syndromes = [0u8; MAX_CHECK];
+    let rows: [&[u8; 256]; MAX_CHECK] =
+        core::array::from_fn(|j| products(EXP[PRIMITIVE * (first_root + j) % ORDER]));
+    // All roots side by side, so that the processor overlaps their look-ups.
+    for symbol in remainder {
+        for (syndrome, row) in syndromes.iter_mut().zip(rows) {
+            *syndrome = row[usize::from(*syndrome)] ^ symbol;
+        }
+    }
+    syndromes[remainder.len()..].fill(0);
+    syndromes
+}
+
 /// The errors that explain `syndromes` of a codeword of `length` symbols whose first root is alpha^(11
 /// `first_root`); `None` where more than half as many errors as syndromes occurred.
 pub(crate) fn solve(syndromes: &[u8], first_root: usize, length: usize) -> Option<Errors> {
@@ -27,27 +44,33 @@ pub(crate) fn solve(syndromes: &[u8], first_root: usize, length: usize) -> Optio
     }
     let evaluator = evaluator(syndromes, &locator, degree);
     let mut errors = Errors::default();
+    // The locator's terms at beta^-place, where its root for an error there is; beta = alpha^11.
+    let mut terms = [0u8; MAX_ERRORS];
+    terms[..degree].copy_from_slice(&locator[1..=degree]);
+    let steps: [&[u8; 256]; MAX_ERRORS] =
+        core::array::from_fn(|i| products(EXP[ORDER - PRIMITIVE * (i + 1) % ORDER]));
     for place in 0..length {
-        // The locator's root belonging to place p is beta^-p, with beta = alpha^11.
-        let inverse = (ORDER - PRIMITIVE * place % ORDER) % ORDER;
-        if eval(&locator[..=degree], inverse) != 0 {
-            continue;
+        if terms[..degree].iter().fold(1, |sum, term| sum ^ term) == 0 {
+            // Forney: X^(1 - first_root) evaluator(1/X) / locator'(1/X); the odd terms' sum is locator'(1/X) / X.
+            let odd = terms[..degree].iter().step_by(2).fold(0, |sum, term| sum ^ term);
+            let inverse = (ORDER - PRIMITIVE * place % ORDER) % ORDER;
+            let value = eval(&evaluator[..degree], inverse);
+            if odd == 0 || value == 0 {
+                return None;
+            }
+            errors.places[errors.count] = place as u8;
+            errors.values[errors.count] = mul_exp(div(value, odd), inverse * first_root % ORDER);
+            errors.count += 1;
+            if errors.count == degree {
+                // A polynomial has no more roots than its degree.
+                return Some(errors);
+            }
         }
-        // Forney: value = X^(1 - first_root) * evaluator(X^-1) / locator'(X^-1).
-        let derivative = derivative_at(&locator[..=degree], inverse);
-        if derivative == 0 || errors.count == degree {
-            return None;
+        for (term, step) in terms[..degree].iter_mut().zip(steps) {
+            *term = step[usize::from(*term)];
         }
-        let scale = PRIMITIVE * place % ORDER * ((ORDER + 1 - first_root % ORDER) % ORDER) % ORDER;
-        let value = mul_exp(div(eval(&evaluator[..degree], inverse), derivative), scale);
-        if value == 0 {
-            return None;
-        }
-        errors.places[errors.count] = place as u8;
-        errors.values[errors.count] = value;
-        errors.count += 1;
     }
-    (errors.count == degree).then_some(errors)
+    None
 }
 
 /// The shortest linear recurrence of the syndromes, as the locator's coefficients and its degree.
@@ -58,15 +81,17 @@ fn berlekamp_massey(syndromes: &[u8]) -> ([u8; MAX_CHECK + 1], usize) {
     previous[0] = 1;
     let (mut degree, mut gap, mut last_discrepancy) = (0usize, 1usize, 1u8);
     for n in 0..syndromes.len() {
-        let discrepancy = (0..=degree).fold(0, |sum, i| sum ^ mul(locator[i], syndromes[n - i]));
+        let terms = locator[..=degree].iter().zip(syndromes[..=n].iter().rev());
+        let discrepancy = terms.fold(0, |sum, (a, b)| sum ^ products(*a)[usize::from(*b)]);
         if discrepancy == 0 {
             gap += 1;
             continue;
         }
-        let factor = div(discrepancy, last_discrepancy);
+        let row = products(div(discrepancy, last_discrepancy));
         let before = locator;
-        for i in gap..=syndromes.len() {
-            locator[i] ^= mul(factor, previous[i - gap]);
+        // The earlier one has a lower degree than this step can have.
+        for (to, from) in locator[gap..=n + 1].iter_mut().zip(previous) {
+            *to ^= row[usize::from(from)];
         }
         if 2 * degree <= n {
             degree = n + 1 - degree;
@@ -84,7 +109,7 @@ fn berlekamp_massey(syndromes: &[u8]) -> ([u8; MAX_CHECK + 1], usize) {
 fn evaluator(syndromes: &[u8], locator: &[u8], degree: usize) -> [u8; MAX_ERRORS] {
     let mut evaluator = [0u8; MAX_ERRORS];
     for (i, coefficient) in evaluator.iter_mut().enumerate().take(degree) {
-        *coefficient = (0..=i).fold(0, |sum, k| sum ^ mul(syndromes[k], locator[i - k]));
+        *coefficient = (0..=i).fold(0, |sum, k| sum ^ products(syndromes[k])[usize::from(locator[i - k])]);
     }
     evaluator
 }
@@ -92,15 +117,4 @@ fn evaluator(syndromes: &[u8], locator: &[u8], degree: usize) -> [u8; MAX_ERRORS
 /// The polynomial (lowest coefficient first) at alpha^`exponent`.
 fn eval(polynomial: &[u8], exponent: usize) -> u8 {
     polynomial.iter().rev().fold(0, |sum, coefficient| mul_exp(sum, exponent) ^ coefficient)
-}
-
-/// The formal derivative of the polynomial at alpha^`exponent`: only odd powers stay in characteristic 2.
-fn derivative_at(polynomial: &[u8], exponent: usize) -> u8 {
-    let mut sum = 0;
-    for (power, coefficient) in polynomial.iter().enumerate().skip(1).step_by(2) {
-        if *coefficient != 0 {
-            sum ^= EXP[(usize::from(LOG[usize::from(*coefficient)]) + exponent * (power - 1)) % ORDER];
-        }
-    }
-    sum
 }

@@ -21,6 +21,7 @@ pub(crate) mod gfni512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 mod nibbles;
+pub(crate) mod rows;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod ssse3;
 

@@ -2,6 +2,7 @@
 
 use crate::gf::Kernel;
 use crate::randomiser::Sequence;
+use crate::vector::rows::Rows;
 use crate::vector::{MAX_LANES, PIECE, Simd, Task, transpose};
 
 /// How many whole blocks lie in a slice, the first at its start, each next one `stride` later.
@@ -87,14 +88,13 @@ impl Columns {
     /// Takes the symbols of a group.
     pub(super) fn fill(&mut self, kernel: Kernel, blocks: &[u8], group: &Group) {
         let symbols = self.bytes.len() / kernel.lanes() / self.interleave;
-        let (columns, interleave) = (&mut self.bytes[..], self.interleave);
-        kernel.run(Fill { blocks, group, symbols, interleave, columns });
+        let rows = Rows::new(blocks, &group.starts, symbols * self.interleave);
+        kernel.run(Fill { rows, symbols, interleave: self.interleave, columns: &mut self.bytes });
     }
 }
 
 struct Fill<'a> {
-    blocks: &'a [u8],
-    group: &'a Group,
+    rows: Rows<'a>,
     /// Of a codeword.
     symbols: usize,
     interleave: usize,
@@ -106,18 +106,13 @@ impl Task for Fill<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let len = self.symbols * self.interleave;
         // A block is longer than a piece: the last piece ends where the block does, and some symbols come twice.
         let mut at = 0;
-        while at < len {
-            let start = at.min(len - PIECE);
+        while at < self.rows.len() {
+            let start = at.min(self.rows.len() - PIECE);
             let mut tile = [simd.splat(0); PIECE];
             for (row, register) in tile.iter_mut().enumerate() {
-                let piece = |part: usize| {
-                    let from = self.group.starts[row + PIECE * part] + start;
-                    self.blocks[from..].first_chunk().expect("a piece lies within its block")
-                };
-                *register = simd.gather(piece);
+                *register = simd.gather(|part| self.rows.piece(row + PIECE * part, start));
             }
             let (mut symbol, mut codeword) = (start / self.interleave, start % self.interleave);
             for register in transpose(simd, tile) {

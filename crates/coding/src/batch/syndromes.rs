@@ -77,12 +77,13 @@ fn run<S: Simd, const N: usize>(simd: S, task: Sums<'_>) -> u64 {
     let (powers, steps) = (S::factors(&syndromes.powers), S::factors(&syndromes.steps));
     let mut dirty = 0;
     for first in (first..first + GATE).step_by(N) {
+        let steps: &[S::Factor; N] = steps[first..].first_chunk().expect("a step for each syndrome");
         let mut sums = [simd.splat(0); N];
         let mut left = columns.len() / S::LANES;
         // The last stretch is whole, the first one perhaps not.
         let mut position = (STRETCH - left % STRETCH) % STRETCH;
         while left > 0 {
-            for (sum, step) in sums.iter_mut().zip(&steps[first..]) {
+            for (sum, step) in sums.iter_mut().zip(steps) {
                 *sum = simd.map(simd.split(*sum), step);
             }
             while position < STRETCH {
