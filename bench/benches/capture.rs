@@ -1,4 +1,4 @@
-//! What each byte of a downlink costs: derandomising, Reed-Solomon, packets, contact records.
+//! What each byte of a downlink costs after decoding: packets, contact records.
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -6,39 +6,8 @@ use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
 use skyhaul_ccsds::record::RecordWriter;
-use skyhaul_coding::{Basis, Correction, Parameters, Randomiser, ReedSolomon};
 use skyhaul_units::Utc;
 use std::hint::black_box;
-
-fn coding(c: &mut Criterion) {
-    let parameters =
-        Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
-    let code = ReedSolomon::new(parameters).expect("the usual code of near-Earth downlinks");
-    let mut clean: Vec<u8> = (0..code.block_len()).map(|index| index as u8).collect();
-    let (data, check) = clean.split_at_mut(code.data_len());
-    code.encode(data, check);
-    let mut damaged = clean.clone();
-    for index in 0..16 * 4 {
-        damaged[index * 15] ^= 0x55;
-    }
-
-    let mut group = c.benchmark_group("block of 1020 bytes");
-    group.throughput(Throughput::Bytes(clean.len() as u64));
-    let sequence = Randomiser::Ccsds255.sequence(clean.len());
-    group.bench_function("derandomise", |b| b.iter(|| sequence.apply(0, black_box(&mut clean[..]))));
-    sequence.apply(0, &mut clean);
-    let (data, check) = clean.split_at_mut(code.data_len());
-    code.encode(data, check);
-    group.bench_function("check a clean one", |b| b.iter(|| code.is_clean(black_box(&clean))));
-    group.bench_function("correct 16 symbols of each codeword", |b| {
-        b.iter_batched_ref(|| damaged.clone(), |block| code.decode(block), BatchSize::SmallInput);
-    });
-    group.bench_function("encode", |b| {
-        let (data, check) = clean.split_at_mut(code.data_len());
-        b.iter(|| code.encode(black_box(data), check));
-    });
-    group.finish();
-}
 
 fn frames(c: &mut Criterion) {
     let missions = MissionSet::built_in();
@@ -83,5 +52,5 @@ fn captured(frame: &[u8]) -> CapturedFrame {
 /// Three frames of a real pass, after decoding.
 const FRAMES: &[u8] = include_bytes!("../../fuzz/corpus/frames/suomi-npp");
 
-criterion_group!(benches, coding, frames);
+criterion_group!(benches, frames);
 criterion_main!(benches);

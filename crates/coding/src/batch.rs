@@ -136,7 +136,7 @@ impl Decoder {
         for (block, outcome) in blocks.chunks_mut(stride).zip(&mut self.outcomes) {
             let block = &mut block[..len];
             if let Some(sequence) = sequence {
-                sequence.apply(0, block);
+                sequence.apply_with(self.kernel, 0, block);
             }
             let remainders = self.gate.of_block(outcome.interleave, block);
             if remainders.iter().any(|remainder| *remainder != [0; 32]) {

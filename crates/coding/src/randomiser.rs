@@ -40,15 +40,15 @@ impl Sequence {
     /// # Panics
     /// Where `block` reaches past the length that the sequence was made for.
     pub fn apply(&self, skip: usize, block: &mut [u8]) {
-        Kernel::best().add(block, &self.bytes[skip..skip + block.len()]);
+        self.apply_with(Kernel::best(), skip, block);
     }
 
-    /// The first bytes of the sequence.
+    /// The same with given instructions.
     ///
     /// # Panics
-    /// Where `len` is more than the length that the sequence was made for.
-    pub(crate) fn bytes(&self, len: usize) -> &[u8] {
-        &self.bytes[..len]
+    /// Where `block` reaches past the length that the sequence was made for.
+    pub fn apply_with(&self, kernel: Kernel, skip: usize, block: &mut [u8]) {
+        kernel.add(block, &self.bytes[skip..skip + block.len()]);
     }
 }
 

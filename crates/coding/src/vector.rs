@@ -139,12 +139,12 @@ pub(crate) enum Form {
 
 impl Form {
     /// From the conventional to the working basis.
-    pub(crate) fn to_working(self, symbol: u8) -> u8 {
+    pub(crate) fn working(self, symbol: u8) -> u8 {
         if self == Self::Matrices { TO_AES[usize::from(symbol)] } else { symbol }
     }
 
     /// From the working to the conventional basis.
-    pub(crate) fn from_working(self, symbol: u8) -> u8 {
+    pub(crate) fn conventional(self, symbol: u8) -> u8 {
         if self == Self::Matrices { FROM_AES[usize::from(symbol)] } else { symbol }
     }
 }

@@ -2,27 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod draw;
+
+use draw::{Blocks, Draw, blocks};
 use proptest::prelude::*;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::{
     Basis, Codeword, Correction, Decoded, Decoder, Encoder, Parameters, Randomiser, ReedSolomon,
 };
-
-/// Numbers that look random and are the same each time (xorshift64*, Vigna 2016).
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 32) as usize % bound
-    }
-}
 
 fn parameters() -> impl Strategy<Value = Parameters> {
     let correction = prop_oneof![Just(Correction::E8), Just(Correction::E16)];
@@ -33,41 +20,6 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         let fill = fill.min(254 - correction.check_len());
         Parameters { correction, basis, interleave, virtual_fill: fill * interleave }
     })
-}
-
-/// Random blocks at a stride, `errors` wrong symbols in each codeword.
-struct Blocks {
-    sent: Vec<u8>,
-    received: Vec<u8>,
-    stride: usize,
-    count: usize,
-}
-
-fn blocks(
-    code: &ReedSolomon,
-    draw: &mut Draw,
-    count: usize,
-    mut errors: impl FnMut(&mut Draw) -> usize,
-) -> Blocks {
-    let stride = code.block_len() + draw.below(6);
-    let mut sent: Vec<u8> = (0..count * stride).map(|_| draw.next() as u8).collect();
-    for block in sent.chunks_exact_mut(stride) {
-        let (data, check) = block[..code.block_len()].split_at_mut(code.data_len());
-        code.encode(data, check);
-    }
-    let mut received = sent.clone();
-    let depth = code.parameters().interleave;
-    for block in received.chunks_exact_mut(stride) {
-        for codeword in 0..depth {
-            let wrong = errors(draw);
-            let mut places: Vec<usize> = (0..code.block_len() / depth).collect();
-            for _ in 0..wrong.min(places.len()) {
-                let place = places.swap_remove(draw.below(places.len()));
-                block[place * depth + codeword] ^= 1 + draw.below(255) as u8;
-            }
-        }
-    }
-    Blocks { sent, received, stride, count }
 }
 
 /// What the coder for single blocks makes of them.
@@ -103,7 +55,7 @@ proptest! {
             prop_assert!(bytes == expected, "{}", kernel.name());
             // The same decoder again: nothing is left over from before.
             let decoded = decoder.decode(&mut bytes, blocks.stride);
-            let again = one_by_one(&code, &Blocks { received: expected.clone(), ..blocks_of(&blocks) });
+            let again = one_by_one(&code, &Blocks { received: expected.clone(), ..blocks.clone() });
             prop_assert_eq!(decoded, again.1.as_slice(), "{}", kernel.name());
         }
     }
@@ -138,10 +90,6 @@ proptest! {
             prop_assert!(clean && bytes == blocks.sent, "{}", kernel.name());
         }
     }
-}
-
-fn blocks_of(blocks: &Blocks) -> Blocks {
-    Blocks { sent: Vec::new(), received: Vec::new(), stride: blocks.stride, count: blocks.count }
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Group {
     ) {
         let Some(sequence) = sequence else { return };
         for start in self.starts() {
-            kernel.add(&mut blocks[*start..start + block_len], sequence.bytes(block_len));
+            sequence.apply_with(kernel, 0, &mut blocks[*start..start + block_len]);
         }
     }
 }

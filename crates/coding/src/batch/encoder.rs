@@ -67,7 +67,7 @@ impl Encoder {
                 let (data, check) = block.split_at_mut(self.code.data_len());
                 self.code.encode(data, check);
                 if let Some(sequence) = sequence {
-                    sequence.apply(0, block);
+                    sequence.apply_with(self.kernel, 0, block);
                 }
             }
             return;
@@ -125,7 +125,7 @@ fn matrix(parameters: Parameters, kernel: Kernel) -> Factors {
         let scale = div(root_power(parameters, root, count), here);
         others.into_iter().map(move |coefficient| {
             Map::new(|value| {
-                let symbol = mul(mul(coefficient, scale), form.from_working(value));
+                let symbol = mul(mul(coefficient, scale), form.conventional(value));
                 if parameters.basis == Basis::Dual { TO_DUAL[usize::from(symbol)] } else { symbol }
             })
         })

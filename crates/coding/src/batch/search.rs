@@ -173,7 +173,7 @@ impl Powers {
     fn new(form: Form, count: usize, exponent: impl Fn(usize) -> usize) -> Self {
         let map = |coefficient: usize, place: usize| {
             let power = ORDER - PRIMITIVE * exponent(coefficient) * place % ORDER;
-            Map::new(|symbol| form.to_working(mul_exp(form.from_working(symbol), power)))
+            Map::new(|symbol| form.working(mul_exp(form.conventional(symbol), power)))
         };
         let places = (0..count * PLACES).map(|index| map(index / PLACES, index % PLACES));
         let step = (0..count).map(|coefficient| map(coefficient, PLACES));
@@ -186,7 +186,7 @@ impl Tables {
         let form = kernel.form().unwrap_or(Form::Nibbles);
         let first_root = parameters.correction.first_root();
         let to_code = Map::new(|symbol| {
-            let symbol = form.from_working(symbol);
+            let symbol = form.conventional(symbol);
             if parameters.basis == Basis::Dual { TO_DUAL[usize::from(symbol)] } else { symbol }
         });
         Self {

@@ -33,11 +33,11 @@ impl Syndromes {
         let into = |symbol: u8| if basis == Basis::Dual { FROM_DUAL[usize::from(symbol)] } else { symbol };
         let powers = (0..STRETCH * count).map(|index| {
             let exponent = power(index % count, STRETCH - 1 - index / count);
-            Map::new(|symbol| form.to_working(mul_exp(into(symbol), exponent)))
+            Map::new(|symbol| form.working(mul_exp(into(symbol), exponent)))
         });
         let steps = (0..count).map(|root| {
             let exponent = power(root, STRETCH);
-            Map::new(|symbol| form.to_working(mul_exp(form.from_working(symbol), exponent)))
+            Map::new(|symbol| form.working(mul_exp(form.conventional(symbol), exponent)))
         });
         Self { count, powers: Factors::new(form, powers), steps: Factors::new(form, steps) }
     }
