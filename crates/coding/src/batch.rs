@@ -20,7 +20,7 @@ pub use encoder::Encoder;
 
 use crate::division::Division;
 use crate::gf::Kernel;
-use crate::interleave::{Codeword, Decoded, MAX_INTERLEAVE, ReedSolomon};
+use crate::interleave::{Codeword, Decoded, MAX_INTERLEAVE, Parameters, ReedSolomon};
 use crate::randomiser::Sequence;
 use columns::{Columns, Group, blocks_in};
 use search::{Collected, Corrector, Damaged};
@@ -147,17 +147,18 @@ impl Decoder {
 
     /// Passes the clean codewords of a group and collects the others.
     fn check(&mut self, blocks: &mut [u8], group: &Group) {
-        let check_len = self.code.parameters().correction.check_len();
+        let Parameters { correction, interleave, .. } = self.code.parameters();
         self.columns.fill(self.kernel, blocks, group);
-        for codeword in 0..self.code.parameters().interleave {
+        for codeword in 0..interleave {
             let mut sums = Sums {
                 syndromes: &self.syndromes,
                 columns: self.columns.of(codeword),
+                ahead: group.ahead(blocks, codeword, interleave),
                 first: 0,
                 sums: &mut self.sums,
             };
             let mut dirty = self.kernel.run(sums.again()).unwrap_or_default() & group.lanes();
-            if dirty != 0 && check_len > GATE {
+            if dirty != 0 && correction.check_len() > GATE {
                 sums.first = GATE;
                 self.kernel.run(sums);
             }

@@ -66,6 +66,8 @@ pub(crate) trait Simd: Copy {
     fn load(self, bytes: &[u8], at: usize) -> Self::Register;
     /// Writes the lanes from `bytes[at]` on.
     fn store(self, register: Self::Register, bytes: &mut [u8], at: usize);
+    /// Has the processor fetch the bytes at a place that will be read soon, if it can be told to.
+    fn prefetch(self, bytes: &[u8], at: usize);
     /// A register from pieces of 16 lanes.
     fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> Self::Register;
     /// Within each 16 lanes: the first halves of both with their lanes alternating, and the second halves.

@@ -114,6 +114,22 @@ fn up_to_e_errors_anywhere_are_corrected_and_counted() {
 }
 
 #[test]
+fn blocks_of_a_few_data_symbols_are_encoded() {
+    for fill in 190..=222 {
+        let parameters =
+            Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 1, virtual_fill: fill };
+        let code = ReedSolomon::new(parameters).unwrap();
+        let blocks = blocks(&code, &mut Draw(3), 70, |_| 0);
+        for kernel in Kernel::available() {
+            let mut bytes = blocks.sent.clone();
+            bytes.chunks_exact_mut(blocks.stride).for_each(|block| block[code.data_len()] ^= 0x55);
+            Encoder::with_kernel(&code, kernel).encode(&mut bytes, blocks.stride);
+            assert!(bytes == blocks.sent, "{}, {} data symbols", kernel.name(), code.data_len());
+        }
+    }
+}
+
+#[test]
 fn no_whole_block_is_no_outcome() {
     let parameters =
         Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };

@@ -19,6 +19,7 @@ pub(super) fn blocks_in(len: usize, stride: usize, block_len: usize) -> usize {
 pub(super) struct Group {
     first: usize,
     count: usize,
+    stride: usize,
     /// Where the block of each lane starts; that of the first block in lanes that are left over.
     starts: [usize; MAX_LANES],
 }
@@ -28,7 +29,7 @@ impl Group {
     pub(super) fn new(first: usize, count: usize, stride: usize, kernel: Kernel) -> Self {
         let count = kernel.lanes().min(count - first);
         let start = |lane| (first + if lane < count { lane } else { 0 }) * stride;
-        Self { first, count, starts: core::array::from_fn(start) }
+        Self { first, count, stride, starts: core::array::from_fn(start) }
     }
 
     /// The lanes that hold a block of their own, the first lowest.
@@ -49,6 +50,13 @@ impl Group {
     /// Where the blocks start, in order.
     pub(super) fn starts(&self) -> &[usize] {
         &self.starts[..self.count]
+    }
+
+    /// A part of the bytes of the group that comes next.
+    pub(super) fn ahead<'a>(&self, blocks: &'a [u8], part: usize, parts: usize) -> &'a [u8] {
+        let len = (self.starts[self.count - 1] - self.starts[0]).div_ceil(parts);
+        let start = self.starts[self.count - 1] + self.stride + part * len;
+        blocks.get(start..blocks.len().min(start + len)).unwrap_or_default()
     }
 
     /// Adds the sequence, if there is one, to each block.

@@ -61,7 +61,7 @@ impl Encoder {
     /// Where `stride` is less than the length of a block, or the sequence shorter than a block.
     pub fn send(&mut self, blocks: &mut [u8], stride: usize, sequence: Option<&Sequence>) {
         let count = blocks_in(blocks.len(), stride, self.code.block_len());
-        if self.kernel.lanes() == 0 || count < FEW {
+        if self.kernel.lanes() == 0 || count < FEW || self.code.data_len() < PIECE {
             for block in blocks.chunks_mut(stride).take(count) {
                 let block = &mut block[..self.code.block_len()];
                 let (data, check) = block.split_at_mut(self.code.data_len());
@@ -87,6 +87,7 @@ impl Encoder {
                 self.kernel.run(Sums {
                     syndromes: &self.syndromes,
                     columns: self.data.of(codeword),
+                    ahead: group.ahead(blocks, codeword, interleave),
                     first,
                     sums: &mut self.sums,
                 });

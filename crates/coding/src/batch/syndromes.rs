@@ -13,6 +13,9 @@ pub(super) const GATE: usize = 16;
 /// root. 17 stretches are a whole codeword.
 const STRETCH: usize = 15;
 
+/// What a processor fetches at a time, in bytes.
+const LINE: usize = 64;
+
 /// The constants of the syndromes of a code, which come out in the kernel's working basis.
 #[derive(Debug, Clone)]
 pub(super) struct Syndromes {
@@ -48,6 +51,8 @@ pub(super) struct Sums<'a> {
     pub syndromes: &'a Syndromes,
     /// The symbols of the codewords.
     pub columns: &'a [u8],
+    /// What is worked on next, fetched meanwhile.
+    pub ahead: &'a [u8],
     /// The first syndrome.
     pub first: usize,
     /// All syndromes.
@@ -57,7 +62,13 @@ pub(super) struct Sums<'a> {
 impl Sums<'_> {
     /// The same task once more.
     pub(super) fn again(&mut self) -> Sums<'_> {
-        Sums { syndromes: self.syndromes, columns: self.columns, first: self.first, sums: self.sums }
+        Sums {
+            syndromes: self.syndromes,
+            columns: self.columns,
+            ahead: self.ahead,
+            first: self.first,
+            sums: self.sums,
+        }
     }
 }
 
@@ -73,7 +84,7 @@ impl Task for Sums<'_> {
 
 #[inline(always)]
 fn run<S: Simd, const N: usize>(simd: S, task: Sums<'_>) -> u64 {
-    let Sums { syndromes, columns, first, sums: out } = task;
+    let Sums { syndromes, columns, ahead, first, sums: out } = task;
     let (powers, steps) = (S::factors(&syndromes.powers), S::factors(&syndromes.steps));
     let mut dirty = 0;
     for first in (first..first + GATE).step_by(N) {
@@ -91,6 +102,7 @@ fn run<S: Simd, const N: usize>(simd: S, task: Sums<'_>) -> u64 {
                 accumulate(simd, &mut sums, symbols, &powers[position * syndromes.count + first..]);
                 position += 1;
                 left -= 1;
+                simd.prefetch(ahead, left * LINE);
             }
             position = 0;
         }

@@ -60,6 +60,11 @@ impl Simd for Gfni256 {
     }
 
     #[inline(always)]
+    fn prefetch(self, bytes: &[u8], at: usize) {
+        self.0.prefetch(bytes, at);
+    }
+
+    #[inline(always)]
     fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> __m256i {
         self.0.gather(piece)
     }

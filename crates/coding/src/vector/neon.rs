@@ -71,6 +71,11 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn prefetch(self, _bytes: &[u8], _at: usize) {
+        // The language has no such instruction for this processor.
+    }
+
+    #[inline(always)]
     fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> uint8x16_t {
         self.table(piece(0))
     }
