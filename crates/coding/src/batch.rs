@@ -2,13 +2,12 @@
 //!
 //! A group is as many blocks as a register has lanes. Its symbols are transposed, so that a register holds the same
 //! symbol of every block, and everything after that is the same for all interleave depths, fills and instruction sets:
-//! syndromes, check symbols, errors are sums of products with constants, which are linear maps of the symbols' bits.
-//! The dual basis is part of these maps and costs nothing.
+//! syndromes, check symbols and the search for errors are sums of products with constants, which are linear maps of a
+//! symbol's bits. The dual basis is part of these maps and costs nothing.
 //!
-//! A block is checked by the [gate](Decoder#the-gate). What fails is collected, codeword by codeword over groups and
-//! blocks, and solved when a register is full of it; clean blocks pay nothing for damaged ones.
-//!
-//! Without vector instructions blocks are worked on one by one, and the results are the same.
+//! A block is checked by the gate (see [`Decoder`]). Codewords that fail it are collected, over codewords, groups and
+//! batches of one call, and solved when they fill a register: clean blocks pay nothing for damaged ones. Without vector
+//! instructions, or for a few blocks, the coder for single blocks does the work; the results are the same.
 
 mod columns;
 mod encoder;
@@ -29,20 +28,25 @@ use syndromes::{GATE, Sums, Syndromes};
 /// Checks and corrects many blocks of one kind at once.
 ///
 /// Blocks lie in one slice, the first at its start, each next one `stride` bytes later; what lies between them is left
-/// alone. For channel access data units that begin with a marker, give the slice from behind the first marker on, and the
-/// whole unit's length as the stride. As many blocks are decoded as are there whole.
+/// alone. For channel access data units that begin with a marker, give the slice from behind the first marker on, and
+/// a whole unit's length as the stride. As many blocks are decoded as lie there whole.
 ///
-/// Best given 64 blocks or more at a time, and few enough to stay in the processor's cache (up to some hundred), if
-/// something else reads them next. Holds about 200 KiB of scratch memory and allocates no more once it has seen
-/// its largest number of blocks.
+/// A pipeline hands over some hundred blocks at a time: fewer than 64 leave lanes empty, and more than fit into the
+/// processor's cache have left it when the frames are read. One pass derandomises, checks and corrects in place, and
+/// fetches each next part of the memory meanwhile. Where the whole block is needed as received, if a codeword of it
+/// cannot be corrected, keep the input: the block's other codewords are corrected, and all are derandomised. A
+/// downlink that is derandomised after decoding is received without a sequence.
+///
+/// Holds up to 250 KiB of tables and scratch memory, and an outcome for each block of its largest call; it allocates
+/// nothing else.
 ///
 /// # The gate
 ///
 /// A codeword counts as clean when 16 consecutive syndromes are zero. For E = 8 these are all there are. For E = 16
-/// they are half: two words of the code that they belong to, (255,239), differ in 17 places at least, so that every
-/// pattern of 1 to 16 wrong symbols is seen with certainty, and so is everything that is correctable. Of heavier
-/// random patterns one in 2^128 passes, which are uncorrectable and would be called clean; [`ReedSolomon::decode`],
-/// which looks at all syndromes, would call them uncorrectable. In all else the two agree.
+/// they are half: two words of the code that they belong to, a (255,239) code, differ in 17 places at least, so that
+/// every pattern of 1 to 16 wrong symbols is seen with certainty, and so is everything that is correctable. Of heavier
+/// random patterns one in 2^128 passes: it is called clean, where [`ReedSolomon::decode`], which looks at all
+/// syndromes, says that it is uncorrectable. In all else the two agree.
 ///
 /// ```
 /// use skyhaul_coding::{Basis, Correction, Decoder, Encoder, Parameters, Randomiser, ReedSolomon};
@@ -186,5 +190,33 @@ impl Decoder {
     }
 }
 
-/// Fewer blocks than this are decoded faster one by one.
-const FEW: usize = 2;
+/// Fewer blocks than this are checked faster one by one.
+const FEW: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interleave::{Basis, Correction};
+
+    #[test]
+    fn a_word_of_the_gates_own_code_is_clean_to_every_kernel() {
+        let (correction, basis) = (Correction::E16, Basis::Dual);
+        let parameters = Parameters { correction, basis, interleave: 2, virtual_fill: 0 };
+        let code = ReedSolomon::new(parameters).expect("a depth of the standard");
+        let mut block: Vec<u8> = (0..code.block_len()).map(|index| (index * 29) as u8).collect();
+        let (data, check) = block.split_at_mut(code.block_len() - GATE * 2);
+        let remainders = Division::new(correction.first_root(), GATE, basis).of_data(2, data);
+        for (place, symbol) in check.iter_mut().enumerate() {
+            *symbol = remainders[place % 2][place / 2];
+        }
+        assert!(!code.is_clean(&block) && !code.decode(&mut block.clone()).is_good());
+        for kernel in Kernel::available() {
+            let mut blocks = block.repeat(FEW);
+            let mut decoder = Decoder::with_kernel(&code, kernel);
+            let decoded = decoder.decode(&mut blocks, code.block_len());
+            assert!(decoded.len() == FEW && decoded.iter().all(Decoded::is_clean), "{}", kernel.name());
+            let decoded = decoder.decode(&mut block, code.block_len());
+            assert!(decoded[0].is_clean(), "{}", kernel.name());
+        }
+    }
+}

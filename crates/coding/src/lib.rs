@@ -3,10 +3,13 @@
 //!
 //! - [`crc`]: the frame error control field, a CRC-16 that only detects.
 //! - [`ReedSolomon`]: (255,223) and (255,239) over GF(256), interleaved, with virtual fill, in the dual or the
-//!   conventional basis; corrects up to 16 or 8 symbols a codeword.
+//!   conventional basis; corrects up to 16 or 8 symbols a codeword. One block at a time.
+//! - [`Decoder`] and [`Encoder`]: the same for many blocks at once, on the vector instructions of the processor; faster
+//!   by about ten times where these are wide.
 //! - [`Randomiser`]: the two pseudo-random sequences that keep the modulator busy.
 //! - [`fhec`]: the (10,6) code over GF(16) on the AOS frame header.
-//! - [`erasure`]: repair symbols for lost datagrams, on the vector kernels of [`gf`].
+//! - [`erasure`]: repair symbols for lost datagrams.
+//! - [`gf`]: which vector instructions the processor has, and sums of products on them.
 //!
 //! Convolutional, turbo and LDPC codes are left out: demodulators undo those.
 //!

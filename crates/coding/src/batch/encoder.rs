@@ -105,7 +105,7 @@ impl Encoder {
 }
 
 /// Fewer blocks than this are encoded faster one by one.
-const FEW: usize = 2;
+const FEW: usize = 16;
 
 /// From the data's values at the roots to the check symbols: for each value its factor in each symbol.
 fn matrix(parameters: Parameters, kernel: Kernel) -> Factors {
