@@ -1,6 +1,6 @@
 //! The batch decoder against libfec (Karn), on every set of instructions that the processor has.
 //!
-//! 10^5 codewords in the usual run; `SKYHAUL_CODEWORDS=10000000` compares more.
+//! 10^5 codewords in the usual run, 2 seconds; `SKYHAUL_CODEWORDS=10000000` compares more, in 3 minutes.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it skips")]
 
@@ -34,8 +34,6 @@ struct Tally {
     clean: u64,
     corrected: u64,
     uncorrectable: u64,
-    /// libfec "corrects" virtual fill, which leaves no codeword; we call it uncorrectable.
-    corrected_in_fill: u64,
     /// More errors than the code corrects, and both found another codeword.
     miscorrected: u64,
 }
@@ -53,9 +51,9 @@ fn libfec_finds_the_same_in_every_codeword() {
     });
     assert!(libfec.wait().unwrap().success());
     println!("{tally:?}");
-    let Tally { clean, corrected, uncorrectable, corrected_in_fill, .. } = tally;
+    let Tally { clean, corrected, uncorrectable, .. } = tally;
     assert!(clean + corrected + uncorrectable >= wanted);
-    assert!(clean > 0 && uncorrectable > 0 && corrected > uncorrectable && corrected_in_fill < uncorrectable);
+    assert!(clean > 0 && uncorrectable > 0 && corrected > uncorrectable);
 }
 
 /// Decodes batches and gives them to libfec, until there are enough.
@@ -117,16 +115,11 @@ fn compare(libfec: &mut Child, batches: &Receiver<Batch>) -> Tally {
     let mut output = std::io::BufReader::new(libfec.stdout.take().unwrap());
     let mut tally = Tally::default();
     for batch in batches {
-        let single = Parameters {
-            interleave: 1,
-            virtual_fill: batch.parameters.virtual_fill / batch.parameters.interleave,
-            ..batch.parameters
-        };
-        let code = ReedSolomon::new(single).unwrap();
+        let most = batch.parameters.correction.symbols();
         for word in &batch.words {
             let mut answer = vec![0; 1 + word.sent.len()];
             output.read_exact(&mut answer).unwrap();
-            judge(&code, word, (answer[0], &answer[1..]), &mut tally).unwrap_or_else(|difference| {
+            judge(most, word, (answer[0], &answer[1..]), &mut tally).unwrap_or_else(|difference| {
                 panic!("{}: {difference}, {:?}, {:?}", batch.kernel.name(), batch.parameters, word.received)
             });
         }
@@ -134,34 +127,19 @@ fn compare(libfec: &mut Child, batches: &Receiver<Batch>) -> Tally {
     tally
 }
 
-/// What libfec says of a codeword must be what we say.
-fn judge(
-    code: &ReedSolomon,
-    word: &Word,
-    (found, theirs): (u8, &[u8]),
-    tally: &mut Tally,
-) -> Result<(), String> {
+/// What libfec says of a codeword must be what we say, and up to `most` errors must be corrected.
+fn judge(most: usize, word: &Word, (found, theirs): (u8, &[u8]), tally: &mut Tally) -> Result<(), String> {
     let errors = word.sent.iter().zip(&word.received).filter(|(sent, received)| sent != received).count();
-    let correctable = errors <= code.parameters().correction.symbols();
-    if correctable && word.ours != word.sent {
+    if errors <= most && word.ours != word.sent {
         return Err(format!("{errors} errors are not corrected"));
     }
     match (word.outcome, found) {
         (Codeword::Clean, 0) => tally.clean += 1,
         (Codeword::Corrected(ours), theirs) if ours == theirs => tally.corrected += 1,
         (Codeword::Uncorrectable, u8::MAX) => tally.uncorrectable += 1,
-        (Codeword::Uncorrectable, _) if code.parameters().virtual_fill > 0 && !code.is_clean(theirs) => {
-            tally.uncorrectable += 1;
-            tally.corrected_in_fill += 1;
-            return if word.ours == word.received {
-                Ok(())
-            } else {
-                Err("changed though uncorrectable".into())
-            };
-        }
         (ours, theirs) => return Err(format!("we found {ours:?}, libfec {theirs}, of {errors} errors")),
     }
-    tally.miscorrected += u64::from(!correctable && word.outcome != Codeword::Uncorrectable);
+    tally.miscorrected += u64::from(errors > most && word.outcome != Codeword::Uncorrectable);
     if word.ours == theirs { Ok(()) } else { Err("other symbols were changed".into()) }
 }
 
