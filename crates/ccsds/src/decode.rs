@@ -5,7 +5,7 @@ use crate::mission::{Derandomise, FrameFormat, MARKER_LEN, Mission};
 use crate::quality::{CapturedFrame, CorrectedSymbols, Reason, Verdict};
 use crate::sync::{Judge, Judgement};
 use bytes::Bytes;
-use skyhaul_coding::{Codeword, ReedSolomon, Sequence};
+use skyhaul_coding::{Codeword, Decoded, Decoder, ReedSolomon, Sequence};
 
 /// What decoding made of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub struct DecodedBlock {
     pub fhec: Check,
     /// Frame error control.
     pub fecf: Check,
-    /// The frame, or, where it is set aside, the block as received.
+    /// The frame, or, where it is set aside, the block as received. Frames of one run share their memory: copy what is
+    /// kept longer than its neighbours.
     pub bytes: Bytes,
     /// Check symbols after correction, where they are kept.
     pub check_symbols: Bytes,
@@ -32,6 +33,8 @@ pub struct BlockDecoder {
     format: FrameFormat,
     randomiser: Option<(Sequence, Derandomise)>,
     code: Option<ReedSolomon>,
+    /// The code, for many blocks at once.
+    decoder: Option<Box<Decoder>>,
     block_len: usize,
     keep_check_symbols: bool,
     work: Vec<u8>,
@@ -42,10 +45,12 @@ impl BlockDecoder {
     pub fn new(mission: &Mission, keep_check_symbols: bool) -> Self {
         let block_len = mission.block_len();
         let randomiser = mission.coding().randomiser;
+        let code = mission.reed_solomon();
         Self {
             format: *mission.frame(),
             randomiser: randomiser.map(|(kind, place)| (kind.sequence(block_len), place)),
-            code: mission.reed_solomon(),
+            decoder: code.as_ref().map(|code| Box::new(Decoder::new(code))),
+            code,
             block_len,
             keep_check_symbols,
             work: Vec::with_capacity(block_len),
@@ -58,6 +63,7 @@ impl BlockDecoder {
             format: *mission.frame(),
             randomiser: None,
             code: None,
+            decoder: None,
             block_len: mission.frame().length,
             keep_check_symbols: false,
             work: Vec::with_capacity(mission.frame().length),
@@ -70,19 +76,64 @@ impl BlockDecoder {
     /// Where the block has another length.
     pub fn decode(&mut self, block: &[u8]) -> DecodedBlock {
         assert_eq!(block.len(), self.block_len, "block length of the mission");
-        self.work.clear();
-        self.work.extend_from_slice(block);
+        let mut work = core::mem::take(&mut self.work);
+        work.clear();
+        work.extend_from_slice(block);
         if let Some((sequence, Derandomise::BeforeDecoding)) = &self.randomiser {
-            sequence.apply(0, &mut self.work);
+            sequence.apply(0, &mut work);
         }
-        let (mut verdict, corrected) = match &self.code {
-            None => (Verdict::NotChecked, CorrectedSymbols::default()),
-            Some(code) => correct(code, &mut self.work),
-        };
+        let outcome = self.code.as_ref().map(|code| code.decode(&mut work));
         if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
-            sequence.apply(0, &mut self.work[*skip..self.format.length]);
+            sequence.apply(0, &mut work[*skip..self.format.length]);
         }
-        let (frame, check_symbols) = self.work.split_at(self.format.length);
+        let decoded =
+            self.check(&work, outcome.as_ref(), Bytes::copy_from_slice, || Bytes::copy_from_slice(block));
+        self.work = work;
+        decoded
+    }
+
+    /// Decodes blocks that follow each other, in place and many at once; `as_received` gives a block as it came.
+    fn decode_run(
+        &mut self,
+        mut blocks: Vec<u8>,
+        as_received: &dyn Fn(usize) -> Vec<u8>,
+    ) -> Vec<DecodedBlock> {
+        let len = self.block_len;
+        let before = match &self.randomiser {
+            Some((sequence, Derandomise::BeforeDecoding)) => Some(sequence),
+            _ => None,
+        };
+        let mut outcomes = Vec::new();
+        match &mut self.decoder {
+            Some(decoder) => outcomes.extend_from_slice(decoder.receive(&mut blocks, len, before)),
+            None => before.into_iter().for_each(|sequence| {
+                blocks.chunks_exact_mut(len).for_each(|block| sequence.apply(0, block));
+            }),
+        }
+        if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
+            for block in blocks.chunks_exact_mut(len) {
+                sequence.apply(0, &mut block[*skip..self.format.length]);
+            }
+        }
+        let blocks = Bytes::from(blocks);
+        let shared = |part: &[u8]| blocks.slice_ref(part);
+        let each = blocks.chunks_exact(len).enumerate();
+        each.map(|(index, block)| {
+            self.check(block, outcomes.get(index), shared, || Bytes::from(as_received(index)))
+        })
+        .collect()
+    }
+
+    /// What a block is, once it is derandomised and corrected. `hold` keeps a part of it.
+    fn check(
+        &self,
+        block: &[u8],
+        outcome: Option<&Decoded>,
+        hold: impl Fn(&[u8]) -> Bytes,
+        as_received: impl FnOnce() -> Bytes,
+    ) -> DecodedBlock {
+        let (mut verdict, corrected) = outcome.map_or(NOT_CHECKED, error_control);
+        let (frame, check_symbols) = block.split_at(self.format.length);
         let mut set_aside = (verdict == Verdict::Uncorrectable).then_some(Reason::ReedSolomon);
         let (fhec, fecf) = match Frame::parse(frame, &self.format) {
             Ok(frame) => (frame.fhec, frame.fecf),
@@ -101,16 +152,15 @@ impl BlockDecoder {
         if fecf == Check::Bad {
             set_aside = set_aside.or(Some(Reason::FrameErrorControl));
         }
-        let bytes = if set_aside.is_some() { block } else { frame };
-        let kept = if self.keep_check_symbols && set_aside.is_none() { check_symbols } else { &[] };
+        let keeps_check_symbols = self.keep_check_symbols && set_aside.is_none();
         DecodedBlock {
             verdict,
             set_aside,
             corrected,
             fhec,
             fecf,
-            bytes: Bytes::copy_from_slice(bytes),
-            check_symbols: Bytes::copy_from_slice(kept),
+            bytes: if set_aside.is_some() { as_received() } else { hold(frame) },
+            check_symbols: if keeps_check_symbols { hold(check_symbols) } else { Bytes::new() },
         }
     }
 
@@ -143,21 +193,41 @@ impl Judge for BlockDecoder {
 
     fn judge(&mut self, block: &[u8]) -> (Judgement, DecodedBlock) {
         let decoded = self.decode(block);
-        // A line without signal, all bits alike, is a codeword of a linear code, but no frame.
-        let is_constant = block.iter().all(|byte| *byte == block[0]);
-        let judgement = match decoded.verdict {
-            Verdict::Clean | Verdict::Corrected if !is_constant => Judgement::Good,
-            Verdict::NotChecked if decoded.set_aside.is_none() => Judgement::Unknown,
-            _ => Judgement::Bad,
-        };
-        (judgement, decoded)
+        (judgement(&decoded, is_constant(block)), decoded)
+    }
+
+    fn judge_run(
+        &mut self,
+        blocks: Vec<u8>,
+        block_len: usize,
+        as_received: &dyn Fn(usize) -> Vec<u8>,
+    ) -> Vec<(Judgement, DecodedBlock)> {
+        assert_eq!(block_len, self.block_len, "block length of the mission");
+        let constant: Vec<bool> = blocks.chunks_exact(block_len).map(is_constant).collect();
+        let decoded = self.decode_run(blocks, as_received).into_iter().zip(constant);
+        decoded.map(|(decoded, constant)| (judgement(&decoded, constant), decoded)).collect()
     }
 }
 
-fn correct(code: &ReedSolomon, block: &mut [u8]) -> (Verdict, CorrectedSymbols) {
-    let decoded = code.decode(block);
+/// A line without signal, all bits alike, is a codeword of a linear code, but no frame.
+fn is_constant(block: &[u8]) -> bool {
+    block.iter().all(|byte| *byte == block[0])
+}
+
+fn judgement(decoded: &DecodedBlock, is_constant: bool) -> Judgement {
+    match decoded.verdict {
+        Verdict::Clean | Verdict::Corrected if !is_constant => Judgement::Good,
+        Verdict::NotChecked if decoded.set_aside.is_none() => Judgement::Unknown,
+        _ => Judgement::Bad,
+    }
+}
+
+const NOT_CHECKED: (Verdict, CorrectedSymbols) = (Verdict::NotChecked, CorrectedSymbols::EMPTY);
+
+/// What Reed-Solomon said of a block.
+fn error_control(decoded: &Decoded) -> (Verdict, CorrectedSymbols) {
     if decoded.is_clean() {
-        return (Verdict::Clean, CorrectedSymbols::default());
+        return (Verdict::Clean, CorrectedSymbols::EMPTY);
     }
     let mut symbols = [0u8; skyhaul_coding::MAX_INTERLEAVE];
     for (count, codeword) in symbols.iter_mut().zip(decoded.codewords()) {

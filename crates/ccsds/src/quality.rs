@@ -52,6 +52,8 @@ pub struct CorrectedSymbols {
 }
 
 impl CorrectedSymbols {
+    /// Nothing was corrected.
+    pub const EMPTY: Self = Self { symbols: [0; MAX_INTERLEAVE], codewords: 0 };
     /// Stands for a codeword that could not be corrected.
     pub const UNCORRECTABLE: u8 = u8::MAX;
 
@@ -110,7 +112,7 @@ impl Quality {
         slip: 0,
         flywheel: false,
         verdict: Verdict::NotChecked,
-        corrected: CorrectedSymbols { symbols: [0; MAX_INTERLEAVE], codewords: 0 },
+        corrected: CorrectedSymbols::EMPTY,
         fhec: Check::None,
         fecf: Check::None,
     };
@@ -150,7 +152,8 @@ pub struct CapturedFrame {
     /// Why it is set aside; `None` for a good frame.
     pub set_aside: Option<Reason>,
     /// A good frame: the transfer frame. One set aside: everything after the marker as received, still randomised
-    /// and with its check symbols, true polarity.
+    /// and with its check symbols, true polarity. Frames decoded in one run share their memory: copy what outlives its
+    /// neighbours.
     pub bytes: Bytes,
     /// The block's check symbols after correction, where they are kept; otherwise empty.
     pub check_symbols: Bytes,

@@ -1,9 +1,11 @@
 //! The frame error control field: CRC-16 with polynomial x^16 + x^12 + x^5 + 1.
 
+use crc_fast::{CrcAlgorithm, checksum};
+
 /// The check value of `bytes`: initial value FFFF, bits in order, nothing inverted at the end
 /// (CCSDS 132.0-B-3 4.1.6, 732.0-B 4.1.6).
 pub fn fecf(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0xFFFF, |crc, byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
+    checksum(CrcAlgorithm::Crc16Ibm3740, bytes) as u16
 }
 
 /// Whether the last two bytes of `frame` are the check value of those before them.
@@ -14,24 +16,6 @@ pub fn is_intact(frame: &[u8]) -> bool {
         None => false,
     }
 }
-
-const POLYNOMIAL: u16 = 0x1021;
-
-const TABLE: [u16; 256] = {
-    let mut table = [0u16; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = (byte as u16) << 8;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ POLYNOMIAL };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {

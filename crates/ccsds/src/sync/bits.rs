@@ -53,10 +53,16 @@ impl BitBuffer {
     }
     /// Copies `len` bytes from bit `position` on into `out`; they are in the buffer.
     pub fn copy(&self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
+        out.clear();
+        self.append(position, len, inverted, out);
+    }
+    /// Appends `len` bytes from bit `position` on to `out`; they are in the buffer.
+    pub fn append(&self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
         let (byte, shift) = self.place(position);
         let flip = if inverted { 0xFF } else { 0 };
-        out.clear();
-        if shift == 0 {
+        if shift == 0 && !inverted {
+            out.extend_from_slice(&self.bytes[byte..byte + len]);
+        } else if shift == 0 {
             out.extend(self.bytes[byte..byte + len].iter().map(|byte| byte ^ flip));
         } else {
             let pairs = self.bytes[byte..=byte + len].windows(2);

@@ -7,12 +7,14 @@
 //! leaves out: finding the block length ([`crate::identify`]) and what a block means.
 
 mod bits;
+mod run;
 mod state;
 
 use crate::mission::MARKER_LEN;
 use crate::quality::BitPosition;
 use crate::record::SyncCounts;
 use bits::BitBuffer;
+pub use run::RUN_BLOCKS;
 use skyhaul_units::Utc;
 use state::State;
 use std::collections::VecDeque;
@@ -70,6 +72,18 @@ pub trait Judge {
 
     /// Decodes `block`, the bytes after a marker in true polarity.
     fn judge(&mut self, block: &[u8]) -> (Judgement, Self::Opinion);
+
+    /// Decodes blocks of `block_len` bytes that follow each other: the same opinions, in the same order, as
+    /// [`Self::judge`] gives of each. Who works in place finds a block as it came in `as_received`, by its number.
+    fn judge_run(
+        &mut self,
+        blocks: Vec<u8>,
+        block_len: usize,
+        as_received: &dyn Fn(usize) -> Vec<u8>,
+    ) -> Vec<(Judgement, Self::Opinion)> {
+        let _ = as_received;
+        blocks.chunks_exact(block_len).map(|block| self.judge(block)).collect()
+    }
 }
 
 /// What the synchroniser reports.
@@ -103,7 +117,8 @@ pub struct Found<T> {
 }
 
 /// Finds blocks in a bit stream. After each [`Self::push`], call [`Self::poll`] until it returns `None`: then at
-/// most [`SyncConfig::flywheel_frames`] + 4 blocks and 64 KiB stay buffered.
+/// most [`SyncConfig::flywheel_frames`] + 4 blocks and 64 KiB stay buffered. While in lock, blocks are decoded up to
+/// [`RUN_BLOCKS`] at a time, as many as have come.
 #[derive(Debug)]
 pub struct Synchroniser<T> {
     config: SyncConfig,
@@ -270,6 +285,9 @@ impl<T> Synchroniser<T> {
                 self.miss();
             }
             return has_room;
+        }
+        if self.follow_run(judge) {
+            return true;
         }
         if let Some(hit) = self.hit_when_due(judge) {
             self.coasted = 0;
@@ -479,7 +497,12 @@ impl<T> Synchroniser<T> {
     /// Reports the frame at `hit` and goes on behind it.
     fn take<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) {
         self.bits.copy(hit.position + MARKER_BITS, self.block_len, hit.inverted, &mut self.block);
-        let (judgement, opinion) = judge.judge(&self.block);
+        let judged = judge.judge(&self.block);
+        self.report(hit, judged);
+    }
+
+    /// Reports the frame at `hit`, of which the judge has spoken, and goes on behind it.
+    fn report(&mut self, hit: Hit, (judgement, opinion): (Judgement, T)) {
         let end = hit.position + self.block_bits();
         self.counts.frames += 1;
         self.counts.inverted += u64::from(hit.inverted);
