@@ -98,8 +98,8 @@ impl Outbox {
     }
 
     /// Takes a flow's report: frees what is whole; sends again what the path claimed but the far end denies.
-    /// A denial counts only `settle` after the last claim, since the two cross on the way.
-    pub fn report(&mut self, now: Instant, report: &FlowReport, settle: Duration, stats: &mut Stats) {
+    /// A denial counts only `settle` after the last claim, since the two cross on the way; without it, not at all.
+    pub fn report(&mut self, now: Instant, report: &FlowReport, settle: Option<Duration>, stats: &mut Stats) {
         if !self.flows.contains_key(&report.flow) {
             return;
         }
@@ -121,7 +121,7 @@ impl Outbox {
             return;
         }
         let Some(block) = flow.blocks.front_mut().filter(|block| block.is_open()) else { return };
-        if now.since(block.last_arrival) < settle {
+        if settle.is_none_or(|settle| now.since(block.last_arrival) < settle) {
             return;
         }
         let mut denied = Vec::new();

@@ -74,7 +74,7 @@ impl Sender {
 
     fn report(&mut self, millis: u64, flow: u32, next: u64) {
         let report = FlowReport { flow: FlowId(flow), next, ..FlowReport::default() };
-        self.outbox.report(at(millis), &report, Duration::ZERO, &mut self.stats);
+        self.outbox.report(at(millis), &report, Some(Duration::ZERO), &mut self.stats);
     }
 
     fn settled(&mut self) -> Vec<(BlockId, Outcome)> {

@@ -305,17 +305,22 @@ impl Session {
         for run in &report.recovered {
             self.recovered_there(now, run);
         }
-        if self.reports.newest_seen.is_some_and(|seen| report.number <= seen) {
+        let newest = self.reports.newest_seen;
+        if newest == Some(report.number) {
             return;
         }
-        self.reports.newest_seen = Some(report.number);
         // It knows this end, and takes what it said in its greeting.
         self.outbox.raise_limit(report.limit.max(self.peer_window));
-        let settle = self.settle();
+        // What one that was overtaken on a faster path says of what came stays true; what it misses may have come since.
+        let is_newest = newest.is_none_or(|newest| report.number > newest);
+        let settle = is_newest.then(|| self.settle());
         for flow in &report.flows {
             self.outbox.report(now, flow, settle, &mut self.stats);
         }
-        self.missed(now, path, report);
+        if is_newest {
+            self.reports.newest_seen = Some(report.number);
+            self.missed(now, path, report);
+        }
     }
 
     /// The far end has datagrams that were lost on the way: they need not be sent again.
