@@ -21,7 +21,7 @@ use crate::division::Division;
 use crate::gf::Kernel;
 use crate::interleave::{Codeword, Decoded, MAX_INTERLEAVE, Parameters, ReedSolomon};
 use crate::randomiser::Sequence;
-use columns::{Columns, Group, blocks_in};
+use columns::{Columns, Group, Received, blocks_in};
 use search::{Collected, Corrector, Damaged};
 use syndromes::{GATE, Sums, Syndromes};
 
@@ -118,30 +118,75 @@ impl Decoder {
     /// # Panics
     /// Where `stride` is less than the length of a block, or the sequence shorter than a block.
     pub fn receive(&mut self, blocks: &mut [u8], stride: usize, sequence: Option<&Sequence>) -> &[Decoded] {
-        let interleave = self.code.parameters().interleave;
         let count = blocks_in(blocks.len(), stride, self.code.block_len());
-        self.outcomes.clear();
-        self.outcomes.resize(count, Decoded { codewords: [Codeword::Clean; MAX_INTERLEAVE], interleave });
+        self.begin(count);
         if self.kernel.lanes() == 0 || count < FEW {
-            self.receive_one_by_one(blocks, stride, sequence);
+            self.receive_one_by_one(blocks, stride, |kernel, _, block| {
+                if let Some(sequence) = sequence {
+                    sequence.apply_with(kernel, 0, block);
+                }
+            });
             return &self.outcomes;
         }
         for first in (0..count).step_by(self.kernel.lanes()) {
             let group = Group::new(first, count, stride, self.kernel);
             group.randomise(self.kernel, blocks, self.code.block_len(), sequence);
-            self.check(blocks, &group);
+            self.check(blocks, &group, None);
         }
         self.correct(blocks);
         &self.outcomes
     }
 
-    fn receive_one_by_one(&mut self, blocks: &mut [u8], stride: usize, sequence: Option<&Sequence>) {
+    /// The same for blocks that are to be kept as received: they lie at a stride in each stretch of `received`, and come out
+    /// in `blocks` without gaps between them.
+    ///
+    /// # Panics
+    /// Where `stride` is less than the length of a block, the sequence shorter than a block, or `blocks` has not the
+    /// length of as many blocks as lie whole in `received`.
+    pub fn receive_from(
+        &mut self,
+        received: &[&[u8]],
+        stride: usize,
+        sequence: Option<&Sequence>,
+        blocks: &mut [u8],
+    ) -> &[Decoded] {
         let len = self.code.block_len();
-        for (block, outcome) in blocks.chunks_mut(stride).zip(&mut self.outcomes) {
-            let block = &mut block[..len];
-            if let Some(sequence) = sequence {
-                sequence.apply_with(self.kernel, 0, block);
+        let received = Received { stretches: received, stride, block_len: len, sequence };
+        let count = received.count();
+        self.begin(count);
+        assert_eq!(blocks.len(), count * len, "room for the {count} blocks that were received");
+        if self.kernel.lanes() == 0 || count < FEW {
+            self.receive_one_by_one(blocks, len, |kernel, index, block| received.copy(kernel, index, block));
+            return &self.outcomes;
+        }
+        for first in (0..count).step_by(self.kernel.lanes()) {
+            let group = Group::new(first, count, len, self.kernel);
+            for (index, start) in group.starts().iter().enumerate() {
+                received.copy(self.kernel, first + index, &mut blocks[*start..start + len]);
             }
+            self.check(blocks, &group, Some(received));
+        }
+        self.correct(blocks);
+        &self.outcomes
+    }
+
+    fn begin(&mut self, count: usize) {
+        let interleave = self.code.parameters().interleave;
+        self.outcomes.clear();
+        self.outcomes.resize(count, Decoded { codewords: [Codeword::Clean; MAX_INTERLEAVE], interleave });
+    }
+
+    /// `derandomise` is given the kernel, the number of a block and its place.
+    fn receive_one_by_one(
+        &mut self,
+        blocks: &mut [u8],
+        stride: usize,
+        derandomise: impl Fn(Kernel, usize, &mut [u8]),
+    ) {
+        let len = self.code.block_len();
+        for (index, (block, outcome)) in blocks.chunks_mut(stride).zip(&mut self.outcomes).enumerate() {
+            let block = &mut block[..len];
+            derandomise(self.kernel, index, block);
             let remainders = self.gate.of_block(outcome.interleave, block);
             if remainders.iter().any(|remainder| *remainder != [0; 32]) {
                 *outcome = self.code.decode(block);
@@ -149,15 +194,20 @@ impl Decoder {
         }
     }
 
-    /// Passes the clean codewords of a group and collects the others.
-    fn check(&mut self, blocks: &mut [u8], group: &Group) {
+    /// Passes the clean codewords of a group and collects the others. Of `received`, if that is not where the blocks are,
+    /// the next group is fetched meanwhile.
+    fn check(&mut self, blocks: &mut [u8], group: &Group, received: Option<Received<'_>>) {
         let Parameters { correction, interleave, .. } = self.code.parameters();
         self.columns.fill(self.kernel, blocks, group);
         for codeword in 0..interleave {
+            let ahead = match &received {
+                Some(received) => received.ahead(group, codeword, interleave),
+                None => group.ahead(blocks, codeword, interleave),
+            };
             let mut sums = Sums {
                 syndromes: &self.syndromes,
                 columns: self.columns.of(codeword),
-                ahead: group.ahead(blocks, codeword, interleave),
+                ahead,
                 first: 0,
                 sums: &mut self.sums,
             };

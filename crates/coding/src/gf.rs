@@ -109,6 +109,16 @@ impl Kernel {
         }
     }
 
+    /// Writes the sum of two slices to a third, all of the same length.
+    pub(crate) fn sum(self, to: &mut [u8], from: &[u8], added: &[u8]) {
+        assert!(to.len() == from.len() && to.len() == added.len(), "sums are of slices of one length");
+        if self.0 == Kind::Portable {
+            portable::sum(to, from, added);
+        } else {
+            self.run(Sum { to, from, added });
+        }
+    }
+
     /// Symbols that a register holds; 0 without vector instructions.
     pub(crate) const fn lanes(self) -> usize {
         match self.0 {
@@ -169,6 +179,21 @@ impl Task for Add<'_> {
     fn run<S: Simd>(self, _: S) {
         // The compiler makes vector code of it, and here it knows of the instructions.
         portable::add(self.to, self.from);
+    }
+}
+
+struct Sum<'a> {
+    to: &'a mut [u8],
+    from: &'a [u8],
+    added: &'a [u8],
+}
+
+impl Task for Sum<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        portable::sum(self.to, self.from, self.added);
     }
 }
 

@@ -50,6 +50,11 @@ impl Sequence {
     pub fn apply_with(&self, kernel: Kernel, skip: usize, block: &mut [u8]) {
         kernel.add(block, &self.bytes[skip..skip + block.len()]);
     }
+
+    /// Writes `block`, which stands at the sequence's start, randomised or derandomised to `out`.
+    pub(crate) fn apply_to(&self, kernel: Kernel, block: &[u8], out: &mut [u8]) {
+        kernel.sum(out, block, &self.bytes[..block.len()]);
+    }
 }
 
 /// Collects the register's lowest bits, most significant first.

@@ -39,6 +39,7 @@ proptest! {
     fn every_kernel_decodes_as_the_single_coder_does(
         parameters in parameters(),
         count in 1usize..150,
+        split in 0usize..150,
         most in 0usize..=18,
         rare in any::<bool>(),
         seed in 1u64..,
@@ -53,6 +54,12 @@ proptest! {
             let decoded = decoder.decode(&mut bytes, blocks.stride).to_vec();
             prop_assert_eq!(decoded, outcomes.as_slice(), "{}", kernel.name());
             prop_assert!(bytes == expected, "{}", kernel.name());
+            let (mut apart, len) = (vec![0xEE; count * code.block_len()], code.block_len());
+            let (before, after) = blocks.received.split_at(split.min(count) * blocks.stride);
+            let decoded = decoder.receive_from(&[before, after], blocks.stride, None, &mut apart).to_vec();
+            prop_assert_eq!(decoded, outcomes.as_slice(), "{}", kernel.name());
+            let same = |(apart, block): (&[u8], &[u8])| apart == &block[..len];
+            prop_assert!(apart.chunks(len).zip(expected.chunks(blocks.stride)).all(same), "{}", kernel.name());
             // The same decoder again: nothing is left over from before.
             let decoded = decoder.decode(&mut bytes, blocks.stride);
             let again = one_by_one(&code, &Blocks { received: expected.clone(), ..blocks.clone() });
@@ -88,6 +95,11 @@ proptest! {
             let mut decoder = Decoder::with_kernel(&code, kernel);
             let clean = decoder.receive(&mut bytes, blocks.stride, sequence).iter().all(Decoded::is_clean);
             prop_assert!(clean && bytes == blocks.sent, "{}", kernel.name());
+            let mut apart = vec![0xEE; count * code.block_len()];
+            let clean = decoder.receive_from(&[&expected], blocks.stride, sequence, &mut apart);
+            prop_assert!(clean.iter().all(Decoded::is_clean), "{}", kernel.name());
+            let mut sent = blocks.sent.chunks(blocks.stride).zip(apart.chunks(code.block_len()));
+            prop_assert!(sent.all(|(sent, apart)| sent.starts_with(apart)), "{}", kernel.name());
         }
     }
 }

@@ -74,6 +74,55 @@ impl Group {
     }
 }
 
+/// Blocks as they were received, to be decoded elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Received<'a> {
+    /// Where they lie: in each stretch the first at its start, each next one a stride later.
+    pub stretches: &'a [&'a [u8]],
+    pub stride: usize,
+    pub block_len: usize,
+    pub sequence: Option<&'a Sequence>,
+}
+
+impl<'a> Received<'a> {
+    /// How many blocks there are.
+    pub(super) fn count(&self) -> usize {
+        self.stretches.iter().map(|stretch| self.count_in(stretch)).sum()
+    }
+
+    fn count_in(&self, stretch: &[u8]) -> usize {
+        blocks_in(stretch.len(), self.stride, self.block_len)
+    }
+
+    /// The stretch from block number `index` on.
+    fn from(&self, mut index: usize) -> &'a [u8] {
+        for stretch in self.stretches {
+            let count = self.count_in(stretch);
+            if index < count {
+                return &stretch[index * self.stride..];
+            }
+            index -= count;
+        }
+        &[]
+    }
+
+    /// Writes block number `index`, derandomised.
+    pub(super) fn copy(&self, kernel: Kernel, index: usize, out: &mut [u8]) {
+        let block = &self.from(index)[..out.len()];
+        match self.sequence {
+            Some(sequence) => sequence.apply_to(kernel, block, out),
+            None => out.copy_from_slice(block),
+        }
+    }
+
+    /// A part of the bytes of the group that comes after this one, as far as they lie in one stretch.
+    pub(super) fn ahead(&self, group: &Group, part: usize, parts: usize) -> &'a [u8] {
+        let stretch = self.from(group.first + group.count);
+        let len = (group.count * self.stride).div_ceil(parts);
+        stretch.get(part * len..stretch.len().min((part + 1) * len)).unwrap_or_default()
+    }
+}
+
 /// The transposed symbols of a group: those of the first codeword of all blocks, in order, then those of the second.
 #[derive(Debug, Clone)]
 pub(super) struct Columns {

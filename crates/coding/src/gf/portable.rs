@@ -20,3 +20,11 @@ pub fn add(to: &mut [u8], from: &[u8]) {
         *to ^= from;
     }
 }
+
+/// See [`super::Kernel::sum`].
+#[inline(always)]
+pub fn sum(to: &mut [u8], from: &[u8], added: &[u8]) {
+    for ((to, from), added) in to.iter_mut().zip(from).zip(added) {
+        *to = from ^ added;
+    }
+}
