@@ -28,7 +28,7 @@ pub struct ExtractedPacket {
     pub from_unchecked: bool,
     /// Its header.
     pub header: Header,
-    /// The whole packet.
+    /// The whole packet. One that lies in a single frame shares the frame's memory: copy what outlives its neighbours.
     pub bytes: Bytes,
 }
 
@@ -107,11 +107,15 @@ impl Extractor {
             }
         };
         let key = (frame.channel, frame.count);
-        if !self.channels.contains_key(&frame.channel) && self.channels.len() >= MAX_CHANNELS {
-            self.counts.excess_channels += 1;
-            return Ok(key);
-        }
-        let channel = self.channels.entry(frame.channel).or_default();
+        let known = self.channels.len();
+        let channel = match self.channels.get_mut(&frame.channel) {
+            Some(channel) => channel,
+            None if known >= MAX_CHANNELS => {
+                self.counts.excess_channels += 1;
+                return Ok(key);
+            }
+            None => self.channels.entry(frame.channel).or_default(),
+        };
         let is_repeat = channel.follow(frame.count);
         let has_packets =
             self.mission.content(frame.channel.vcid) == Content::Packets && !frame.is_idle(format.kind);
@@ -120,6 +124,7 @@ impl Extractor {
         }
         let Some(packets) = frame.m_pdu(format.kind) else { return Ok(key) };
         let source = Source {
+            frame: &captured.bytes,
             channel: frame.channel,
             received: captured.received,
             corrected: captured.quality.verdict == Verdict::Corrected || frame.fhec == Check::Corrected,
@@ -149,7 +154,9 @@ impl Extractor {
 }
 
 /// Where a zone comes from.
-struct Source {
+struct Source<'a> {
+    /// The frame that holds it.
+    frame: &'a Bytes,
     channel: Channel,
     received: Utc,
     corrected: bool,
@@ -212,7 +219,7 @@ impl ChannelState {
     }
 
     /// A zone in which no packet starts.
-    fn continue_with(&mut self, zone: &[u8], source: &Source, sink: &mut impl FnMut(ExtractedPacket)) {
+    fn continue_with(&mut self, zone: &[u8], source: &Source<'_>, sink: &mut impl FnMut(ExtractedPacket)) {
         let rest = self.append(zone, source, sink);
         if !rest.is_empty() {
             self.counts.dropped_bytes += rest.len() as u64;
@@ -225,7 +232,7 @@ impl ChannelState {
         &mut self,
         offset: usize,
         zone: &[u8],
-        source: &Source,
+        source: &Source<'_>,
         sink: &mut impl FnMut(ExtractedPacket),
     ) {
         let Some((tail, starts)) = zone.split_at_checked(offset).filter(|(_, starts)| !starts.is_empty())
@@ -250,7 +257,7 @@ impl ChannelState {
     fn append<'z>(
         &mut self,
         zone: &'z [u8],
-        source: &Source,
+        source: &Source<'_>,
         sink: &mut impl FnMut(ExtractedPacket),
     ) -> &'z [u8] {
         let Some(mut open) = self.open.take() else {
@@ -268,7 +275,10 @@ impl ChannelState {
             open.bytes.push(*byte);
             rest = after;
             match Header::parse(&open.bytes) {
-                Ok(header) if header.total_len() <= source.longest => open.header = Some(header),
+                Ok(header) if header.total_len() <= source.longest => {
+                    open.bytes.reserve_exact(header.total_len().saturating_sub(open.bytes.len()));
+                    open.header = Some(header);
+                }
                 Err(HeaderError::Incomplete) => {}
                 _ => {
                     self.counts.bad_headers += 1;
@@ -284,13 +294,22 @@ impl ChannelState {
         if open.bytes.len() < header.total_len() {
             self.open = Some(open);
         } else {
-            self.emit(open, header, source, sink);
+            let OpenPacket { received, corrected, unchecked, bytes, .. } = open;
+            let packet = ExtractedPacket {
+                channel: source.channel,
+                received,
+                from_corrected: corrected,
+                from_unchecked: unchecked,
+                header,
+                bytes: Bytes::from(bytes),
+            };
+            self.emit(packet, sink);
         }
         after
     }
 
     /// Packets one after the other from the start of `zone` on.
-    fn packets_in(&mut self, zone: &[u8], source: &Source, sink: &mut impl FnMut(ExtractedPacket)) {
+    fn packets_in(&mut self, zone: &[u8], source: &Source<'_>, sink: &mut impl FnMut(ExtractedPacket)) {
         let mut rest = zone;
         while !rest.is_empty() {
             let header = match Header::parse(rest) {
@@ -302,45 +321,33 @@ impl ChannelState {
                     return;
                 }
             };
-            let (packet, after) = match header.and_then(|header| rest.split_at_checked(header.total_len())) {
-                Some(parts) => parts,
-                None => (rest, &rest[rest.len()..]),
-            };
-            let open = OpenPacket {
-                received: source.received,
-                corrected: source.corrected,
-                unchecked: source.unchecked,
-                header,
-                bytes: packet.to_vec(),
+            let whole = header.and_then(|header| Some((header, rest.split_at_checked(header.total_len())?)));
+            let Some((header, (packet, after))) = whole else {
+                let mut bytes =
+                    Vec::with_capacity(header.map_or(Header::LONGEST, |header| header.total_len()));
+                bytes.extend_from_slice(rest);
+                let Source { received, corrected, unchecked, .. } = *source;
+                self.open = Some(OpenPacket { received, corrected, unchecked, header, bytes });
+                return;
             };
             rest = after;
-            match header {
-                Some(header) if open.bytes.len() == header.total_len() => {
-                    self.emit(open, header, source, sink);
-                }
-                _ => self.open = Some(open),
-            }
+            let packet = ExtractedPacket {
+                channel: source.channel,
+                received: source.received,
+                from_corrected: source.corrected,
+                from_unchecked: source.unchecked,
+                header,
+                bytes: source.frame.slice_ref(packet),
+            };
+            self.emit(packet, sink);
         }
     }
 
-    fn emit(
-        &mut self,
-        open: OpenPacket,
-        header: Header,
-        source: &Source,
-        sink: &mut impl FnMut(ExtractedPacket),
-    ) {
+    fn emit(&mut self, packet: ExtractedPacket, sink: &mut impl FnMut(ExtractedPacket)) {
         self.counts.packets += 1;
-        self.counts.idle_packets += u64::from(header.is_idle());
-        self.counts.packet_bytes += open.bytes.len() as u64;
-        sink(ExtractedPacket {
-            channel: source.channel,
-            received: open.received,
-            from_corrected: open.corrected,
-            from_unchecked: open.unchecked,
-            header,
-            bytes: Bytes::from(open.bytes),
-        });
+        self.counts.idle_packets += u64::from(packet.header.is_idle());
+        self.counts.packet_bytes += packet.bytes.len() as u64;
+        sink(packet);
     }
 }
 
