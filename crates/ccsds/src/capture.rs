@@ -13,6 +13,7 @@ use crate::mission::{FrameFormat, Mission, MissionSet};
 use crate::quality::{BitPosition, CapturedFrame, Quality};
 use crate::record::SyncCounts;
 use crate::sync::{Found, SyncConfig, SyncEvent, Synchroniser};
+use skyhaul_coding::gf::Kernel;
 use skyhaul_units::Utc;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,6 +33,8 @@ pub struct CaptureOptions {
     /// Most bytes held while the input is not identified; beyond it the older half is dropped and counted. Default
     /// 256 KiB: 140 ms at 15 Mbit/s, 250 frames. At least 16 KiB.
     pub identify_limit: usize,
+    /// The instructions to decode with. Default: the fastest that the processor has; the results are the same for all.
+    pub kernel: Kernel,
 }
 
 impl Default for CaptureOptions {
@@ -43,6 +46,7 @@ impl Default for CaptureOptions {
             keep_check_symbols: false,
             sync: SyncConfig::default(),
             identify_limit: 256 * 1024,
+            kernel: Kernel::best(),
         }
     }
 }
@@ -104,7 +108,7 @@ enum Stage {
     /// Held until it is known what it is.
     Unknown(Held),
     Bits(Box<BitStage>),
-    Frames(FrameStage),
+    Frames(Box<FrameStage>),
 }
 
 #[derive(Debug, Default)]
@@ -171,7 +175,7 @@ impl Capture {
     pub fn push(&mut self, received: Utc, bytes: &[u8]) {
         let received = Utc::from_micros(received.as_micros());
         match &mut self.stage {
-            Stage::Bits(stage) => stage.sync.push(received, bytes),
+            Stage::Bits(stage) => stage.sync.push_through(received, bytes, &mut stage.decoder),
             Stage::Frames(stage) => stage.push(received, bytes),
             Stage::Unknown(held) => {
                 held.push(received, bytes);
@@ -276,9 +280,13 @@ impl Capture {
                     mission.block_len(),
                     BitPosition::from_bits(start),
                 ),
-                decoder: BlockDecoder::new(mission, self.options.keep_check_symbols),
+                decoder: BlockDecoder::with_kernel(
+                    mission,
+                    self.options.keep_check_symbols,
+                    self.options.kernel,
+                ),
             })),
-            InputFormat::Frames => Stage::Frames(FrameStage::new(mission, start)),
+            InputFormat::Frames => Stage::Frames(Box::new(FrameStage::new(mission, start))),
         };
         self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
         let mut from = 0;
@@ -299,11 +307,12 @@ impl Capture {
         self.stats.corrected_symbols += u64::from(symbols);
         let seen = self.format.and_then(|format| frame::glimpse_as(&frame.bytes, &format));
         let Some((_, Channel { scid, .. }, _)) = seen else { return };
-        let is_first = self.spacecraft.is_empty();
-        if !self.spacecraft.contains_key(&scid) && self.spacecraft.len() >= MAX_SPACECRAFT {
-            return;
-        }
-        let frames = self.spacecraft.entry(scid).or_insert(if is_first { BELIEVED_FRAMES } else { 0 });
+        let others = self.spacecraft.len();
+        let frames = match self.spacecraft.get_mut(&scid) {
+            Some(frames) => frames,
+            None if others >= MAX_SPACECRAFT => return,
+            None => self.spacecraft.entry(scid).or_insert(if others == 0 { BELIEVED_FRAMES } else { 0 }),
+        };
         *frames += 1;
         if *frames == BELIEVED_FRAMES {
             let known = self.missions.iter().find(|mission| mission.scids().contains(&scid));

@@ -1,10 +1,14 @@
 //! From a block after a marker to a transfer frame: derandomise, correct, check.
 
+mod memory;
+
 use crate::frame::{Check, Frame, FrameError};
 use crate::mission::{Derandomise, FrameFormat, MARKER_LEN, Mission};
 use crate::quality::{CapturedFrame, CorrectedSymbols, Reason, Verdict};
-use crate::sync::{Judge, Judgement};
+use crate::sync::{Judge, Judgement, Run};
 use bytes::Bytes;
+use memory::RunMemory;
+use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::{Codeword, Decoded, Decoder, ReedSolomon, Sequence};
 
 /// What decoding made of a block.
@@ -30,43 +34,58 @@ pub struct DecodedBlock {
 /// Decodes and encodes the blocks of one mission.
 #[derive(Debug, Clone)]
 pub struct BlockDecoder {
-    format: FrameFormat,
+    rules: Rules,
+    kernel: Kernel,
     randomiser: Option<(Sequence, Derandomise)>,
     code: Option<ReedSolomon>,
     /// The code, for many blocks at once.
     decoder: Option<Box<Decoder>>,
     block_len: usize,
-    keep_check_symbols: bool,
     work: Vec<u8>,
+    memory: RunMemory,
+}
+
+/// What makes a frame of a decoded block.
+#[derive(Debug, Clone, Copy)]
+struct Rules {
+    format: FrameFormat,
+    keep_check_symbols: bool,
 }
 
 impl BlockDecoder {
-    /// For a mission's blocks.
+    /// For a mission's blocks, with the fastest instructions that the processor has.
     pub fn new(mission: &Mission, keep_check_symbols: bool) -> Self {
+        Self::with_kernel(mission, keep_check_symbols, Kernel::best())
+    }
+
+    /// With given instructions. The results are the same for all.
+    pub fn with_kernel(mission: &Mission, keep_check_symbols: bool, kernel: Kernel) -> Self {
         let block_len = mission.block_len();
         let randomiser = mission.coding().randomiser;
         let code = mission.reed_solomon();
         Self {
-            format: *mission.frame(),
+            rules: Rules { format: *mission.frame(), keep_check_symbols },
+            kernel,
             randomiser: randomiser.map(|(kind, place)| (kind.sequence(block_len), place)),
-            decoder: code.as_ref().map(|code| Box::new(Decoder::new(code))),
+            decoder: code.as_ref().map(|code| Box::new(Decoder::with_kernel(code, kernel))),
             code,
             block_len,
-            keep_check_symbols,
             work: Vec::with_capacity(block_len),
+            memory: RunMemory::default(),
         }
     }
 
     /// For bare frames of a mission: nothing to derandomise or correct, the frame's own checks remain.
     pub fn bare(mission: &Mission) -> Self {
         Self {
-            format: *mission.frame(),
+            rules: Rules { format: *mission.frame(), keep_check_symbols: false },
+            kernel: Kernel::best(),
             randomiser: None,
             code: None,
             decoder: None,
             block_len: mission.frame().length,
-            keep_check_symbols: false,
             work: Vec::with_capacity(mission.frame().length),
+            memory: RunMemory::default(),
         }
     }
 
@@ -80,57 +99,92 @@ impl BlockDecoder {
         work.clear();
         work.extend_from_slice(block);
         if let Some((sequence, Derandomise::BeforeDecoding)) = &self.randomiser {
-            sequence.apply(0, &mut work);
+            sequence.apply_with(self.kernel, 0, &mut work);
         }
         let outcome = self.code.as_ref().map(|code| code.decode(&mut work));
         if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
-            sequence.apply(0, &mut work[*skip..self.format.length]);
+            sequence.apply_with(self.kernel, 0, &mut work[*skip..self.rules.format.length]);
         }
-        let decoded =
-            self.check(&work, outcome.as_ref(), Bytes::copy_from_slice, || Bytes::copy_from_slice(block));
+        let decoded = self.rules.check(&work, outcome.as_ref(), Bytes::copy_from_slice, block);
         self.work = work;
         decoded
     }
 
-    /// Decodes blocks that follow each other, in place and many at once; `as_received` gives a block as it came.
-    fn decode_run(
-        &mut self,
-        mut blocks: Vec<u8>,
-        as_received: &dyn Fn(usize) -> Vec<u8>,
-    ) -> Vec<DecodedBlock> {
-        let len = self.block_len;
-        let before = match &self.randomiser {
-            Some((sequence, Derandomise::BeforeDecoding)) => Some(sequence),
-            _ => None,
-        };
-        let mut outcomes = Vec::new();
-        match &mut self.decoder {
-            Some(decoder) => outcomes.extend_from_slice(decoder.receive(&mut blocks, len, before)),
-            None => before.into_iter().for_each(|sequence| {
-                blocks.chunks_exact_mut(len).for_each(|block| sequence.apply(0, block));
-            }),
-        }
+    /// Appends marker and block of a transfer frame to `out`: check symbols computed, randomised.
+    ///
+    /// # Panics
+    /// Where the frame has not the mission's length.
+    pub fn encode(&self, marker: u32, frame: &[u8], out: &mut Vec<u8>) {
+        assert_eq!(frame.len(), self.rules.format.length, "frame length of the mission");
+        out.extend_from_slice(&marker.to_be_bytes());
+        let start = out.len();
+        out.extend_from_slice(frame);
+        out.resize(start + self.block_len, 0);
+        let block = &mut out[start..];
         if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
-            for block in blocks.chunks_exact_mut(len) {
-                sequence.apply(0, &mut block[*skip..self.format.length]);
-            }
+            sequence.apply(0, &mut block[*skip..frame.len()]);
         }
-        let blocks = Bytes::from(blocks);
-        let shared = |part: &[u8]| blocks.slice_ref(part);
-        let each = blocks.chunks_exact(len).enumerate();
-        each.map(|(index, block)| {
-            self.check(block, outcomes.get(index), shared, || Bytes::from(as_received(index)))
-        })
-        .collect()
+        if let Some(code) = &self.code {
+            let (data, check) = block.split_at_mut(frame.len());
+            code.encode(data, check);
+        }
+        if let Some((sequence, Derandomise::BeforeDecoding)) = &self.randomiser {
+            sequence.apply(0, block);
+        }
+    }
+}
+
+impl Judge for BlockDecoder {
+    type Opinion = DecodedBlock;
+
+    fn judge(&mut self, block: &[u8]) -> (Judgement, DecodedBlock) {
+        let decoded = self.decode(block);
+        (judgement(&decoded, is_constant(block)), decoded)
     }
 
+    fn judge_run(&mut self, run: Run<'_>, take: &mut dyn FnMut(Judgement, DecodedBlock)) {
+        let len = run.block_len;
+        assert_eq!(len, self.block_len, "block length of the mission");
+        let Self { rules, kernel, randomiser, decoder, memory, .. } = self;
+        let (before, after) = match randomiser {
+            Some((sequence, Derandomise::BeforeDecoding)) => (Some(&*sequence), None),
+            Some((sequence, Derandomise::AfterDecoding { skip })) => (None, Some((&*sequence, *skip))),
+            None => (None, None),
+        };
+        let total = len * run.blocks().count();
+        let mut room = memory.room(total);
+        let blocks = &mut room[..total];
+        let outcomes = match decoder {
+            Some(decoder) => decoder.receive_from(run.stretches, run.stride, before, blocks),
+            None => {
+                for (block, received) in blocks.chunks_exact_mut(len).zip(run.blocks()) {
+                    block.copy_from_slice(received);
+                    before.into_iter().for_each(|sequence| sequence.apply_with(*kernel, 0, block));
+                }
+                &[]
+            }
+        };
+        if let Some((sequence, skip)) = after {
+            for block in blocks.chunks_exact_mut(len) {
+                sequence.apply_with(*kernel, 0, &mut block[skip..rules.format.length]);
+            }
+        }
+        let shared = memory.share(room);
+        for (index, (received, block)) in run.blocks().zip(shared.chunks_exact(len)).enumerate() {
+            let decoded = rules.check(block, outcomes.get(index), |part| shared.slice_ref(part), received);
+            take(judgement(&decoded, is_constant(received)), decoded);
+        }
+    }
+}
+
+impl Rules {
     /// What a block is, once it is derandomised and corrected. `hold` keeps a part of it.
     fn check(
         &self,
         block: &[u8],
         outcome: Option<&Decoded>,
         hold: impl Fn(&[u8]) -> Bytes,
-        as_received: impl FnOnce() -> Bytes,
+        as_received: &[u8],
     ) -> DecodedBlock {
         let (mut verdict, corrected) = outcome.map_or(NOT_CHECKED, error_control);
         let (frame, check_symbols) = block.split_at(self.format.length);
@@ -159,53 +213,9 @@ impl BlockDecoder {
             corrected,
             fhec,
             fecf,
-            bytes: if set_aside.is_some() { as_received() } else { hold(frame) },
+            bytes: if set_aside.is_some() { Bytes::copy_from_slice(as_received) } else { hold(frame) },
             check_symbols: if keeps_check_symbols { hold(check_symbols) } else { Bytes::new() },
         }
-    }
-
-    /// Appends marker and block of a transfer frame to `out`: check symbols computed, randomised.
-    ///
-    /// # Panics
-    /// Where the frame has not the mission's length.
-    pub fn encode(&self, marker: u32, frame: &[u8], out: &mut Vec<u8>) {
-        assert_eq!(frame.len(), self.format.length, "frame length of the mission");
-        out.extend_from_slice(&marker.to_be_bytes());
-        let start = out.len();
-        out.extend_from_slice(frame);
-        out.resize(start + self.block_len, 0);
-        let block = &mut out[start..];
-        if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
-            sequence.apply(0, &mut block[*skip..frame.len()]);
-        }
-        if let Some(code) = &self.code {
-            let (data, check) = block.split_at_mut(frame.len());
-            code.encode(data, check);
-        }
-        if let Some((sequence, Derandomise::BeforeDecoding)) = &self.randomiser {
-            sequence.apply(0, block);
-        }
-    }
-}
-
-impl Judge for BlockDecoder {
-    type Opinion = DecodedBlock;
-
-    fn judge(&mut self, block: &[u8]) -> (Judgement, DecodedBlock) {
-        let decoded = self.decode(block);
-        (judgement(&decoded, is_constant(block)), decoded)
-    }
-
-    fn judge_run(
-        &mut self,
-        blocks: Vec<u8>,
-        block_len: usize,
-        as_received: &dyn Fn(usize) -> Vec<u8>,
-    ) -> Vec<(Judgement, DecodedBlock)> {
-        assert_eq!(block_len, self.block_len, "block length of the mission");
-        let constant: Vec<bool> = blocks.chunks_exact(block_len).map(is_constant).collect();
-        let decoded = self.decode_run(blocks, as_received).into_iter().zip(constant);
-        decoded.map(|(decoded, constant)| (judgement(&decoded, constant), decoded)).collect()
     }
 }
 

@@ -43,31 +43,26 @@ impl BitBuffer {
         let index = self.arrivals.partition_point(|(end, _)| *end < position);
         self.arrivals.get(index).or(self.arrivals.back()).map_or(Utc::default(), |(_, received)| *received)
     }
+    /// What is held.
+    pub fn view(&self) -> BitView<'_> {
+        BitView { bytes: &self.bytes, start: self.start }
+    }
     /// The 32 bits from `position` on; they are in the buffer.
     pub fn word(&self, position: u64) -> u32 {
-        let (byte, shift) = self.place(position);
-        let window =
-            self.bytes[byte..].iter().take(5).fold(0u64, |window, byte| window << 8 | u64::from(*byte));
-        let taken = self.bytes.len().saturating_sub(byte).min(5) as u32;
-        (window << (8 * (5 - taken)) >> (8 - shift)) as u32
+        self.view().word(position)
     }
     /// Copies `len` bytes from bit `position` on into `out`; they are in the buffer.
     pub fn copy(&self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
-        out.clear();
-        self.append(position, len, inverted, out);
+        self.view().copy(position, len, inverted, out);
     }
-    /// Appends `len` bytes from bit `position` on to `out`; they are in the buffer.
-    pub fn append(&self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
-        let (byte, shift) = self.place(position);
-        let flip = if inverted { 0xFF } else { 0 };
-        if shift == 0 && !inverted {
-            out.extend_from_slice(&self.bytes[byte..byte + len]);
-        } else if shift == 0 {
-            out.extend(self.bytes[byte..byte + len].iter().map(|byte| byte ^ flip));
-        } else {
-            let pairs = self.bytes[byte..=byte + len].windows(2);
-            out.extend(pairs.map(|pair| (pair[0] << shift | pair[1] >> (8 - shift)) ^ flip));
-        }
+    /// Goes on behind what was dealt with outside: holds the bits of `view`, which came at `received`, from `position` on.
+    pub fn go_on(&mut self, view: BitView<'_>, received: Utc, position: u64) {
+        let (byte, _) = view.place(position);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&view.bytes[byte..]);
+        self.start = position / 8 * 8;
+        self.arrivals.clear();
+        self.arrivals.push_back((self.end(), received));
     }
     /// The first position from `from` on, before `to`, whose 32 bits differ from `marker` (or its inverse) in at most
     /// `errors` places; all bits up to `to` + 31 are in the buffer.
@@ -82,7 +77,7 @@ impl BitBuffer {
                 return Some(position);
             }
             if position + 1 < to {
-                let (byte, shift) = self.place(position + 32);
+                let (byte, shift) = self.view().place(position + 32);
                 window = window << 1 | u32::from(self.bytes[byte] >> (7 - shift) & 1);
             }
         }
@@ -99,8 +94,56 @@ impl BitBuffer {
             }
         }
     }
+}
 
-    fn place(&self, position: u64) -> (usize, u32) {
+/// Bytes of the input, addressed by bits since its start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BitView<'a> {
+    pub bytes: &'a [u8],
+    /// Bit address of the first byte; a multiple of 8.
+    pub start: u64,
+}
+
+impl<'a> BitView<'a> {
+    /// The 32 bits from `position` on; they are in view.
+    pub fn word(self, position: u64) -> u32 {
+        let (byte, shift) = self.place(position);
+        let window = match self.bytes[byte..].first_chunk::<8>() {
+            Some(whole) => u64::from_be_bytes(*whole),
+            None => {
+                let mut rest = [0; 8];
+                rest[..self.bytes.len() - byte].copy_from_slice(&self.bytes[byte..]);
+                u64::from_be_bytes(rest)
+            }
+        };
+        (window << shift >> 32) as u32
+    }
+    /// Copies `len` bytes from bit `position` on into `out`; they are in view.
+    pub fn copy(self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
+        out.clear();
+        let (byte, shift) = self.place(position);
+        let flip = if inverted { 0xFF } else { 0 };
+        if shift == 0 && !inverted {
+            out.extend_from_slice(&self.bytes[byte..byte + len]);
+        } else if shift == 0 {
+            out.extend(self.bytes[byte..byte + len].iter().map(|byte| byte ^ flip));
+        } else {
+            let pairs = self.bytes[byte..byte + len].iter().zip(&self.bytes[byte + 1..=byte + len]);
+            out.extend(pairs.map(|(high, low)| (high << shift | low >> (8 - shift)) ^ flip));
+        }
+    }
+    /// The `len` bytes from bit `position` on, where they lie or, if they must be moved or inverted, in `room`; they are
+    /// in view.
+    pub fn stretch(self, position: u64, len: usize, inverted: bool, room: &'a mut Vec<u8>) -> &'a [u8] {
+        let (byte, shift) = self.place(position);
+        if shift == 0 && !inverted {
+            return &self.bytes[byte..byte + len];
+        }
+        self.copy(position, len, inverted, room);
+        room
+    }
+
+    fn place(self, position: u64) -> (usize, u32) {
         let offset = position - self.start;
         ((offset / 8) as usize, (offset % 8) as u32)
     }
@@ -123,6 +166,8 @@ mod tests {
             let mut copy = Vec::new();
             buffer.copy(from, 4, inverted, &mut copy);
             let expected = if inverted { !word } else { word };
+            let mut room = Vec::new();
+            prop_assert_eq!(buffer.view().stretch(from, 4, inverted, &mut room), copy.as_slice());
             prop_assert_eq!(copy, expected.to_be_bytes());
             let last = buffer.end() - 32;
             let marker = buffer.word(last);

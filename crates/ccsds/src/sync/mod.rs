@@ -13,8 +13,8 @@ mod state;
 use crate::mission::MARKER_LEN;
 use crate::quality::BitPosition;
 use crate::record::SyncCounts;
-use bits::BitBuffer;
-pub use run::RUN_BLOCKS;
+use bits::{BitBuffer, BitView};
+pub use run::{RUN_BLOCKS, Run};
 use skyhaul_units::Utc;
 use state::State;
 use std::collections::VecDeque;
@@ -73,16 +73,12 @@ pub trait Judge {
     /// Decodes `block`, the bytes after a marker in true polarity.
     fn judge(&mut self, block: &[u8]) -> (Judgement, Self::Opinion);
 
-    /// Decodes blocks of `block_len` bytes that follow each other: the same opinions, in the same order, as
-    /// [`Self::judge`] gives of each. Who works in place finds a block as it came in `as_received`, by its number.
-    fn judge_run(
-        &mut self,
-        blocks: Vec<u8>,
-        block_len: usize,
-        as_received: &dyn Fn(usize) -> Vec<u8>,
-    ) -> Vec<(Judgement, Self::Opinion)> {
-        let _ = as_received;
-        blocks.chunks_exact(block_len).map(|block| self.judge(block)).collect()
+    /// Decodes a run of blocks: hands on the same, in the same order, as [`Self::judge`] gives of each.
+    fn judge_run(&mut self, run: Run<'_>, take: &mut dyn FnMut(Judgement, Self::Opinion)) {
+        for block in run.blocks() {
+            let (judgement, opinion) = self.judge(block);
+            take(judgement, opinion);
+        }
     }
 }
 
@@ -142,7 +138,12 @@ pub struct Synchroniser<T> {
     events: VecDeque<SyncEvent<T>>,
     counts: SyncCounts,
     ended: bool,
+    /// The block that is looked at.
     block: Vec<u8>,
+    /// Wrong bits in each marker of a run.
+    marker_errors: Vec<u8>,
+    /// A run that came inverted or between bytes, turned right, by stretches.
+    realigned: [Vec<u8>; 2],
 }
 
 const MARKER_BITS: u64 = 8 * MARKER_LEN as u64;
@@ -182,6 +183,8 @@ impl<T> Synchroniser<T> {
             counts: SyncCounts::default(),
             ended: false,
             block: Vec::new(),
+            marker_errors: Vec::new(),
+            realigned: [Vec::new(), Vec::new()],
         }
     }
 
@@ -189,6 +192,14 @@ impl<T> Synchroniser<T> {
     pub fn push(&mut self, received: Utc, bytes: &[u8]) {
         self.counts.bits += 8 * bytes.len() as u64;
         self.bits.push(received, bytes);
+    }
+    /// The same, for the one who decodes: in lock, blocks are decoded where they lie, and not copied first. They are
+    /// reported by [`Self::poll`].
+    pub fn push_through<J: Judge<Opinion = T>>(&mut self, received: Utc, bytes: &[u8], judge: &mut J) {
+        self.counts.bits += 8 * bytes.len() as u64;
+        if !self.follow_through(received, bytes, judge) {
+            self.bits.push(received, bytes);
+        }
     }
     /// No more bytes will come: what waits for proof is decided with what there is.
     pub fn finish(&mut self) {
@@ -476,7 +487,11 @@ impl<T> Synchroniser<T> {
 
     /// The marker at `position` in the polarity that fits better.
     fn hit_at(&self, position: u64) -> Hit {
-        let wrong = (self.bits.word(position) ^ self.marker).count_ones() as u8;
+        self.hit_in(self.bits.view(), position)
+    }
+
+    fn hit_in(&self, bits: BitView<'_>, position: u64) -> Hit {
+        let wrong = (bits.word(position) ^ self.marker).count_ones() as u8;
         let inverted = wrong > MARKER_BITS as u8 / 2;
         let errors = if inverted { MARKER_BITS as u8 - wrong } else { wrong };
         Hit { position, errors, inverted, slip: 0, flywheel: false }
@@ -498,11 +513,12 @@ impl<T> Synchroniser<T> {
     fn take<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) {
         self.bits.copy(hit.position + MARKER_BITS, self.block_len, hit.inverted, &mut self.block);
         let judged = judge.judge(&self.block);
-        self.report(hit, judged);
+        let received = self.bits.received(hit.position + self.block_bits());
+        self.report(hit, received, judged);
     }
 
     /// Reports the frame at `hit`, of which the judge has spoken, and goes on behind it.
-    fn report(&mut self, hit: Hit, (judgement, opinion): (Judgement, T)) {
+    fn report(&mut self, hit: Hit, received: Utc, (judgement, opinion): (Judgement, T)) {
         let end = hit.position + self.block_bits();
         self.counts.frames += 1;
         self.counts.inverted += u64::from(hit.inverted);
@@ -511,7 +527,7 @@ impl<T> Synchroniser<T> {
         self.counts.marker_errors += u64::from(hit.errors);
         self.events.push_back(SyncEvent::Found(Found {
             position: BitPosition::from_bits(hit.position),
-            received: self.bits.received(end),
+            received,
             marker_errors: hit.errors,
             inverted: hit.inverted,
             slip: hit.slip,
