@@ -1,0 +1,244 @@
+//! The capture of a downlink, by set of instructions, beside what it must reach and beside libfec: one table.
+//!
+//! Gbit/s count the bytes of channel access data units, markers and check symbols included; for packets taken out of
+//! frames, the bytes of the frames. All candidates of a line take turns, and the fastest turn of each counts: other work
+//! of the machine makes a turn slower, never faster.
+
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "wall-clock figures, to be read")]
+
+mod libfec;
+mod recording;
+
+use libfec::Libfec;
+use recording::Downlink;
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
+use skyhaul_ccsds::extract::Extractor;
+use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::mission::MissionSet;
+use skyhaul_ccsds::packet::Header;
+use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_coding::gf::Kernel;
+use skyhaul_coding::{Decoded, Decoder, Encoder, ReedSolomon};
+use skyhaul_units::Utc;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Time for all turns of a candidate.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+/// Fewest turns of a candidate.
+const TURNS: usize = 5;
+/// What a capture is given at a time.
+const PUSH: usize = 256 << 10;
+/// Units that are corrected or encoded in a turn: 4 MiB.
+const UNITS: usize = 4_096;
+const MARKER: usize = 4;
+
+/// Bytes that were dealt with, and how long that took.
+struct Turn(usize, Duration);
+
+impl Turn {
+    fn of(bytes: usize, work: impl FnOnce()) -> Self {
+        let begun = Instant::now();
+        work();
+        Self(bytes, begun.elapsed())
+    }
+
+    fn gbps(&self) -> f64 {
+        8.0 * self.0 as f64 / self.1.as_secs_f64() / 1e9
+    }
+}
+
+/// A line of the table.
+struct Row {
+    name: String,
+    /// What is to be reached, by the name of the instructions.
+    bars: &'static [(&'static str, f64)],
+    candidates: Vec<Candidate>,
+    /// What libfec does beside it.
+    peer: Option<libfec::Work>,
+}
+
+/// Who takes turns.
+struct Candidate {
+    /// Of the instructions.
+    name: &'static str,
+    turn: Box<dyn FnMut() -> Turn>,
+}
+
+fn main() {
+    let mut libfec = Libfec::start();
+    if let Err(reason) = &libfec {
+        println!("SKIPPED: libfec: {reason}");
+    }
+    let kernels: Vec<&str> = Kernel::available().map(Kernel::name).collect();
+    println!("| Gbit/s | {} | libfec | fastest ÷ libfec |", kernels.join(" | "));
+    println!("|---|{}---|---|", "---|".repeat(kernels.len()));
+    for interleave in [4, 5] {
+        let downlink = Downlink::new(interleave);
+        [pipeline(&downlink), decode(&downlink), encode(&downlink), packets(&downlink)]
+            .into_iter()
+            .for_each(|row| measure(row, &kernels, libfec.as_mut().ok(), interleave));
+    }
+}
+
+/// Lets the candidates take turns and prints the line.
+fn measure(mut row: Row, kernels: &[&str], mut libfec: Option<&mut Libfec>, interleave: usize) {
+    let mut best = vec![0f64; row.candidates.len()];
+    let mut spent = vec![Duration::ZERO; row.candidates.len()];
+    let (mut peer, mut turns) = (0f64, 0);
+    while turns < TURNS || spent.iter().any(|spent| *spent < PATIENCE) && turns < 100 * TURNS {
+        for (index, candidate) in row.candidates.iter_mut().enumerate() {
+            if turns < TURNS || spent[index] < PATIENCE {
+                let turn = (candidate.turn)();
+                spent[index] += turn.1;
+                best[index] = best[index].max(turn.gbps());
+            }
+        }
+        if let (Some(work), Some(libfec), true) = (row.peer, &mut libfec, turns < 10) {
+            peer = peer.max(libfec.gbps(work, interleave));
+        }
+        turns += 1;
+    }
+    let mut cells = Vec::new();
+    for kernel in kernels {
+        let found = row.candidates.iter().position(|candidate| candidate.name == *kernel);
+        let bar = row.bars.iter().find(|(name, _)| name == kernel);
+        cells.push(match (found, bar) {
+            (Some(index), Some((_, bar))) => format!("{:.1} (≥ {bar})", best[index]),
+            (Some(index), None) => format!("{:.1}", best[index]),
+            (None, _) => String::new(),
+        });
+    }
+    let first = best.first().copied().unwrap_or_default();
+    let (peer, ratio) = match peer {
+        0.0 => (String::new(), String::new()),
+        peer => (format!("{peer:.2}"), format!("{:.0}", first / peer)),
+    };
+    println!("| {}, I = {interleave} | {} | {peer} | {ratio} |", row.name, cells.join(" | "));
+}
+
+/// A capture in lock, from channel access data units to packets.
+fn pipeline(downlink: &Downlink) -> Row {
+    let candidates = Kernel::available().map(|kernel| {
+        let Downlink { mission, stream, packets, .. } = downlink.clone();
+        let turn = Box::new(move || {
+            let options = CaptureOptions {
+                mission: Some(mission.clone()),
+                format: Some(InputFormat::Cadus),
+                kernel,
+                ..CaptureOptions::default()
+            };
+            let mut capture = Capture::new(MissionSet::built_in(), options);
+            let mut extractor = Extractor::new(mission.clone());
+            let mut found = 0;
+            let turn = Turn::of(stream.len(), || {
+                for piece in stream.chunks(PUSH) {
+                    capture.push(Utc::from_micros(0), piece);
+                    while let Some(event) = capture.poll() {
+                        let CaptureEvent::Frame(frame) = event else { continue };
+                        let pushed = extractor.push(&frame, |packet| {
+                            found += 1;
+                            drop(black_box(packet));
+                        });
+                        pushed.expect("frames of the mission");
+                    }
+                }
+            });
+            assert_eq!(found, packets, "every packet comes out");
+            turn
+        });
+        Candidate { name: kernel.name(), turn }
+    });
+    Row {
+        name: "locked pipeline, units to packets".into(),
+        bars: &[("gfni-avx512", 20.0), ("avx2", 8.0), ("portable", 0.8)],
+        candidates: candidates.collect(),
+        peer: Some(libfec::Work::Check),
+    }
+}
+
+/// Reed-Solomon decoding of blocks with 1 to 16 wrong symbols in every codeword.
+fn decode(downlink: &Downlink) -> Row {
+    let (code, units, stride) = downlink.units(UNITS);
+    let mut damaged = units;
+    damage(&code, &mut damaged, stride);
+    let candidates = Kernel::available().map(|kernel| {
+        let (damaged, mut work) = (damaged.clone(), damaged.clone());
+        let mut decoder = Decoder::with_kernel(&code, kernel);
+        let turn = Box::new(move || {
+            work.copy_from_slice(&damaged);
+            Turn::of(work.len(), || {
+                let decoded = decoder.decode(&mut work[MARKER..], stride);
+                assert!(decoded.iter().all(Decoded::is_good));
+            })
+        });
+        Candidate { name: kernel.name(), turn }
+    });
+    Row {
+        name: "RS decode, 1-16 errors in every codeword".into(),
+        bars: &[("gfni-avx512", 7.0), ("avx2", 1.5), ("portable", 0.25)],
+        candidates: candidates.collect(),
+        peer: Some(libfec::Work::Correct),
+    }
+}
+
+fn damage(code: &ReedSolomon, units: &mut [u8], stride: usize) {
+    let mut draw = recording::draw();
+    let interleave = code.parameters().interleave;
+    for unit in units.chunks_exact_mut(stride) {
+        for codeword in 0..interleave {
+            let mut places: Vec<usize> = (0..255).collect();
+            for _ in 0..=draw(16) {
+                let place = places.swap_remove(draw(places.len()));
+                unit[MARKER + place * interleave + codeword] ^= 1 + draw(255) as u8;
+            }
+        }
+    }
+}
+
+/// Computing the check symbols.
+fn encode(downlink: &Downlink) -> Row {
+    let (code, units, stride) = downlink.units(UNITS);
+    let candidates = Kernel::available().map(|kernel| {
+        let mut work = units.clone();
+        let mut encoder = Encoder::with_kernel(&code, kernel);
+        let turn = Box::new(move || Turn::of(work.len(), || encoder.encode(&mut work[MARKER..], stride)));
+        Candidate { name: kernel.name(), turn }
+    });
+    Row {
+        name: "RS encode".into(),
+        bars: &[("gfni-avx512", 25.0), ("avx2", 6.0), ("portable", 0.8)],
+        candidates: candidates.collect(),
+        peer: Some(libfec::Work::Encode),
+    }
+}
+
+/// Taking packets out of frames and counting them by application: the same whatever the instructions.
+fn packets(downlink: &Downlink) -> Row {
+    let frames: Vec<CapturedFrame> = downlink.frames();
+    let bytes = frames.iter().map(|frame| frame.bytes.len()).sum();
+    let mission = downlink.mission.clone();
+    let turn = Box::new(move || {
+        let mut extractor = Extractor::new(mission.clone());
+        let mut applications: BTreeMap<u16, u64> = BTreeMap::new();
+        let turn = Turn::of(bytes, || {
+            for frame in &frames {
+                let pushed = extractor.push(frame, |packet| {
+                    if let Header::Space(header) = packet.header {
+                        *applications.entry(header.apid.value()).or_default() += 1;
+                    }
+                });
+                pushed.expect("frames of the mission");
+            }
+        });
+        assert!(applications.len() > 1);
+        turn
+    });
+    Row {
+        name: "packets out of frames, counted by APID (no vector instructions)".into(),
+        bars: &[("portable", 20.0)],
+        candidates: vec![Candidate { name: "portable", turn }],
+        peer: None,
+    }
+}
