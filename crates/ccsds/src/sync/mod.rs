@@ -13,7 +13,7 @@ mod state;
 use crate::mission::MARKER_LEN;
 use crate::quality::BitPosition;
 use crate::record::SyncCounts;
-use bits::{BitBuffer, BitView};
+use bits::BitBuffer;
 pub use run::{RUN_BLOCKS, Run};
 use skyhaul_units::Utc;
 use state::State;
@@ -487,11 +487,11 @@ impl<T> Synchroniser<T> {
 
     /// The marker at `position` in the polarity that fits better.
     fn hit_at(&self, position: u64) -> Hit {
-        self.hit_in(self.bits.view(), position)
+        self.hit_of(self.bits.word(position), position)
     }
 
-    fn hit_in(&self, bits: BitView<'_>, position: u64) -> Hit {
-        let wrong = (bits.word(position) ^ self.marker).count_ones() as u8;
+    fn hit_of(&self, word: u32, position: u64) -> Hit {
+        let wrong = (word ^ self.marker).count_ones() as u8;
         let inverted = wrong > MARKER_BITS as u8 / 2;
         let errors = if inverted { MARKER_BITS as u8 - wrong } else { wrong };
         Hit { position, errors, inverted, slip: 0, flywheel: false }

@@ -13,6 +13,10 @@ pub const RUN_BLOCKS: usize = 256;
 /// Fewer blocks than this are taken one by one.
 const SHORTEST: usize = 4;
 
+/// Markers read before the first of them is looked at: each is in another part of the memory, and a processor fetches so
+/// many at a time.
+const MARKERS: usize = 16;
+
 /// Longer pushes are held and decoded as they are polled for: frames of all of them would be in memory at once.
 const MOST_THROUGH: usize = 1 << 20;
 
@@ -106,16 +110,10 @@ impl<T> Synchroniser<T> {
         judge: &mut J,
     ) -> bool {
         let length = self.block_bits();
-        let Place { before, ahead, bits, whole } = place;
+        let Place { before, ahead, bits, .. } = place;
         let (first, inverted) = (self.due, self.inverted);
         let mut marker_errors = core::mem::take(&mut self.marker_errors);
-        let hits = (0..whole.min(RUN_BLOCKS as u64)).map(|index| {
-            let bits = if index < ahead as u64 { before } else { bits };
-            self.hit_in(bits, first + index * length)
-        });
-        let due = hits.take_while(|hit| hit.inverted == inverted && hit.errors <= self.config.lock_errors);
-        marker_errors.clear();
-        marker_errors.extend(due.map(|hit| hit.errors));
+        self.markers(place, &mut marker_errors);
         let count = marker_errors.len();
         let is_run = count >= SHORTEST;
         if is_run {
@@ -143,5 +141,26 @@ impl<T> Synchroniser<T> {
         }
         self.marker_errors = marker_errors;
         is_run
+    }
+    /// The wrong bits of the markers that are due, as far as they stand.
+    fn markers(&self, place: Place<'_>, errors: &mut Vec<u8>) {
+        let Place { before, ahead, bits, whole } = place;
+        let (length, whole) = (self.block_bits(), whole.min(RUN_BLOCKS as u64));
+        let mut words = [0; MARKERS];
+        errors.clear();
+        for start in (0..whole).step_by(MARKERS) {
+            let indices = start..whole.min(start + MARKERS as u64);
+            for (word, index) in words.iter_mut().zip(indices.clone()) {
+                let bits = if index < ahead as u64 { before } else { bits };
+                *word = bits.word(self.due + index * length);
+            }
+            for (word, index) in words.iter().zip(indices) {
+                let hit = self.hit_of(*word, self.due + index * length);
+                if hit.inverted != self.inverted || hit.errors > self.config.lock_errors {
+                    return;
+                }
+                errors.push(hit.errors);
+            }
+        }
     }
 }
