@@ -76,6 +76,17 @@ pub struct ChannelReport {
 /// Keeps the account of one capture.
 #[derive(Debug)]
 pub struct Account {
+    frames: FrameDigest,
+    packets: PacketAccount,
+}
+
+/// The digest of all good frames of a capture: half of the work of an account, which can be done apart.
+#[derive(Debug, Clone, Default)]
+pub struct FrameDigest(Sha256);
+
+/// An account but for the digest of frames.
+#[derive(Debug)]
+pub struct PacketAccount {
     mission: Mission,
     /// The mission's extractor, then those of other spacecraft in the stream.
     extractors: Vec<Extractor>,
@@ -83,7 +94,6 @@ pub struct Account {
     spacecraft: BTreeMap<Scid, u64>,
     packets: BTreeMap<Channel, PacketCounts>,
     verdicts: VerdictCounts,
-    frames: Sha256,
 }
 
 #[derive(Debug, Default)]
@@ -108,15 +118,7 @@ const FEWEST_FRAMES: u64 = 2;
 impl Account {
     /// For a capture that is read by `mission`; `known` are the missions that other spacecraft in the stream may be.
     pub fn new(mission: &Mission, known: &MissionSet) -> Self {
-        Self {
-            mission: mission.clone(),
-            extractors: vec![Extractor::new(mission.clone())],
-            known: known.clone(),
-            spacecraft: BTreeMap::new(),
-            packets: BTreeMap::new(),
-            verdicts: VerdictCounts::default(),
-            frames: Sha256::new(),
-        }
+        Self { frames: FrameDigest::default(), packets: PacketAccount::new(mission, known) }
     }
 
     /// Takes the next frame of the capture.
@@ -125,7 +127,41 @@ impl Account {
     }
 
     /// Takes the next frame and shows every packet that it completes to `sink`.
-    pub fn feed_with(&mut self, captured: &CapturedFrame, mut sink: impl FnMut(&ExtractedPacket)) {
+    pub fn feed_with(&mut self, captured: &CapturedFrame, sink: impl FnMut(&ExtractedPacket)) {
+        self.frames.feed(captured);
+        self.packets.feed(captured, sink);
+    }
+
+    /// The account of `file`.
+    pub fn finish(self, file: &str) -> FileReport {
+        self.packets.finish(file, self.frames)
+    }
+}
+
+impl FrameDigest {
+    /// Takes the next frame of the capture.
+    pub fn feed(&mut self, captured: &CapturedFrame) {
+        if captured.is_good() {
+            self.0.update(&captured.bytes);
+        }
+    }
+}
+
+impl PacketAccount {
+    /// For a capture that is read by `mission`; `known` are the missions that other spacecraft in the stream may be.
+    pub fn new(mission: &Mission, known: &MissionSet) -> Self {
+        Self {
+            mission: mission.clone(),
+            extractors: vec![Extractor::new(mission.clone())],
+            known: known.clone(),
+            spacecraft: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            verdicts: VerdictCounts::default(),
+        }
+    }
+
+    /// Takes the next frame and shows every packet that it completes to `sink`.
+    pub fn feed(&mut self, captured: &CapturedFrame, mut sink: impl FnMut(&ExtractedPacket)) {
         if !captured.is_good() {
             self.verdicts.set_aside += 1;
             return;
@@ -135,7 +171,6 @@ impl Account {
             Verdict::Clean | Verdict::NotChecked | Verdict::Uncorrectable => self.verdicts.clean += 1,
         }
         self.verdicts.corrected_symbols += u64::from(captured.quality.corrected.total());
-        self.frames.update(&captured.bytes);
         let index = self.extractor_for(&captured.bytes);
         let packets = &mut self.packets;
         let pushed = self.extractors[index].push(captured, |packet| {
@@ -147,13 +182,15 @@ impl Account {
             sink(&packet);
         });
         let Ok((channel, _)) = pushed else { return };
-        if self.spacecraft.len() < MAX_SPACECRAFT || self.spacecraft.contains_key(&channel.scid) {
-            *self.spacecraft.entry(channel.scid).or_default() += 1;
+        if let Some(frames) = self.spacecraft.get_mut(&channel.scid) {
+            *frames += 1;
+        } else if self.spacecraft.len() < MAX_SPACECRAFT {
+            self.spacecraft.insert(channel.scid, 1);
         }
     }
 
-    /// The account of `file`.
-    pub fn finish(self, file: &str) -> FileReport {
+    /// The account of `file`, with the digest of its frames.
+    pub fn finish(self, file: &str, frames: FrameDigest) -> FileReport {
         let main = self.spacecraft.iter().max_by_key(|(scid, frames)| {
             (self.mission.covers(**scid) && !self.mission.scids().is_empty(), **frames)
         });
@@ -179,7 +216,7 @@ impl Account {
             uncorrectable_frames: set_aside,
             corrected_symbols,
             good_frames: clean + corrected,
-            good_frames_sha256: hex(self.frames.clone()),
+            good_frames_sha256: hex(frames.0),
             vcids: main.map(|scid| self.channels_of(scid)).unwrap_or_default(),
             other_spacecraft,
         }
