@@ -1,20 +1,22 @@
 //! `skyhaul decode`: capture files to frames and packets, with the full account.
 
 mod notes;
+mod outputs;
+mod stages;
 
 use crate::failure::{Exit, Failure};
-use notes::Clocks;
-use skyhaul_ccsds::account::{Account, ChannelReport, FileReport};
+use outputs::Outputs;
+use skyhaul_ccsds::account::{ChannelReport, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::extract::ExtractedPacket;
-use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::identify::{InputFormat, Unidentified};
 use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
+use skyhaul_ccsds::sync::RUN_BLOCKS;
 use skyhaul_node::config::{self, MissionRef};
 use skyhaul_units::Utc;
-use std::collections::{BTreeMap, BTreeSet};
+use stages::Stages;
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul decode`.
@@ -137,48 +139,49 @@ fn decode(
         |source| Failure::io("the capture cannot be read", &name, "give the path of a readable file", source);
     let mut input = File::open(file).map_err(unreadable)?;
     let mut capture = Capture::new(known.clone(), options.clone());
-    let (mut account, mut clocks) = (None, None);
     let mut buffer = vec![0; READ_SIZE];
     outputs.begin(file);
-    loop {
-        let len = input.read(&mut buffer).map_err(unreadable)?;
-        // A file does not say when it was received.
-        capture.push(Utc::from_micros(0), &buffer[..len]);
-        if len == 0 {
-            capture.finish();
-        }
-        while let Some(event) = capture.poll() {
-            match (event, &mut account) {
-                (CaptureEvent::Identified(found), _) => {
-                    account = Some(Account::new(&found.mission, known));
-                    clocks = Some(Clocks::new(found.mission));
-                }
-                (CaptureEvent::Frame(frame), Some(account)) => {
-                    if frame.is_good() {
-                        outputs.frame(&frame.bytes);
+    let mut outputs = Some(outputs);
+    let found = std::thread::scope(|scope| {
+        let mut stages: Option<Stages<'_>> = None;
+        loop {
+            let len = input.read(&mut buffer).map_err(unreadable)?;
+            // A file does not say when it was received.
+            capture.push(Utc::from_micros(0), &buffer[..len]);
+            if len == 0 {
+                capture.finish();
+            }
+            let mut frames = Vec::with_capacity(RUN_BLOCKS);
+            while let Some(event) = capture.poll() {
+                match event {
+                    CaptureEvent::Identified(found) => {
+                        let outputs = outputs.take();
+                        stages = outputs.map(|outputs| Stages::start(scope, found.mission, known, outputs));
                     }
-                    account.feed_with(&frame, |packet| {
-                        clocks.as_mut().into_iter().for_each(|clocks| clocks.packet(packet));
-                        outputs.packet(packet);
-                    });
+                    CaptureEvent::Frame(frame) => frames.push(frame),
+                    CaptureEvent::Unidentified(reason) => {
+                        return Err(unidentified(reason, capture.stats().sync.bits / 8).at(&name));
+                    }
+                    CaptureEvent::Locked(_)
+                    | CaptureEvent::LockLost(_)
+                    | CaptureEvent::OtherSpacecraft { .. } => {}
                 }
-                (CaptureEvent::Unidentified(reason), _) => {
-                    return Err(unidentified(reason, capture.stats().sync.bits / 8).at(&name));
-                }
-                _ => {}
+            }
+            if let Some(stages) = &stages {
+                stages.take(frames);
+            }
+            if len == 0 {
+                return Ok(stages.map(Stages::finish));
             }
         }
-        if len == 0 {
-            break;
-        }
-    }
+    })?;
     let nothing = || {
         let help = "see whether it is a capture, and name its --mission and --format";
         Failure::new(Exit::Result, "no frame was found", help).at(&name)
     };
-    let report = account.map(|account| account.finish(&name)).filter(|report| report.cadus > 0);
-    let report = report.ok_or_else(nothing)?;
-    let notes = notes::notes(&report, &capture.stats(), clocks.as_ref());
+    let found = found.map(|found| (found.packets.finish(&name, found.frames), found.clocks));
+    let (report, clocks) = found.filter(|(report, _)| report.cadus > 0).ok_or_else(nothing)?;
+    let notes = notes::notes(&report, &capture.stats(), &clocks);
     Ok(FileResult { report, notes })
 }
 
@@ -193,93 +196,6 @@ fn unidentified(reason: Unidentified, len: u64) -> Failure {
         }
         other => Failure::from_sentence(Exit::Result, &other.to_string()),
     }
-}
-
-/// Where frames and packets are written. The first write that fails is kept, and told at the end.
-struct Outputs {
-    frames: Option<BufWriter<File>>,
-    folder: Option<PathBuf>,
-    /// What the names of the present input's packet files begin with.
-    stem: String,
-    packets: BTreeMap<Channel, BufWriter<File>>,
-    failed: Option<Failure>,
-}
-
-impl Outputs {
-    fn open(command: &Decode) -> Result<Self, Failure> {
-        let mut stems = BTreeSet::new();
-        if let Some(twice) = command.files.iter().find(|file| !stems.insert(stem(file)))
-            && command.packets_out.is_some()
-        {
-            let help = "decode them one by one into different folders";
-            let what = "two inputs have the same name, and so would their packet files";
-            return Err(Failure::new(Exit::Usage, what, help).at(&twice.display().to_string()));
-        }
-        if let Some(folder) = &command.packets_out {
-            std::fs::create_dir_all(folder).map_err(|source| refused(folder, source))?;
-        }
-        let frames = command
-            .frames_out
-            .as_ref()
-            .map(|file| File::create(file).map(BufWriter::new).map_err(|source| refused(file, source)));
-        Ok(Self {
-            frames: frames.transpose()?,
-            folder: command.packets_out.clone(),
-            stem: String::new(),
-            packets: BTreeMap::new(),
-            failed: None,
-        })
-    }
-
-    fn begin(&mut self, file: &Path) {
-        let flushed = std::mem::take(&mut self.packets).into_values().try_for_each(|mut file| file.flush());
-        self.note(flushed);
-        self.stem = stem(file);
-    }
-
-    fn frame(&mut self, bytes: &[u8]) {
-        let written = self.frames.as_mut().map_or(Ok(()), |file| file.write_all(bytes));
-        self.note(written);
-    }
-
-    fn packet(&mut self, packet: &ExtractedPacket) {
-        let Some(folder) = &self.folder else { return };
-        if !self.packets.contains_key(&packet.channel) {
-            let Channel { scid, vcid } = packet.channel;
-            let name = format!("{}-scid{}-vcid{}.packets", self.stem, scid.value(), vcid.value());
-            match File::create(folder.join(name)) {
-                Ok(file) => drop(self.packets.insert(packet.channel, BufWriter::new(file))),
-                Err(source) => return self.note(Err(source)),
-            }
-        }
-        let written =
-            self.packets.get_mut(&packet.channel).map_or(Ok(()), |file| file.write_all(&packet.bytes));
-        self.note(written);
-    }
-
-    fn note(&mut self, written: io::Result<()>) {
-        if let (Err(source), None) = (written, &self.failed) {
-            let folder = self.folder.clone().unwrap_or_default();
-            self.failed = Some(refused(&folder, source));
-        }
-    }
-
-    fn close(mut self) -> Result<(), Failure> {
-        let packets = std::mem::take(&mut self.packets).into_values().try_for_each(|mut file| file.flush());
-        self.note(packets);
-        let frames = self.frames.take().map_or(Ok(()), |mut file| file.flush());
-        self.note(frames);
-        self.failed.map_or(Ok(()), Err)
-    }
-}
-
-fn stem(file: &Path) -> String {
-    file.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned())
-}
-
-fn refused(place: &Path, source: io::Error) -> Failure {
-    let help = "give a place that this user may write to, with room";
-    Failure::io("the output cannot be written", &place.display().to_string(), help, source)
 }
 
 fn write_report(result: &FileResult, out: &mut dyn Write) -> io::Result<()> {

@@ -60,7 +60,7 @@ impl Clocks {
 }
 
 /// The notes about a capture.
-pub fn notes(report: &FileReport, stats: &CaptureStats, clocks: Option<&Clocks>) -> Vec<String> {
+pub fn notes(report: &FileReport, stats: &CaptureStats, clocks: &Clocks) -> Vec<String> {
     let mut notes = Vec::new();
     let outside = stats.sync.skipped_bits + stats.sync.dropped_bits;
     if outside > 0 {
@@ -87,7 +87,7 @@ pub fn notes(report: &FileReport, stats: &CaptureStats, clocks: Option<&Clocks>)
             channel.impossible_packets
         ));
     }
-    notes.extend(clocks.and_then(Clocks::note));
+    notes.extend(clocks.note());
     notes
 }
 

@@ -1,0 +1,91 @@
+//! What becomes of frames, on threads of their own beside the one that reads and decodes: digests cost more than decoding.
+//! One thread digests and writes frames, one takes the packets out of them, digests and writes these.
+
+use super::notes::Clocks;
+use super::outputs::Outputs;
+use skyhaul_ccsds::account::{FrameDigest, PacketAccount};
+use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_ccsds::quality::CapturedFrame;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Frames that were decoded together, in order.
+type Batch = Arc<Vec<CapturedFrame>>;
+
+/// Most batches that wait for a thread: what is read together, 256 KiB, in each. Decoding then waits for it.
+const MOST_WAITING: usize = 8;
+
+/// The threads for one capture.
+pub struct Stages<'scope> {
+    frames: SyncSender<Batch>,
+    packets: SyncSender<Batch>,
+    frame_digest: ScopedJoinHandle<'scope, FrameDigest>,
+    packet_account: ScopedJoinHandle<'scope, (PacketAccount, Clocks)>,
+}
+
+/// What the frames of a capture amount to.
+pub struct Found {
+    pub frames: FrameDigest,
+    pub packets: PacketAccount,
+    pub clocks: Clocks,
+}
+
+impl<'scope> Stages<'scope> {
+    /// Starts the threads for a capture of `mission`.
+    pub fn start<'outputs: 'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        mission: Mission,
+        known: &MissionSet,
+        outputs: &'outputs mut Outputs,
+    ) -> Self {
+        let (frames, frame_batches) = sync_channel::<Batch>(MOST_WAITING);
+        let (packets, packet_batches) = sync_channel::<Batch>(MOST_WAITING);
+        let Outputs { frames: frame_file, packets: packet_files } = outputs;
+        let mut account = PacketAccount::new(&mission, known);
+        let mut clocks = Clocks::new(mission);
+        let frame_digest = scope.spawn(move || {
+            let mut digest = FrameDigest::default();
+            for batch in frame_batches {
+                for frame in batch.iter() {
+                    digest.feed(frame);
+                    frame_file.write(frame);
+                }
+            }
+            digest
+        });
+        let packet_account = scope.spawn(move || {
+            for batch in packet_batches {
+                for frame in batch.iter() {
+                    account.feed(frame, |packet| {
+                        clocks.packet(packet);
+                        packet_files.write(packet);
+                    });
+                }
+            }
+            (account, clocks)
+        });
+        Self { frames, packets, frame_digest, packet_account }
+    }
+
+    /// Hands frames to both threads; waits where one of them is behind.
+    pub fn take(&self, frames: Vec<CapturedFrame>) {
+        if frames.is_empty() {
+            return;
+        }
+        let batch = Arc::new(frames);
+        // A thread that no longer listens has panicked, which comes out at the end.
+        self.frames.send(batch.clone()).ok();
+        self.packets.send(batch).ok();
+    }
+
+    /// Waits until everything is dealt with.
+    pub fn finish(self) -> Found {
+        let Self { frames, packets, frame_digest, packet_account } = self;
+        drop((frames, packets));
+        let frames = frame_digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (packets, clocks) =
+            packet_account.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Found { frames, packets, clocks }
+    }
+}
