@@ -38,8 +38,8 @@ kill-test: setup
 lab: build
 	target/release/skyhaul lab run --all --report target/lab
 
-bench: setup
-	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml
+bench: build
+	SKYHAUL=$$(realpath "$${CARGO_TARGET_DIR:-target}/release/skyhaul") CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml
 
 bench-net: build
 	bench/peers/compare.py target/release/skyhaul

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "wall-clock figures, to be read")]
 
 mod libfec;
+mod program;
 mod recording;
 
 use libfec::Libfec;
@@ -79,6 +80,14 @@ fn main() {
         [pipeline(&downlink), decode(&downlink), encode(&downlink), packets(&downlink)]
             .into_iter()
             .for_each(|row| measure(row, &kernels, libfec.as_mut().ok(), interleave));
+    }
+    println!();
+    match std::env::var("SKYHAUL") {
+        Ok(program) => match program::decode(&program, &Downlink::new(4)) {
+            Ok(gbps) => println!("`skyhaul decode` of 1 GiB, from start to end: {gbps:.1} Gbit/s (≥ 6)"),
+            Err(error) => println!("FAILED: `skyhaul decode`: {error}"),
+        },
+        Err(_) => println!("SKIPPED: `skyhaul decode`: SKYHAUL does not name the program"),
     }
 }
 
