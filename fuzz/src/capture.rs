@@ -7,6 +7,7 @@ use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
 use skyhaul_ccsds::record::{Record, RecordReader, RecordWriter};
+use skyhaul_compress::{Effort, Packer, unpack};
 use skyhaul_units::Utc;
 
 /// Any bits, in two pieces, as an unknown input: the account of every frame adds up.
@@ -43,6 +44,21 @@ pub fn packets(input: &[u8]) {
         taken += packet.len();
     }
     assert_eq!(packets.rest(), &input[taken..]);
+}
+
+/// A packed block: what unpacks is as long as was allowed at most; and any bytes, packed as frames of some mission, come back.
+pub fn packed_records(input: &[u8]) {
+    const MOST: usize = 1 << 16;
+    if let Ok(records) = unpack(input, MOST) {
+        assert!(records.len() <= MOST);
+    }
+    for mission in MissionSet::built_in().iter().take(3) {
+        let len = mission.frame().length;
+        let frames: Vec<_> = (0..input.len() / len).map(|at| at * len..(at + 1) * len).collect();
+        if let Some(packed) = Packer::new().pack(input, &frames, mission.frame(), Effort::Fast) {
+            assert_eq!(unpack(&packed, input.len()).as_deref(), Ok(input));
+        }
+    }
 }
 
 /// Frames of each mission, one after the other: packets come out with the bytes that the counts say.

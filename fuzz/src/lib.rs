@@ -13,7 +13,7 @@ mod storage;
 mod tls;
 mod wire;
 
-pub use capture::{bit_stream, contact_records, frames, mission, packets};
+pub use capture::{bit_stream, contact_records, frames, mission, packed_records, packets};
 pub use configuration::configuration;
 pub use one_way::one_way;
 pub use products::{construction_record, product_name};
@@ -44,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "one_way", body: one_way, rounds: 20_000 },
+    Target { name: "packed_records", body: packed_records, rounds: 100_000 },
     Target { name: "packets", body: packets, rounds: 200_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },

@@ -288,6 +288,7 @@ const USES: &[(&str, &[&str])] = &[
     ("coding", &["units"]),
     ("ccsds", &["units", "coding"]),
     ("level0", &["units", "coding", "ccsds"]),
+    ("compress", &["ccsds"]),
     ("congestion", &["units"]),
     ("transport", &["units", "coding", "congestion"]),
     ("identity", &[]),
@@ -315,7 +316,19 @@ const USES: &[(&str, &[&str])] = &[
     ("lab", &["units", "coding", "congestion", "transport", "identity", "engine", "quic", "link", "oneway"]),
     (
         "node",
-        &["units", "coding", "ccsds", "level0", "congestion", "transport", "engine", "quic", "net", "store"],
+        &[
+            "units",
+            "coding",
+            "ccsds",
+            "level0",
+            "compress",
+            "congestion",
+            "transport",
+            "engine",
+            "quic",
+            "net",
+            "store",
+        ],
     ),
     (
         "cli",

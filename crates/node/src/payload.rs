@@ -2,13 +2,13 @@
 //!
 //! | field | size | what |
 //! |---|---|---|
-//! | version | u8 | 1 |
+//! | version | u8 | 1, or 2 where the records are packed |
 //! | closed | i64 | microseconds since 1970 when the block was closed at the station |
 //! | position | u64 | bits of the input that are in this block or before it: where a file is read on after a restart |
 //! | set aside, corrected symbols | u64, u64 | totals of the contact up to the end of this block |
 //! | channel | u8 + text | the station's name for the input |
 //! | frames | u16 + 11 each | good frames of the contact up to the end of this block: spacecraft u16, channel u8, count u64 |
-//! | records | to the end | contact records, the first frame among them readable by itself |
+//! | records | to the end | contact records, the first frame among them readable by itself; packed as [`skyhaul_compress`] says, or not |
 //!
 //! A block that the station's disk did not give back is the single byte 0.
 //!
@@ -18,7 +18,9 @@
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::record::MAX_CLOSE_CHANNELS;
+use skyhaul_compress::{UnpackError, unpack};
 use skyhaul_units::Utc;
+use std::borrow::Cow;
 
 /// A block's head.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,11 +39,20 @@ pub struct Head {
     pub frames: Vec<(Channel, u64)>,
 }
 
+/// What follows a block's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// Contact records.
+    Records(&'a [u8]),
+    /// The same, packed.
+    Packed(&'a [u8]),
+}
+
 /// Why a block is none of a contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
     /// Written by another version of the program.
-    #[error("block of version {0}, this program reads version 1; use one version at both ends")]
+    #[error("block of version {0}, this program reads versions 1 and 2; use one version at both ends")]
     Version(u8),
     /// The station's disk did not give the block back; its frames are lost.
     #[error("the station's disk did not give this block back")]
@@ -49,6 +60,9 @@ pub enum PayloadError {
     /// Shorter than its head.
     #[error("the block ends inside its head")]
     Truncated,
+    /// The records cannot be unpacked.
+    #[error("its records cannot be read: {0}; the contact's log is damaged")]
+    Packed(#[from] UnpackError),
 }
 
 /// Bytes that the time of taking adds on the wire.
@@ -58,14 +72,21 @@ pub const TAKEN: usize = 8;
 pub const LOST: &[u8] = &[0];
 
 const VERSION: u8 = 1;
+const VERSION_PACKED: u8 = 2;
+/// Most bytes of records in a block: what a station gathers (192 KiB), one record more, and room.
+const RECORDS_MAX: usize = 1 << 20;
 const FIXED: usize = 1 + 8 + 8 + 8 + 8 + 1;
 const FRAMES_ENTRY: usize = 2 + 1 + 8;
 
 impl Head {
-    /// Appends the head to `out`.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the head to `out`, and what follows it.
+    pub fn encode(&self, content: Content<'_>, out: &mut Vec<u8>) {
         let channel = &self.channel.as_bytes()[..self.channel.len().min(255)];
-        out.push(VERSION);
+        let (version, bytes) = match content {
+            Content::Records(bytes) => (VERSION, bytes),
+            Content::Packed(bytes) => (VERSION_PACKED, bytes),
+        };
+        out.push(version);
         out.extend_from_slice(&self.closed.as_micros().to_be_bytes());
         out.extend_from_slice(&self.position.as_bits().to_be_bytes());
         out.extend_from_slice(&self.set_aside.to_be_bytes());
@@ -79,26 +100,29 @@ impl Head {
             out.push(channel.vcid.value());
             out.extend_from_slice(&count.to_be_bytes());
         }
+        out.extend_from_slice(bytes);
     }
 
     /// When a block was closed, where it is one of this version.
     pub fn closed(bytes: &[u8]) -> Option<Utc> {
-        let fixed = bytes.get(..FIXED).filter(|fixed| fixed[0] == VERSION)?;
+        let fixed = bytes.get(..FIXED).filter(|fixed| [VERSION, VERSION_PACKED].contains(&fixed[0]))?;
         Some(Utc::from_micros(number(&fixed[1..9]).cast_signed()))
     }
 
-    /// Takes the head off a block; what is left are its records.
+    /// Takes the head off a block; what is left holds its records.
     ///
     /// # Errors
     /// [`PayloadError`].
-    pub fn decode(bytes: &[u8]) -> Result<(Self, &[u8]), PayloadError> {
+    pub fn decode(bytes: &[u8]) -> Result<(Self, Content<'_>), PayloadError> {
         let version = *bytes.first().ok_or(PayloadError::Truncated)?;
         if bytes == LOST {
             return Err(PayloadError::Lost);
         }
-        if version != VERSION {
-            return Err(PayloadError::Version(version));
-        }
+        let content = match version {
+            VERSION => Content::Records,
+            VERSION_PACKED => Content::Packed,
+            other => return Err(PayloadError::Version(other)),
+        };
         let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or(PayloadError::Truncated)?;
         let word = |at: usize| number(&fixed[at..at + 8]);
         let (channel, rest) =
@@ -118,7 +142,20 @@ impl Head {
             channel: String::from_utf8_lossy(channel).into_owned(),
             frames: frames.chunks_exact(FRAMES_ENTRY).map(entry).collect(),
         };
-        Ok((head, records))
+        Ok((head, content(records)))
+    }
+}
+
+impl<'a> Content<'a> {
+    /// The records.
+    ///
+    /// # Errors
+    /// [`PayloadError::Packed`].
+    pub fn records(self) -> Result<Cow<'a, [u8]>, PayloadError> {
+        match self {
+            Self::Records(bytes) => Ok(Cow::Borrowed(bytes)),
+            Self::Packed(bytes) => Ok(Cow::Owned(unpack(bytes, RECORDS_MAX)?)),
+        }
     }
 }
 
@@ -152,7 +189,7 @@ mod tests {
         #[test]
         fn heads_survive(
             closed in any::<i32>(), position in any::<u64>(), totals in any::<(u64, u64)>(), channel in ".{0,40}",
-            frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20),
+            frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20), is_packed in any::<bool>(),
         ) {
             let channel_of = |scid, vcid| Channel { scid: Scid::from_bits(scid), vcid: Vcid::from_bits(vcid) };
             let head = Head {
@@ -164,13 +201,14 @@ mod tests {
                 frames: frames.into_iter().map(|(scid, vcid, count)| (channel_of(scid, vcid), count)).collect(),
             };
             let mut bytes = Vec::new();
-            head.encode(&mut bytes);
+            let content = if is_packed { Content::Packed } else { Content::Records };
+            head.encode(content(b""), &mut bytes);
             for cut in 0..bytes.len() {
                 prop_assert_eq!(Head::decode(&bytes[..cut]), Err(PayloadError::Truncated));
             }
             bytes.extend_from_slice(b"records");
             prop_assert_eq!(Head::closed(&bytes), Some(head.closed));
-            prop_assert_eq!(Head::decode(&bytes), Ok((head, &b"records"[..])));
+            prop_assert_eq!(Head::decode(&bytes), Ok((head, content(b"records"))));
             let wire = with_taken(Utc::from_micros(7), &bytes);
             prop_assert_eq!(split_taken(&wire), Ok((Utc::from_micros(7), &bytes[..])));
         }

@@ -4,6 +4,7 @@ use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{Record, RecordReader, RecordWriter};
 use skyhaul_node::payload::{Head, PayloadError, split_taken, with_taken};
+use std::borrow::Cow;
 
 fn vectors(part: &str) -> Vec<serde_json::Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/wire-vectors.json");
@@ -112,7 +113,7 @@ fn blocks_of_the_wire_page() {
         let (text, written) = match Head::decode(payload) {
             Err(PayloadError::Lost) => (format!("lost taken={time}"), payload.to_vec()),
             decoded => {
-                let (head, records) = decoded.expect("a valid vector");
+                let (head, content) = decoded.expect("a valid vector");
                 let text = format!(
                     "block taken={time} closed={} position={} set_aside={} corrected_symbols={} channel={} frames=[{}] \
                      records={}",
@@ -122,11 +123,10 @@ fn blocks_of_the_wire_page() {
                     head.corrected_symbols,
                     head.channel,
                     frames_text(&head.frames),
-                    hex(records)
+                    hex(&content.records().expect("whole records"))
                 );
                 let mut written = Vec::new();
-                head.encode(&mut written);
-                written.extend_from_slice(records);
+                head.encode(content, &mut written);
                 (text, written)
             }
         };
@@ -142,7 +142,7 @@ fn what_the_wire_page_says_is_refused() {
         let error = match vector["on"].as_str() {
             Some("record") => RecordReader::new().read(&mut &bytes[..]).expect_err("refused").to_string(),
             _ => split_taken(&bytes)
-                .and_then(|(_, payload)| Head::decode(payload))
+                .and_then(|(_, payload)| Head::decode(payload)?.1.records().map(Cow::into_owned))
                 .expect_err("refused")
                 .to_string(),
         };

@@ -3,10 +3,11 @@
 use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
-    CentreStatus, ContactForecast, ContactReceived, ContactState, LinePath, LineState, NodeStatus,
-    StageLatency, StationStatus, StoreState, ask,
+    CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState, LinePath, LineState,
+    NodeStatus, StageLatency, StationStatus, StoreState, ask,
 };
-use skyhaul_units::Bytes;
+use skyhaul_units::{Bytes, Probability};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -92,6 +93,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
             channel.address.as_deref().unwrap_or(&channel.input)
         )?;
     }
+    write_saved(&station.contacts, out)?;
     let spool = &station.spool;
     writeln!(
         out,
@@ -116,6 +118,22 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     write_paths(&line.paths, out)?;
     write_forecasts(&station.forecasts, out)?;
     write_alarms(&station.alarms, out)
+}
+
+/// What stays off the line, a line a mission.
+fn write_saved(contacts: &[ContactCaptured], out: &mut dyn Write) -> io::Result<()> {
+    let mut missions: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for contact in contacts.iter().filter(|contact| contact.bytes_captured > 0) {
+        let (saved, captured) = missions.entry(&contact.mission).or_default();
+        *saved += contact.bytes_saved;
+        *captured += contact.bytes_captured;
+    }
+    for (at, (mission, (saved, captured))) in missions.iter().enumerate() {
+        let head = if at == 0 { "\n  saved   " } else { "          " };
+        let percent = Probability::of(*saved, *captured).as_f64() * 1e2;
+        writeln!(out, "{head} {percent:.1} % of {} of {mission} stay off the line", megabytes(*captured))?;
+    }
+    Ok(())
 }
 
 /// A line a path, and the reason below where there is one.

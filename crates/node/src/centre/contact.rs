@@ -134,7 +134,8 @@ impl Processing {
         let Some((stamps, taken, head)) = opened else {
             return Ok(Outcome::Unreadable(format!("block {} ends inside its head", record.seq)));
         };
-        let (head, mut records) = match head {
+        let opened = head.and_then(|(head, content)| Ok((head, content.records()?)));
+        let (head, records) = match opened {
             Ok(opened) => opened,
             Err(PayloadError::Lost) => {
                 self.shown.damaged_blocks += 1;
@@ -143,7 +144,7 @@ impl Processing {
             Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
         };
         let durable = shared.commit_time(&self.station, self.flow, record.seq);
-        let mut reader = RecordReader::new();
+        let (mut reader, mut records) = (RecordReader::new(), &records[..]);
         let mut frames = Vec::new();
         loop {
             match reader.read(&mut records) {

@@ -32,6 +32,9 @@ section! {
         deadline: Duration => optional,
         /// Sends the Reed-Solomon check symbols too (an eighth more bytes), for archives that keep CADUs as received.
         keep_check_symbols: bool => "false",
+        /// Makes blocks smaller before they are kept and sent: `auto` as far as the line is slower than the processor, `fast`,
+        /// `normal` or `thorough` always with that effort, `off` never. What the centre gets out is the same.
+        compress: Compress => "auto",
     }
 }
 
@@ -63,6 +66,21 @@ pub enum InputFormat {
     Frames,
 }
 
+/// How much effort goes into making blocks smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compress {
+    /// As much as pays.
+    Auto,
+    /// None.
+    Off,
+    /// Little: gigabits a second.
+    Fast,
+    /// Some: a gigabit a second.
+    Normal,
+    /// Much: hundreds of megabits a second.
+    Thorough,
+}
+
 /// Which mission a channel carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MissionRef {
@@ -83,6 +101,9 @@ pub enum ChannelError {
     /// Not one of the formats.
     #[error("`{0}` is not a format; write auto, bits, cadus or frames")]
     Format(String),
+    /// Not one of the efforts.
+    #[error("`{0}` is no effort to compress with; write auto, off, fast, normal or thorough")]
+    Compress(String),
     /// Neither a name nor a file.
     #[error("a mission's name is empty; write a name such as suomi-npp, or a file ending in .toml")]
     Mission,
@@ -159,6 +180,20 @@ impl FromStr for InputFormat {
     }
 }
 
+impl FromStr for Compress {
+    type Err = ChannelError;
+    fn from_str(text: &str) -> Result<Self, ChannelError> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "off" => Ok(Self::Off),
+            "fast" => Ok(Self::Fast),
+            "normal" => Ok(Self::Normal),
+            "thorough" => Ok(Self::Thorough),
+            _ => Err(ChannelError::Compress(text.to_owned())),
+        }
+    }
+}
+
 impl FromStr for MissionRef {
     type Err = ChannelError;
     fn from_str(text: &str) -> Result<Self, ChannelError> {
@@ -203,4 +238,4 @@ impl std::fmt::Display for MissionRef {
     }
 }
 
-from_text!(Input, InputFormat, MissionRef);
+from_text!(Compress, Input, InputFormat, MissionRef);

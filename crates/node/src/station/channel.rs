@@ -4,6 +4,7 @@
 use super::contact::Contact;
 use super::input::{Chunk, Source};
 use super::memo::{Memo, Place};
+use super::packing::{Pace, Packing};
 use super::resume::{Resume, Resumed};
 use super::shared::Shared;
 use super::spooler::ToSpool;
@@ -12,13 +13,14 @@ use crate::fault::Fault;
 use crate::status::{ChannelState, StoreState};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::identify::{Identification, InputFormat};
-use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_ccsds::mission::{FrameFormat, Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Open, Record};
 use skyhaul_ccsds::sync::SyncConfig;
 use skyhaul_net::Clock;
 use skyhaul_store::{SpoolError, is_full};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -42,6 +44,7 @@ pub struct ChannelRunner {
     capture: Capture,
     identified: Option<Identification>,
     contact: Option<Contact>,
+    packing: Packing,
     /// When the last frame came.
     last_frame: Instant,
     progress_at: Instant,
@@ -113,6 +116,7 @@ impl ChannelRunner {
             capture: Capture::new(missions, options),
             identified: None,
             contact: None,
+            packing: Packing::new(config.compress),
             last_frame: clock.now(),
             progress_at: Instant::ZERO,
             show_at: Instant::ZERO,
@@ -377,8 +381,14 @@ impl ChannelRunner {
     }
 
     /// Hands the gathered block over; waits where the spool is behind, which holds the input back.
-    fn send(&self, contact: &mut Contact) {
-        if let Some(block) = contact.take_block(self.clock.utc()) {
+    fn send(&mut self, contact: &mut Contact) {
+        let waits = self.is_file() && self.config.rate.is_none();
+        let live = contact.since().filter(|_| !waits).map(|since| self.clock.now().since(since));
+        let (clock, pace) = (self.clock, Pace { live, line: self.shared.line_rate() });
+        let pack = |records: &[u8], frames: &[Range<usize>], format: &FrameFormat| {
+            self.packing.pack(clock, pace, (records, frames), format)
+        };
+        if let Some(block) = contact.take_block(clock.utc(), pack) {
             // A spooler that is gone has failed, and the station is stopping.
             let _ = self.blocks.send(ToSpool::Block(block));
         }

@@ -1,7 +1,7 @@
 //! A contact as it is written: records gathered into blocks, and the totals that its end is checked by.
 
 use super::spooler::SpoolBlock;
-use crate::payload::Head;
+use crate::payload::{Content, Head};
 use crate::status::{ContactCaptured, ContactState};
 use skyhaul_ccsds::frame::glimpse_as;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
@@ -11,6 +11,7 @@ use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Close, MAX_CLOSE_CHANNELS, Open, Record, RecordWriter};
 use skyhaul_units::{FlowId, Instant, Utc};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// An open contact.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Contact {
     channel: String,
     writer: RecordWriter,
     records: Vec<u8>,
+    /// Where good frames are in the records.
+    places: Vec<Range<usize>>,
     /// When the first record of the block being gathered came.
     since: Option<Instant>,
     position: BitPosition,
@@ -64,6 +67,7 @@ impl Contact {
             channel: open.channel.clone(),
             writer: RecordWriter::new(),
             records: Vec::new(),
+            places: Vec::new(),
             since: None,
             position: BitPosition::START,
             frames: BTreeMap::new(),
@@ -81,6 +85,7 @@ impl Contact {
             contact.shown.corrected_symbols = head.corrected_symbols;
             contact.shown.frames = head.frames.iter().map(|(_, frames)| frames).sum();
             contact.shown.bytes_saved = contact.shown.frames * contact.saved;
+            contact.shown.bytes_captured = contact.shown.frames * contact.stride / 8;
             contact.frames = head.frames.into_iter().collect();
         }
         contact
@@ -111,6 +116,10 @@ impl Contact {
     pub fn frame(&mut self, now: Instant, frame: &CapturedFrame) {
         self.since.get_or_insert(now);
         self.writer.write_frame(frame, &mut self.records);
+        let end = self.records.len() - frame.check_symbols.len();
+        if frame.is_good() {
+            self.places.push(end - frame.bytes.len()..end);
+        }
         self.position = frame.position.plus_bits(self.stride);
         self.last_bit = self.last_bit.max(frame.received);
         if !frame.is_good() {
@@ -123,6 +132,12 @@ impl Contact {
         self.shown.frames += 1;
         self.shown.corrected_symbols += u64::from(frame.quality.corrected.total());
         self.shown.bytes_saved += self.saved;
+        self.shown.bytes_captured += self.stride / 8;
+    }
+
+    /// When the first record of the block being gathered came.
+    pub const fn since(&self) -> Option<Instant> {
+        self.since
     }
 
     /// When the block being gathered is to be closed at the latest, where `gather` is the longest that a record waits.
@@ -130,8 +145,13 @@ impl Contact {
         self.since.map(|since| if self.records.len() >= BLOCK { Instant::ZERO } else { since + gather })
     }
 
-    /// Closes the block being gathered, if there is one.
-    pub fn take_block(&mut self, closed: Utc) -> Option<SpoolBlock> {
+    /// Closes the block being gathered, if there is one. `pack` is given its records, where good frames are in them, and how
+    /// those are read, and makes them smaller where it can.
+    pub fn take_block(
+        &mut self,
+        closed: Utc,
+        pack: impl FnOnce(&[u8], &[Range<usize>], &FrameFormat) -> Option<Vec<u8>>,
+    ) -> Option<SpoolBlock> {
         self.since.take()?;
         let head = Head {
             closed,
@@ -141,9 +161,13 @@ impl Contact {
             channel: self.channel.clone(),
             frames: self.frames.iter().map(|(channel, frames)| (*channel, *frames)).collect(),
         };
+        let packed = pack(&self.records, &self.places, &self.format);
+        let content = packed.as_deref().map_or(Content::Records(&self.records), Content::Packed);
         let mut payload = Vec::with_capacity(self.records.len() + 128);
-        head.encode(&mut payload);
-        payload.append(&mut self.records);
+        head.encode(content, &mut payload);
+        self.shown.bytes_saved += packed.map_or(0, |packed| self.records.len() - packed.len()) as u64;
+        self.records.clear();
+        self.places.clear();
         self.writer.restart();
         Some(SpoolBlock { flow: self.flow, payload })
     }
@@ -194,7 +218,7 @@ mod tests {
                 check_symbols: Bytes::new(),
             };
             contact.frame(Instant::ZERO, &frame);
-            let block = contact.take_block(opened).expect("a block");
+            let block = contact.take_block(opened, |_, _, _| None).expect("a block");
             let (head, _) = Head::decode(&block.payload).expect("a head");
             assert_eq!(head.position.as_bits(), 8_000 + 8 * len, "{layout:?}");
             assert_eq!(contact.shown().bytes_saved, len - 1113, "{layout:?}");

@@ -10,6 +10,7 @@ mod foresight;
 mod input;
 mod memo;
 mod order;
+mod packing;
 mod paths;
 mod reach;
 mod reload;

@@ -60,7 +60,9 @@ impl Resume {
         let head = last.as_ref().and_then(|record| Head::decode(&record.payload).ok());
         let mission = Mission::from_toml(&open.mission).ok();
         match (head, mission) {
-            (Some((_, records)), _) if is_closing && ends(records) => {
+            (Some((_, content)), _)
+                if is_closing && content.records().is_ok_and(|records| ends(&records)) =>
+            {
                 spool.close_flow(flow)?;
                 Ok(Self::At(at))
             }

@@ -8,7 +8,7 @@ use crate::status::{
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
-use skyhaul_units::{FlowId, Instant};
+use skyhaul_units::{FlowId, Instant, Rate};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One station's common state. Locks are held for the length of one call, never while waiting for the disk or the line,
@@ -54,6 +54,11 @@ impl Shared {
     /// The line's state.
     pub fn line(&self, line: LineStatus) {
         self.state().line = line;
+    }
+
+    /// What the line carries, as its controllers know it; zero where there is none.
+    pub fn line_rate(&self) -> Rate {
+        Rate::from_bps(self.state().line.rate_bps)
     }
 
     /// When each contact will be at the centre.

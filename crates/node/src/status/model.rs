@@ -121,7 +121,9 @@ pub struct ContactCaptured {
     pub set_aside: u64,
     /// Symbols corrected in good frames.
     pub corrected_symbols: u64,
-    /// Bytes of marker and check symbols that stayed off the line.
+    /// Bytes of the downlink that good frames came in.
+    pub bytes_captured: u64,
+    /// Bytes of those that stay off the line: markers and check symbols, and since the station began, what packing saved.
     pub bytes_saved: u64,
 }
 

@@ -35,7 +35,7 @@ pub struct Report {
     pub offered_bps: u64,
     /// The line.
     pub line: LineReport,
-    /// Bytes of markers and check symbols that stayed off the line.
+    /// Bytes that stayed off the line: markers, check symbols, and what packing saved.
     pub bytes_saved: u64,
     /// The most memory that each node had resident.
     pub rss_bytes: RssReport,
@@ -76,7 +76,9 @@ pub struct ContactReport {
     pub unaccounted: i64,
     /// Digest over all good frames at the centre.
     pub frames_sha256: Option<String>,
-    /// Bytes of markers and check symbols that stayed off the line.
+    /// Bytes of the downlink that good frames came in.
+    pub bytes_captured: u64,
+    /// Bytes of those that stayed off the line: markers, check symbols, and what packing saved.
     pub bytes_saved: u64,
     /// Virtual channels by number.
     pub channels: BTreeMap<u8, ChannelReport>,
@@ -250,6 +252,7 @@ fn contact(
         mission: captured.mission.clone(),
         scid: captured.scid,
         frames_captured: captured.frames,
+        bytes_captured: captured.bytes_captured,
         bytes_saved: captured.bytes_saved,
         balanced: true,
         ..ContactReport::default()

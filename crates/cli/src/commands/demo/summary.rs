@@ -142,8 +142,9 @@ fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "  {:.1} MB of markers and check symbols stayed off the line",
-        report.bytes_saved as f64 / 1e6
+        "  {:.1} MB of {:.1} MB captured stayed off the line: markers, check symbols, and what packing saved",
+        report.bytes_saved as f64 / 1e6,
+        report.contacts.iter().map(|contact| contact.bytes_captured).sum::<u64>() as f64 / 1e6
     )?;
     let [station, centre, limit] =
         [report.rss_bytes.station, report.rss_bytes.centre, report.rss_limit_bytes]

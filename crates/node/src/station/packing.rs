@@ -1,0 +1,165 @@
+//! How much effort a block is worth: what packing it takes of the processor, against what it saves of the line.
+
+use crate::config::Compress;
+use skyhaul_ccsds::mission::FrameFormat;
+use skyhaul_compress::{Effort, Packer};
+use skyhaul_net::Clock;
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::ops::Range;
+
+/// Packs the blocks of one input.
+#[derive(Debug)]
+pub struct Packing {
+    wanted: Compress,
+    packer: Packer,
+    known: [Known; EFFORTS.len()],
+    blocks: u64,
+}
+
+/// What surrounds a block.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// How long its records took to come, where the input does not wait for them to be packed.
+    pub live: Option<Duration>,
+    /// What the line carries; zero: not known.
+    pub line: Rate,
+}
+
+/// What is known of an effort.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    effort: Effort,
+    /// Time for a mebibyte of records.
+    time: Duration,
+    /// Bytes saved of a thousand.
+    saved: u64,
+}
+
+const EFFORTS: [Known; 3] = [
+    Known { effort: Effort::Fast, time: Duration::from_millis(3), saved: 120 },
+    Known { effort: Effort::Normal, time: Duration::from_millis(9), saved: 150 },
+    Known { effort: Effort::Thorough, time: Duration::from_millis(24), saved: 160 },
+];
+/// The longest that packing may hold a block up. What is not known so well is left as much again.
+const LONGEST: Duration = Duration::from_millis(10);
+/// Packing takes at most this part of a live input's time.
+const PART: u64 = 4;
+/// Every so many blocks another effort is tried: content changes, and so does what else the processor does.
+const TRY: u64 = 32;
+const MEBIBYTE: u64 = 1 << 20;
+
+impl Packing {
+    /// With what the configuration says.
+    pub fn new(wanted: Compress) -> Self {
+        Self { wanted, packer: Packer::new(), known: EFFORTS, blocks: 0 }
+    }
+
+    /// `records` packed; `None` where they are better sent as they are.
+    pub fn pack(
+        &mut self,
+        clock: Clock,
+        pace: Pace,
+        (records, frames): (&[u8], &[Range<usize>]),
+        format: &FrameFormat,
+    ) -> Option<Vec<u8>> {
+        let choice = self.choose(records.len(), pace)?;
+        let from = clock.now();
+        let packed = self.packer.pack(records, frames, format, self.known[choice].effort);
+        let saved = packed.as_ref().map_or(0, |packed| records.len() - packed.len());
+        self.learn(choice, records.len(), clock.now().since(from), saved);
+        packed
+    }
+
+    /// The place in `known` of the effort that this block is worth, if any is.
+    fn choose(&mut self, len: usize, pace: Pace) -> Option<usize> {
+        self.blocks += 1;
+        match self.wanted {
+            Compress::Off => return None,
+            Compress::Fast => return Some(0),
+            Compress::Normal => return Some(1),
+            Compress::Thorough => return Some(2),
+            Compress::Auto => {}
+        }
+        let longest = pace.live.map_or(LONGEST, |gathered| (gathered / PART).min(LONGEST));
+        let time = |known: &Known| Duration::from_nanos(known.time.as_nanos() * len as u64 / MEBIBYTE);
+        let affordable = |known: &Known| time(known) <= longest;
+        let tried = (self.blocks / TRY) as usize % EFFORTS.len();
+        if self.blocks.is_multiple_of(TRY) && affordable(&self.known[tried]) {
+            return Some(tried);
+        }
+        let gain = |known: &Known| {
+            let saved = Bytes::new(known.saved * len as u64 / 1_000);
+            // Of a line that is not known everything is saved.
+            let line = if pace.line == Rate::ZERO { SLOW } else { pace.line };
+            line.time_for(saved).as_nanos().checked_sub(time(known).as_nanos())
+        };
+        let candidates = self.known.iter().enumerate().filter(|(_, known)| affordable(known));
+        let best = candidates.filter_map(|(at, known)| Some((gain(known)?, at))).max()?;
+        Some(best.1)
+    }
+
+    /// Half of what is known is what came last.
+    fn learn(&mut self, choice: usize, len: usize, took: Duration, saved: usize) {
+        let len = (len as u64).max(1);
+        let known = &mut self.known[choice];
+        known.time = (known.time + Duration::from_nanos(took.as_nanos() * MEBIBYTE / len)) / 2;
+        known.saved = (known.saved + saved as u64 * 1_000 / len) / 2;
+    }
+}
+
+/// What is taken for the rate of a line that is not known.
+const SLOW: Rate = Rate::from_mbps(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 192 << 10;
+    const LIVE: Option<Duration> = Some(Duration::from_millis(100));
+
+    fn effort(packing: &mut Packing, live: Option<Duration>, mbps: u64) -> Option<Effort> {
+        let line = Rate::from_mbps(mbps);
+        packing.choose(BLOCK, Pace { live, line }).map(|at| EFFORTS[at].effort)
+    }
+
+    #[test]
+    fn the_slower_the_line_the_more_effort_and_none_where_the_line_is_faster() {
+        let mut packing = Packing::new(Compress::Auto);
+        assert_eq!(effort(&mut packing, LIVE, 5), Some(Effort::Thorough));
+        assert_eq!(effort(&mut packing, LIVE, 40), Some(Effort::Normal));
+        assert_eq!(effort(&mut packing, LIVE, 200), Some(Effort::Fast));
+        assert_eq!(effort(&mut packing, LIVE, 2_000), None);
+        assert_eq!(effort(&mut packing, LIVE, 0), Some(Effort::Thorough));
+    }
+
+    #[test]
+    fn a_live_input_is_never_held_back_and_no_block_held_up_for_long() {
+        let mut packing = Packing::new(Compress::Auto);
+        assert_eq!(effort(&mut packing, Some(Duration::from_millis(8)), 1), Some(Effort::Normal));
+        assert_eq!(effort(&mut packing, Some(Duration::from_millis(1)), 1), None);
+        for _ in 0..10 {
+            packing.learn(2, BLOCK, Duration::from_millis(50), BLOCK / 2);
+        }
+        assert_eq!(effort(&mut packing, None, 1), Some(Effort::Normal));
+    }
+
+    #[test]
+    fn what_does_not_shrink_is_left_alone_and_tried_again_in_time() {
+        let mut packing = Packing::new(Compress::Auto);
+        for known in 0..EFFORTS.len() {
+            (0..20).for_each(|_| packing.learn(known, BLOCK, Duration::from_millis(1), 0));
+        }
+        let tries = (0..10 * TRY).filter(|_| effort(&mut packing, LIVE, 10).is_some()).count();
+        assert_eq!(tries, 10);
+        packing.learn(1, BLOCK, Duration::from_millis(1), BLOCK / 3);
+        assert_eq!(effort(&mut packing, LIVE, 10), Some(Effort::Normal));
+    }
+
+    #[test]
+    fn what_the_operator_wants_is_done() {
+        let mut packing = Packing::new(Compress::Off);
+        assert_eq!(effort(&mut packing, LIVE, 1), None);
+        let mut packing = Packing::new(Compress::Thorough);
+        assert_eq!(effort(&mut packing, Some(Duration::ZERO), 10_000), Some(Effort::Thorough));
+    }
+}
