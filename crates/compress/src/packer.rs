@@ -47,6 +47,9 @@ impl Packer {
         let mut groups = Vec::new();
         let pieces: Vec<Vec<Piece>> = split.zones.iter().map(|zones| sort(zones, &mut groups)).collect();
         let layout = layout(&split, &groups, &pieces);
+        if layout.len() > sections::most(records.len()) - records.len() {
+            return None;
+        }
         let [mut plain, mut across, mut kept] = [const { Vec::new() }; 3];
         for group in &groups {
             match group.order {

@@ -7,6 +7,11 @@ pub const SECTIONS: usize = 4;
 /// Bytes that say what a section is.
 const ENTRY: usize = 9;
 
+/// Most bytes that the sections of so many bytes have together: the layout of a block of tiny packets is longer than they are.
+pub const fn most(len: usize) -> usize {
+    len.saturating_mul(2).saturating_add(1 << 16)
+}
+
 /// Appends the head of a block and its sections; `shrink` makes one smaller, or says that it does not get smaller.
 pub fn put(
     sections: [&[u8]; SECTIONS],

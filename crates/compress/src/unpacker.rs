@@ -44,9 +44,7 @@ type Pieces = Vec<(usize, usize)>;
 /// # Errors
 /// [`UnpackError`].
 pub fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, UnpackError> {
-    // The layout of a block of many small packets is about as long as they are.
-    let bound = most.saturating_mul(2).saturating_add(LAYOUT);
-    let [layout, plain, across, kept] = sections::take(packed, bound)?;
+    let [layout, plain, across, kept] = sections::take(packed, sections::most(most))?;
     let (count, rest) = layout.split_first_chunk::<4>().ok_or(UnpackError::Truncated)?;
     let count = u32::from_be_bytes(*count) as usize;
     let (planes, rest) =
@@ -100,9 +98,6 @@ pub fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, UnpackError> {
     }
     if out.len() > most { Err(UnpackError::TooLong { most }) } else { Ok(out) }
 }
-
-/// Room for a layout where there is little else.
-const LAYOUT: usize = 1 << 16;
 
 impl Words<'_> {
     fn take(&mut self) -> Result<usize, UnpackError> {

@@ -83,6 +83,20 @@ proptest! {
     }
 
     #[test]
+    fn frames_of_a_byte_each_come_back(frames in 1usize..4_000, tail in 0usize..3) {
+        let format = FrameFormat { length: 9 + tail, ocf: false, ..FORMAT };
+        let mut records = Vec::new();
+        for frame in 0..frames {
+            records.extend([0x42, 0x80, 0, 0, frame as u8, 0, 0, 0]);
+            records.resize(records.len() + 1 + tail, frame as u8);
+        }
+        let places: Vec<Range<usize>> = (0..frames).map(|at| at * (9 + tail)..(at + 1) * (9 + tail)).collect();
+        if let Some(packed) = Packer::new().pack(&records, &places, &format, Effort::Fast) {
+            prop_assert_eq!(unpack(&packed, records.len()), Ok(records));
+        }
+    }
+
+    #[test]
     fn damage_is_found_or_harmless(
         (records, frames) in block(),
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
