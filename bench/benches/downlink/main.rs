@@ -18,6 +18,7 @@ use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::packet::Header;
 use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_ccsds::sync::RUN_BLOCKS;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::{Decoded, Decoder, Encoder, ReedSolomon};
 use skyhaul_units::Utc;
@@ -29,8 +30,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(1_500);
 /// Fewest turns of a candidate.
 const TURNS: usize = 5;
-/// What a capture is given at a time.
-const PUSH: usize = 256 << 10;
 /// Units that are corrected or encoded in a turn: 4 MiB.
 const UNITS: usize = 4_096;
 const MARKER: usize = 4;
@@ -127,7 +126,7 @@ fn measure(mut row: Row, kernels: &[&str], mut libfec: Option<&mut Libfec>, inte
     println!("| {}, I = {interleave} | {} | {peer} | {ratio} |", row.name, cells.join(" | "));
 }
 
-/// A capture in lock, from channel access data units to packets.
+/// A capture in lock, from channel access data units to packets; as much at a time as it decodes at once.
 fn pipeline(downlink: &Downlink) -> Row {
     let candidates = Kernel::available().map(|kernel| {
         let Downlink { mission, stream, packets, .. } = downlink.clone();
@@ -142,7 +141,7 @@ fn pipeline(downlink: &Downlink) -> Row {
             let mut extractor = Extractor::new(mission.clone());
             let mut found = 0;
             let turn = Turn::of(stream.len(), || {
-                for piece in stream.chunks(PUSH) {
+                for piece in stream.chunks(RUN_BLOCKS * mission.cadu_len()) {
                     capture.push(Utc::from_micros(0), piece);
                     while let Some(event) = capture.poll() {
                         let CaptureEvent::Frame(frame) = event else { continue };
