@@ -104,6 +104,19 @@ fn a_path_that_dies_in_one_direction_leaves_no_gap_either() {
     }
 }
 
+/// The longest time without a delivery of a run of which the first path dies after 3 s for what these sides send.
+fn longest_pause(sides: &[usize], (dying, surviving): (WorldPath, WorldPath), seed: u64) -> Duration {
+    let mut world = bulk(&[dying, surviving], 8 << 10, seed);
+    let at = world.now() + secs(3);
+    for side in sides {
+        world.paths[0].change_from(*side, at, PlainChange::Hole(secs(100)));
+    }
+    world.run_for(secs(1), |world| world.far.user.blocks() > 0);
+    world.far.user.watch(world.now());
+    world.run_until(at + secs(4), |_| false);
+    world.far.user.longest_gap()
+}
+
 /// What was lost before the end and went out again on the path that died once paused delivery for a round trip too many; with
 /// the last two seeds that was so where it had gone out a third time, and was lost on the path that is left.
 #[test]
@@ -111,15 +124,26 @@ fn what_went_out_again_on_a_path_that_died_goes_elsewhere_before_its_silence_is_
     for (rates, seed) in
         [((50, 50), 1), ((50, 50), 29), ((100, 20), 2), ((100, 20), 3), ((50, 50), 10), ((100, 20), 4)]
     {
-        let mut world = bulk(&[path(rates.0, 100, 2), path(rates.1, 100, 2)], 8 << 10, seed);
-        let at = world.now() + secs(3);
-        world.paths[0].change_from(0, at, PlainChange::Hole(secs(100)));
-        world.run_until(at, |_| false);
-        world.far.user.watch(at);
-        // Later pauses are those of the loss alone.
-        world.run_for(ms(500), |_| false);
-        let gap = world.far.user.longest_gap();
-        assert!(gap <= ms(200), "{rates:?} Mbit/s, seed {seed}: {gap}");
+        let pause = longest_pause(&[0], (path(rates.0, 100, 2), path(rates.1, 100, 2)), seed);
+        assert!(pause <= ms(200), "{rates:?} Mbit/s, seed {seed}: {pause}");
+    }
+}
+
+/// What was lost twice, or once where nothing else was lost for long, once paused delivery for two and three round trips:
+/// before a path died, long after, and where none did.
+#[test]
+fn what_is_lost_twice_goes_in_copies_so_that_delivery_does_not_wait_for_a_third_loss() {
+    let both = &[0, 1][..];
+    for (rtt, rates, sides, seed) in [
+        (40, (50, 50), both, 1),
+        (40, (100, 20), both, 3),
+        (100, (50, 50), both, 3),
+        (100, (50, 50), &[1], 2),
+        (100, (100, 20), &[], 1),
+        (300, (50, 50), &[0], 1),
+    ] {
+        let pause = longest_pause(sides, (path(rates.0, rtt, 2), path(rates.1, 100, 2)), seed);
+        assert!(pause <= ms(200), "{rtt} ms, {rates:?} Mbit/s, {sides:?} die, seed {seed}: {pause}");
     }
 }
 

@@ -24,6 +24,17 @@ pub const COPIES_MAX: usize = 48;
 /// Rounds looked ahead: with more, one copy now is right at any loss below 60 %.
 pub const ROUNDS_MAX: usize = 16;
 
+/// Copies of one symbol together of which all are lost with a chance of at most `target`; [`COPIES_MAX`] where that takes
+/// more.
+pub fn copies_for(loss: Probability, target: Probability) -> u8 {
+    let mut all_lost = 1.0;
+    let reaches = |_: &usize| {
+        all_lost *= loss.as_f64();
+        all_lost <= target.as_f64()
+    };
+    (1..COPIES_MAX).find(reaches).unwrap_or(COPIES_MAX) as u8
+}
+
 impl Copies {
     /// For a loss of `loss` and a share of symbols of at most `target` that may never arrive.
     pub fn for_target(loss: Probability, target: Probability) -> Self {
@@ -32,8 +43,7 @@ impl Copies {
         for copies in 1..=COPIES_MAX {
             all_lost[copies] = all_lost[copies - 1] * p;
         }
-        let reaches = |copies: &usize| all_lost[*copies] <= target.as_f64();
-        let wanted = (1..COPIES_MAX).find(reaches).unwrap_or(COPIES_MAX);
+        let wanted = usize::from(copies_for(loss, target));
         let mut now = [[0u8; COPIES_MAX + 1]; ROUNDS_MAX + 1];
         // In the last round, everything that is still wanted.
         let mut cost: [f64; COPIES_MAX + 1] = core::array::from_fn(|copies| copies as f64);

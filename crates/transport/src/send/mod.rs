@@ -7,6 +7,7 @@ mod outgoing;
 mod queues;
 mod reclass;
 mod repeats;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use outgoing::Outgoing;
 use queues::{QueueKey, Queues};
 use skyhaul_units::{Bytes, Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use steps::Steps;
 
 /// Blocks taken from the application whose fate is open, and those given up of which the far end has to know.
 #[derive(Debug, Default)]
@@ -65,6 +67,7 @@ struct Flow {
     unbegun: u64,
     /// Places of blocks that depend on one of another flow.
     foreign: BTreeSet<u64>,
+    steps: Steps,
 }
 
 /// Who asks for a symbol.
@@ -316,6 +319,17 @@ impl Outbox {
         }
     }
 
+    /// A slice goes out again: for how long nothing before it in its flow did, whose arrival would let something be delivered.
+    /// None where nothing waits for it, or its flow goes on one path only: copies go on any.
+    pub fn pause_before(&mut self, now: Instant, slice: &Slice) -> Option<Duration> {
+        let is_free = !self.is_pinned(slice.flow);
+        let flow = self.flows.get_mut(&slice.flow).filter(|_| is_free)?;
+        flow.block(slice.seq.0).filter(|block| block.is_open() && !block.is_expendable())?;
+        let before = flow.steps.before(slice.seq);
+        flow.steps.add(slice.seq, now);
+        Some(before.map_or(Duration::MAX, |before| now.since(before)))
+    }
+
     /// When a slice is to be sent once more.
     pub fn extra_due(&self) -> Option<Instant> {
         self.extra.front().map(|(due, _)| *due)
@@ -397,6 +411,7 @@ impl Outbox {
     /// takes. None where it is wanted no longer.
     pub fn reroute(&mut self, slice: Slice, offer: &Offer) -> Option<Outsymbol> {
         let mut symbol = self.cut_open(slice, offer, true)?;
+        symbol.rerouted = true;
         symbol.sends =
             block_mut(&mut self.flows, slice.flow, slice.seq).map(|block| block.repeats.so_far(slice.start));
         Some(symbol)

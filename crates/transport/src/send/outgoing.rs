@@ -52,6 +52,8 @@ pub struct Outsymbol {
     pub redundant: bool,
     /// It was lost and is sent again: how often it was sent before.
     pub sends: Option<u8>,
+    /// It goes where another path brought it not, or may not bring it.
+    pub rerouted: bool,
     /// It is to be coded, and by when its repair must have left, where it has a deadline.
     pub protection: Option<Option<Instant>>,
 }
@@ -178,7 +180,16 @@ impl Outgoing {
         let bytes = self.block.bytes.slice(slice.start as usize..end as usize);
         let (deadline, redundant) = (self.deadline, self.block.redundant);
         let slice = Slice { end, ..slice };
-        Outsymbol { header, bytes, slice, deadline, redundant, sends: None, protection: None }
+        Outsymbol {
+            header,
+            bytes,
+            slice,
+            deadline,
+            redundant,
+            sends: None,
+            rerouted: false,
+            protection: None,
+        }
     }
 }
 

@@ -39,10 +39,13 @@ impl Aftermath {
         if times > 1 || now >= self.until || path.loss() < LOSS_MIN {
             return planned;
         }
-        let payload = path.payload.unwrap_or_default();
-        let spacing = path.line().rate.time_for(Bytes::of(payload)) * SPACING_MIN;
-        (2, gap.max(spacing))
+        (2, gap.max(spacing(path)))
     }
+}
+
+/// How far apart copies go, at least.
+pub fn spacing(path: &Attached) -> Duration {
+    path.line().rate.time_for(Bytes::of(path.payload.unwrap_or_default())) * SPACING_MIN
 }
 
 impl Session {

@@ -47,7 +47,7 @@ pub struct PathStats {
     pub bytes_sent: u64,
     /// Symbols that count as lost.
     pub symbols_lost: u64,
-    /// Repair symbols sent, and second copies of what was under way on a path that went silent.
+    /// Repair symbols sent, and copies of what would hold up delivery for too long or was under way on a path that went silent.
     pub repair_sent: u64,
     /// Bytes of those.
     pub repair_bytes: u64,
@@ -178,6 +178,11 @@ impl Attached {
     /// Share of datagrams lost.
     pub fn loss(&self) -> Probability {
         self.losses.estimate().loss
+    }
+
+    /// The same with the uncertainty of the measurement.
+    pub fn loss_at_most(&self) -> Probability {
+        self.losses.estimate().upper
     }
 
     /// A symbol with a deadline goes out with `slack` to spare after its flight.

@@ -3,6 +3,7 @@
 mod aftermath;
 mod attached;
 mod config;
+mod copies;
 mod early;
 mod hints;
 mod incoming;
@@ -52,6 +53,7 @@ pub struct Session {
     early: early::Early,
     rerouted: rerouted::Rerouted,
     aftermath: aftermath::Aftermath,
+    allowance: copies::Allowance,
     peer_window: u64,
     /// From where the far end's symbols, and ours, count flows.
     flow_bases: (FlowId, FlowId),
@@ -112,6 +114,7 @@ impl Session {
             early: early::Early::default(),
             rerouted: rerouted::Rerouted::default(),
             aftermath: aftermath::Aftermath::default(),
+            allowance: copies::Allowance::default(),
             peer_window: 0,
             flow_bases: (FlowId(0), FlowId(0)),
             next_probe: Instant::ZERO,

@@ -199,27 +199,14 @@ impl Session {
         // What is late already is not hurried at others' cost.
         let slack = symbol.deadline.map(|deadline| deadline.since(now + line.one_way_delay));
         let slack = slack.filter(|slack| *slack > Duration::ZERO);
-        let plan = path.coder.plan();
-        let (copies, spacing, round) = (plan.copies.clone(), plan.copy_spacing, plan.round);
-        if let Some(slack) = slack.filter(|slack| *slack < plan.coded_below) {
+        if let Some(slack) = slack.filter(|slack| *slack < path.coder.plan().coded_below) {
             path.timed(now, content.len(), slack);
         }
-        if let Some(sends) = symbol.sends {
-            let rounds = match (slack, round) {
-                (Some(slack), Some(round)) => slack.as_nanos() / round.as_nanos().max(1),
-                _ => u64::MAX,
-            };
-            let gap = line.rate.time_for(skyhaul_units::Bytes::of(content.len())) * u64::from(spacing.max(1));
-            let planned = copies.now(sends, rounds);
-            let (times, gap) = self.aftermath.copies(now, path, (planned, gap));
-            let more = u64::from(times - planned);
-            path.stats.repair_sent += more;
-            path.stats.repair_bytes += more * content.len() as u64;
-            self.outbox.sent_again(now, symbol.slice, (times, gap));
-        }
+        self.copy_out(now, id, &symbol, (content.len(), slack));
         let Some(due) = symbol.protection.filter(|_| self.config.repair.is_some()) else {
             return self.track(now, id, Sent::Slice(symbol.slice), content);
         };
+        let path = self.paths.get_mut(&id)?;
         if symbol.sends.is_some() && due.is_none() && path.last_fresh > path.last_closed {
             // What was lost comes bit by bit for a round trip: what was new does not wait for it.
             path.coder.close_tail();

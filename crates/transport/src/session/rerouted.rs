@@ -81,7 +81,7 @@ impl Session {
 
     /// The path that brings soonest what another has lost; none where that one itself does, counting that it may be lost
     /// there again, or where none may be used for anything.
-    fn soonest_beside(&self, lost: PathId) -> Option<PathId> {
+    pub(super) fn soonest_beside(&self, lost: PathId) -> Option<PathId> {
         let free = |path: &Attached| path.is_usable() && !path.options.standby && !path.options.metered;
         let delay = |path: &Attached| path.rtt() / 2;
         let most = self.paths.get(&lost).map_or(Duration::MAX, |path| delay(path) * 3);
