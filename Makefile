@@ -6,6 +6,7 @@
 # make lab      every experiment in virtual time, judged by what it must reach; plots in target/lab/lab.html
 # make bench   wall-clock figures of the hot paths on this machine
 # make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
+# make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
 
 FUZZ_SECONDS = 60
@@ -13,7 +14,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test simulate kill-test lab bench bench-net fuzz setup build
+.PHONY: demo test simulate kill-test lab bench bench-net bench-steady fuzz setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -43,6 +44,9 @@ bench: build
 
 bench-net: build
 	bench/peers/compare.py target/release/skyhaul
+
+bench-steady: build
+	bench/peers/steady.py target/release/skyhaul
 
 fuzz: setup
 	@scripts/fuzz $(FUZZ_SECONDS)

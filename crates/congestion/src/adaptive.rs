@@ -408,6 +408,10 @@ impl Controller for Adaptive {
         self.flights.sent(now, bytes, self.pace, span);
     }
 
+    fn on_arrived(&mut self, sent: Instant, packets: u32) {
+        self.flights.arrived(sent, packets);
+    }
+
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let silence = (self.smoothed / 2).max(SILENCE).max(self.capacity.time_for(FOUR_PACKETS));
         self.flights.heard(now, silence);
@@ -416,7 +420,7 @@ impl Controller for Adaptive {
             // A handshake was answered, however often it was tried: what follows is answered a round trip from now.
             self.flights.expect(now + ack.smoothed);
         }
-        self.flights.arrived(ack.sent, ack.packets, ack.marked);
+        self.flights.marked(ack.sent, ack.marked);
         let queue = ack.rtt.map(|rtt| self.route.sample(rtt, ack.prompt));
         if let Some(queue) = queue {
             self.flights.queued(ack.sent, queue);

@@ -109,6 +109,9 @@ pub trait Controller: Send + core::fmt::Debug {
     /// `bytes` were sent; `in_flight` is what is under way with them.
     fn on_sent(&mut self, _now: Instant, _bytes: Bytes, _in_flight: Bytes) {}
 
+    /// So many packets sent at `sent` arrived; [`Controller::on_ack`] follows when all of the batch is told.
+    fn on_arrived(&mut self, _sent: Instant, _packets: u32) {}
+
     /// A batch of acknowledgements came.
     fn on_ack(&mut self, now: Instant, ack: &Ack);
 

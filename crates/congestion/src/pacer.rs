@@ -1,4 +1,4 @@
-//! Spreads datagrams out in time: a token bucket served in ticks.
+//! Spreads datagrams out in time: a token bucket served in turns, a tick apart or less.
 //!
 //! A sender that waits is woken once a tick, not once a datagram, because at low rates wake-ups cost more than
 //! the datagrams. One that is woken late keeps what it missed, up to [`LATE`]; one that had
@@ -47,11 +47,11 @@ impl Pacer {
         }
     }
 
-    /// How much may be sent at `now`. While the sender waits this is zero until a whole tick's worth is there.
+    /// How much may be sent at `now`. While the sender waits this is zero until a whole turn's worth is there.
     pub fn available(&mut self, now: Instant) -> Bytes {
         self.advance(now);
         let short = match self.demand {
-            Demand::Waiting => self.level < self.tick_level(),
+            Demand::Waiting => self.level < self.turn_level(),
             Demand::Idle | Demand::Offered => self.level < scaled(self.datagram),
         };
         if short {
@@ -71,7 +71,7 @@ impl Pacer {
 
     /// When a waiting sender should ask again; `None` when it needn't wait.
     pub fn wake(&self) -> Option<Instant> {
-        let missing = self.tick_level() - self.level;
+        let missing = self.turn_level() - self.level;
         if self.demand != Demand::Waiting || missing <= 0 || self.rate == Rate::ZERO {
             return (self.demand == Demand::Waiting && missing <= 0).then_some(self.served);
         }
@@ -104,6 +104,11 @@ impl Pacer {
         scaled(self.rate * TICK).max(scaled(self.datagram))
     }
 
+    /// What a waiting sender is woken for.
+    fn turn_level(&self) -> i128 {
+        self.tick_level().min(scaled(TURN)).max(scaled(self.datagram))
+    }
+
     fn late_level(&self) -> i128 {
         scaled(self.rate * LATE).max(2 * scaled(self.datagram))
     }
@@ -116,8 +121,13 @@ fn scaled(bytes: Bytes) -> i128 {
 /// Billionths of a bit in a byte.
 const SCALE: i128 = 8_000_000_000;
 
-/// How often a waiting sender is served: 16 datagrams at 93 Mbit/s, and 2 ms of queue at most.
+/// How seldom a waiting sender is served: 16 datagrams at 93 Mbit/s, and 2 ms of queue at most.
 const TICK: Duration = Duration::from_millis(2);
+
+/// At high rates a waiting sender is served more often than once a tick, each time for 64 datagrams of 1500 bytes: what the
+/// kernel takes in one call costs no wake-up worth saving, and a tick's worth would be a burst of 750 KB at 3 Gbit/s, more than
+/// many switches hold. Above 384 Mbit/s it is less than a tick's worth.
+const TURN: Bytes = Bytes::new(96_000);
 
 /// How late a waiting sender may be served without loss of rate: a busy machine's scheduler takes that long.
 const LATE: Duration = Duration::from_millis(20);
@@ -191,6 +201,17 @@ mod tests {
             wakes += 1;
         }
         assert!((480..=560).contains(&wakes), "{wakes}");
+    }
+
+    #[test]
+    fn at_high_rates_a_waiting_sender_is_woken_for_a_burst_of_bounded_size() {
+        for (mbps, micros) in [(93, 2_000), (384, 2_000), (3_000, 256), (10_000, 76)] {
+            let mut pacer = Pacer::new(Rate::from_mbps(mbps), PACKET, Instant::ZERO);
+            let all = pacer.available(Instant::ZERO);
+            pacer.spend(Instant::ZERO, all);
+            let wait = pacer.wake().unwrap().since(Instant::ZERO).as_micros();
+            assert!((micros..=micros + 1).contains(&wait), "{mbps} Mbit/s: {wait} us");
+        }
     }
 
     #[test]

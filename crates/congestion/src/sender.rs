@@ -43,6 +43,8 @@ struct Batch {
     packets: u32,
     bytes: Bytes,
     newest: Option<(u64, Stamp)>,
+    /// The last of them that were sent at one time, and how many: what leaves together mostly arrives together.
+    together: Option<(Instant, u32)>,
     marked: u64,
 }
 
@@ -118,6 +120,7 @@ impl<T> Sender<T> {
         self.delivery.arrived(now, bytes);
         self.batch.packets += 1;
         self.batch.bytes += bytes;
+        self.tell_arrived(stamp.sent);
         if self.batch.newest.is_none_or(|(newest, _)| newest < number) {
             self.batch.newest = Some((number, stamp));
         }
@@ -138,6 +141,9 @@ impl<T> Sender<T> {
     pub fn end_of_acks(&mut self, now: Instant) {
         let batch = core::mem::take(&mut self.batch);
         let Some((number, stamp)) = batch.newest else { return };
+        if let Some((sent, packets)) = batch.together {
+            self.controller.on_arrived(sent, packets);
+        }
         let is_newest = self.newest_acked.is_none_or(|newest| newest < number);
         let rtt = is_newest.then(|| now.since(stamp.sent));
         if let Some(rtt) = rtt {
@@ -254,6 +260,18 @@ impl<T> Sender<T> {
         self.packets.binary_search_by_key(&number, |packet| packet.number).ok()
     }
 
+    /// One more packet arrived; those sent at one time are told together.
+    fn tell_arrived(&mut self, sent: Instant) {
+        match &mut self.batch.together {
+            Some((at, packets)) if *at == sent => *packets += 1,
+            together => {
+                if let Some((at, packets)) = together.replace((sent, 1)) {
+                    self.controller.on_arrived(at, packets);
+                }
+            }
+        }
+    }
+
     fn forget(&mut self, was_open: bool, bytes: Bytes) {
         if was_open {
             self.in_flight = self.in_flight.saturating_sub(bytes);
@@ -273,3 +291,52 @@ const MAX_PACKETS: usize = 1 << 18;
 
 /// No fate after this long (the line is out): counts as forgotten.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ControllerConfig, Phase};
+    use skyhaul_units::Rate;
+    use std::sync::{Arc, Mutex};
+
+    /// Writes down what it is told of arrivals.
+    #[derive(Debug)]
+    struct Listener(Arc<Mutex<Vec<(Instant, u32)>>>);
+
+    impl Controller for Listener {
+        fn on_arrived(&mut self, sent: Instant, packets: u32) {
+            self.0.lock().unwrap().push((sent, packets));
+        }
+        fn on_ack(&mut self, _: Instant, ack: &Ack) {
+            let told: u32 = self.0.lock().unwrap().iter().map(|(_, packets)| packets).sum();
+            assert_eq!(told, ack.packets, "all arrivals are told before the acknowledgement");
+        }
+        fn on_loss(&mut self, _: Instant, _: &Loss) {}
+        fn pacing_rate(&self) -> Rate {
+            Rate::from_mbps(100)
+        }
+        fn window(&self) -> Bytes {
+            Bytes::mib(1)
+        }
+        fn status(&self) -> Status {
+            let line = ControllerConfig::declared(self.pacing_rate()).build(None);
+            Status { phase: Phase::Steady, ..line.status() }
+        }
+    }
+
+    #[test]
+    fn arrivals_are_told_by_the_time_of_sending_however_many_one_acknowledgement_covers() {
+        let told = Arc::default();
+        let packet = Bytes::new(1_500);
+        let mut sender: Sender<()> =
+            Sender::new(Instant::ZERO, Box::new(Listener(Arc::clone(&told))), packet, 10);
+        let at = |turn: u64| Instant::ZERO + Duration::from_millis(2) * turn;
+        (0..40).for_each(|number| sender.sent(at(number / 16), number, packet));
+        // Newest range first, and one packet is missing.
+        for number in (30..40).chain(0..29) {
+            let _ = sender.acked(at(5), number);
+        }
+        sender.end_of_acks(at(5));
+        assert_eq!(*told.lock().unwrap(), [(at(1), 2), (at(2), 8), (at(0), 16), (at(1), 13)]);
+    }
+}

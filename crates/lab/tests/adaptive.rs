@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use skyhaul_congestion::{ControllerConfig, Memory};
-use skyhaul_lab::flow::{Bottleneck, FlowConfig, FlowKey};
+use skyhaul_lab::flow::{Bottleneck, FlowConfig, FlowKey, Host, Pauses};
 use skyhaul_link::{Change, GilbertElliott, LinkConfig, Loss, Outage, Policer};
 use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
 
@@ -54,7 +54,10 @@ const FLOW: FlowConfig = FlowConfig {
     offered: None,
     start: Duration::ZERO,
     stop: None,
+    near: PROMPT,
+    far: PROMPT,
 };
+const PROMPT: Host = Host { gather: Duration::ZERO, pauses: None };
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -284,6 +287,38 @@ fn of_any_rate() -> Vec<Cell> {
     .collect()
 }
 
+/// Lines on which a packet waits longer for its host than for anything else: both ends serve their sockets late, in batches, and
+/// wait for a processor now and then. That is no queue, and an acknowledgement that covers thousands tells of no loss.
+fn on_busy_hosts() -> Vec<Cell> {
+    let micros = Duration::from_micros;
+    let cell = |(mbps, gather, longest, seed, percent): (u64, Duration, Duration, u64, u64)| {
+        let rate = Rate::from_mbps(mbps);
+        let (mut data, returns) = line(rate, micros(50));
+        data.queue = rate * ms(10);
+        let host = |seed| {
+            let pauses = Pauses { every: ms(20), longest, seed };
+            Host { gather, pauses: (longest > Duration::ZERO).then_some(pauses) }
+        };
+        let (near, far) = (host(seed), host(seed + 100));
+        let flows = vec![Flow { config: FlowConfig { near, far, ..FLOW }, ..GREEDY }];
+        let bars = vec![Bar::Goodput { after: ms(300), least: rate.scaled(percent, 100) }];
+        let name = format!("{rate}, hosts that gather {gather} and pause up to {longest}");
+        Cell { name, data, returns, flows, length: ms(1_500), bars }
+    };
+    // Pauses of up to 8 ms in 20 leave the line idle for a tenth of the time: more than it has in its queue.
+    [
+        (1_000, ms(2), ms(8), 2, 80),
+        (3_000, micros(500), ms(3), 2, 90),
+        (8_000, ms(2), Duration::ZERO, 1, 90),
+        (8_000, ms(2), micros(500), 1, 90),
+        (8_000, ms(2), ms(8), 2, 80),
+        (8_000, micros(500), ms(8), 2, 80),
+    ]
+    .into_iter()
+    .map(cell)
+    .collect()
+}
+
 /// An application that needs a third of the line, with a third of everything lost both ways.
 fn limited() -> Cell {
     let (rate, offered, rtt, ppm) = (Rate::from_mbps(93), Rate::from_mbps(31), ms(160), 300_000);
@@ -351,5 +386,11 @@ fn every_bar_of_the_default_controller_is_met() {
     let cells = cells();
     assert!(cells.len() > 30, "{}", cells.len());
     let missed: Vec<String> = cells.iter().flat_map(missed).collect();
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn what_waits_for_its_host_is_neither_queued_nor_lost() {
+    let missed: Vec<String> = on_busy_hosts().iter().flat_map(missed).collect();
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }

@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::carrier::{Arrived, Carrier, Left};
 use crate::clock::Clock;
-use crate::rest;
+use crate::rest::{self, Gathering};
 use crate::socket::Socket;
 use crate::waker::Waker;
 use skyhaul_engine::{EngineEvent, SocketId};
@@ -34,6 +34,7 @@ pub struct Driver {
     engine: Engine,
     clock: Clock,
     waker: Waker,
+    gathering: Gathering,
     waits: u64,
 }
 
@@ -50,8 +51,8 @@ impl Driver {
     }
 
     /// The same where carriers on other threads are to wake it too.
-    pub const fn woken_by(waker: Waker, engine: Engine, clock: Clock) -> Self {
-        Self { engine, clock, waker, waits: 0 }
+    pub fn woken_by(waker: Waker, engine: Engine, clock: Clock) -> Self {
+        Self { engine, clock, waker, gathering: Gathering::default(), waits: 0 }
     }
 
     /// Adds one more carrier.
@@ -91,6 +92,7 @@ impl Driver {
     pub fn run(&mut self, service: &mut impl Service, stop: &AtomicBool) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
             let arrived = self.receive()?;
+            self.gathering.took(arrived);
             let now = self.clock.now();
             self.engine.handle_timeout(now);
             let service_due = self.serve(service, now);
@@ -101,7 +103,7 @@ impl Driver {
             }
             let due = [self.engine.next_timeout(), service_due].into_iter().flatten().min();
             self.waits += 1;
-            if arrived != Arrived::Little || !rest::gather(&self.waker, &self.clock, (now, due))? {
+            if arrived != Arrived::Little || !self.gathering.rest(&self.waker, &self.clock, (now, due))? {
                 rest::wait(
                     &self.waker,
                     &self.clock,

@@ -93,6 +93,7 @@ impl LaneCarrier {
             send_errors: Arc::clone(&send_errors),
             clock,
             waker,
+            gathering: Default::default(),
             session: session.clone(),
             inlet: lane_inlet,
             outlet: lane_outlet,

@@ -1,5 +1,6 @@
 //! How a thread that serves sockets waits for them.
 
+use crate::carrier::Arrived;
 use crate::{Clock, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_units::{Duration, Instant};
@@ -12,16 +13,47 @@ const WAIT_MIN: Duration = Duration::from_micros(500);
 /// What arrives within this of what was taken last is taken together with it: at 93 Mbit/s 16 datagrams, which would
 /// otherwise wake the thread one by one, and as often as the pacer wakes it.
 const GATHER: Duration = Duration::from_millis(2);
+/// On fast lines plenty comes in less. It is a wait all the same, which the sender takes for a queue: no longer than that.
+const GATHER_LEAST: Duration = Duration::from_micros(125);
 
-/// Lets datagrams gather, for less time if something is `due`. Returns whether that, or the waker, ended it.
-pub(crate) fn gather(
-    waker: &Waker,
-    clock: &Clock,
-    (now, due): (Instant, Option<Instant>),
-) -> io::Result<bool> {
-    let end = due.map_or(now + GATHER, |due| due.min(now + GATHER));
-    let woken = sleep(waker, clock.until(end), None)?;
-    Ok(woken || end < now + GATHER)
+/// Lets datagrams gather, for as long as it takes for plenty to come, and no longer than [`GATHER`].
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    span: Duration,
+    /// What is taken next has gathered.
+    has_gathered: bool,
+}
+
+impl Default for Gathering {
+    fn default() -> Self {
+        Self { span: GATHER, has_gathered: false }
+    }
+}
+
+impl Gathering {
+    /// So much was taken.
+    pub(crate) fn took(&mut self, arrived: Arrived) {
+        if arrived != Arrived::Nothing && core::mem::take(&mut self.has_gathered) {
+            self.span = match arrived {
+                Arrived::Nothing | Arrived::Little => (self.span * 2).min(GATHER),
+                Arrived::Plenty | Arrived::More => (self.span / 2).max(GATHER_LEAST),
+            };
+        }
+    }
+
+    /// Lets datagrams gather, for less time if something is `due`. Returns whether that, or the waker, ended it.
+    pub(crate) fn rest(
+        &mut self,
+        waker: &Waker,
+        clock: &Clock,
+        (now, due): (Instant, Option<Instant>),
+    ) -> io::Result<bool> {
+        let full = now + self.span;
+        let end = due.map_or(full, |due| due.min(full));
+        self.has_gathered = end == full;
+        let woken = sleep(waker, clock.until(end), None)?;
+        Ok(woken || end < full)
+    }
 }
 
 /// Waits for `waker`, one of `fds`, or what is `due`.
@@ -61,5 +93,29 @@ fn poll_for(fds: &mut [PollFd<'_>], span: Duration) -> io::Result<()> {
     match poll(fds, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_gather_for_as_long_as_it_takes_for_plenty_to_come() {
+        let mut gathering = Gathering::default();
+        let mut gathered = |arrived| {
+            gathering.has_gathered = true;
+            gathering.took(arrived);
+            gathering.span
+        };
+        assert_eq!((gathered(Arrived::Plenty), gathered(Arrived::More)), (GATHER / 2, GATHER / 4));
+        assert_eq!((0..9).map(|_| gathered(Arrived::More)).last(), Some(GATHER_LEAST));
+        assert_eq!(gathered(Arrived::Nothing), GATHER_LEAST);
+        assert_eq!(gathered(Arrived::Little), GATHER_LEAST * 2);
+        assert_eq!((0..9).map(|_| gathered(Arrived::Little)).last(), Some(GATHER));
+        // What came while nobody waited says nothing of how long to wait.
+        (gathering.has_gathered, gathering.span) = (false, GATHER);
+        gathering.took(Arrived::Plenty);
+        assert_eq!(gathering.span, GATHER);
     }
 }

@@ -159,28 +159,18 @@ impl Flights {
         self.sent
     }
 
-    /// Packets arrived, the newest of them sent at `sent`. Those that its flight can't have sent by then belong to the ones
-    /// before that aren't seen yet, as far as these have packets open.
-    pub(super) fn arrived(&mut self, sent: Instant, packets: u32, marked: u64) {
-        let Some(at) = self.flights.iter().rposition(|flight| flight.start <= sent) else { return };
-        let flight = &mut self.flights[at];
-        let passed = flight.rate() * sent.since(flight.start);
-        let by_then = match flight.end {
-            Some(_) if flight.span() >= EVEN => {
-                flight.packets * passed.as_u64() / flight.sent.as_u64().max(1) + 1
-            }
-            _ => flight.packets,
-        };
-        let own = u64::from(packets).min(by_then.saturating_sub(flight.arrived).max(1));
-        flight.marked += marked;
-        let mut others = u64::from(packets) - own;
-        for earlier in self.flights.range_mut(self.seen.min(at)..at).rev() {
-            let open = earlier.packets.saturating_sub(earlier.arrived).min(others);
-            earlier.arrived += open;
-            others -= open;
+    /// Packets sent at `sent` arrived.
+    pub(super) fn arrived(&mut self, sent: Instant, packets: u32) {
+        if let Some(flight) = self.find(sent) {
+            flight.arrived += u64::from(packets);
         }
-        // Packets leave in ticks, so more may have been sent by then than an even pace says.
-        self.flights[at].arrived += own + others;
+    }
+
+    /// An acknowledgement of a packet sent at `sent` tells of so many marks.
+    pub(super) fn marked(&mut self, sent: Instant, marked: u64) {
+        if let Some(flight) = self.find(sent) {
+            flight.marked += marked;
+        }
     }
 
     /// A packet sent at `sent` met this queue.
@@ -251,7 +241,8 @@ impl Flights {
 
     /// The flight in which something was sent at `sent`.
     fn find(&mut self, sent: Instant) -> Option<&mut Flight> {
-        self.flights.iter_mut().rev().find(|flight| flight.start <= sent)
+        let later = self.flights.partition_point(|flight| flight.start <= sent);
+        self.flights.get_mut(later.checked_sub(1)?)
     }
 }
 
@@ -266,9 +257,6 @@ const KEPT: usize = 16;
 
 /// 256 flights: 32 round trips. Beyond, the line is out, and the oldest is forgotten.
 const MOST: usize = 256;
-
-/// Eight of the pacer's ticks: what was sent in this time was sent about evenly.
-const EVEN: Duration = Duration::from_millis(16);
 
 /// A flight holds at least this many packets, so that a slow line's flights hold an acknowledgement.
 const FEWEST_PACKETS: u64 = 4;
@@ -294,14 +282,13 @@ mod tests {
     #[test]
     fn a_flight_is_seen_when_something_sent_after_it_is_acknowledged() {
         let mut flights = sending(200);
-        flights.arrived(at(5), 6, 0);
+        (0..6).for_each(|n| flights.arrived(at(n), 1));
         flights.queued(at(5), SPAN);
         assert!(flights.next_seen(1).is_none());
-        flights.arrived(at(21), 10, 2);
+        (6..22).filter(|n| n % 8 > 0).for_each(|n| flights.arrived(at(n), 1));
         flights.queued(at(21), SPAN);
         let flight = flights.next_seen(1).unwrap();
-        // Of the ten, two were sent in the second flight.
-        assert_eq!((flight.packets, flight.arrived, flight.queueing()), (20, 14, SPAN));
+        assert_eq!((flight.packets, flight.arrived, flight.queueing()), (20, 18, SPAN));
         assert_eq!((flight.rate(), flight.is_full()), (Rate::from_mbps(12), true));
         assert!(flights.next_seen(1).is_none());
     }
@@ -309,8 +296,8 @@ mod tests {
     #[test]
     fn a_batch_that_covers_several_flights_is_counted_in_each() {
         let mut flights = sending(100);
-        // Acknowledgements were lost: this one tells of four flights.
-        flights.arrived(at(75), 76, 0);
+        // Acknowledgements were lost, or the far end was busy: this one tells of four flights, newest packets first.
+        (0..76).rev().for_each(|n| flights.arrived(at(n), 1));
         flights.queued(at(75), SPAN);
         let seen: Vec<u64> =
             core::iter::from_fn(|| flights.next_seen(1)).map(|flight| flight.arrived).collect();

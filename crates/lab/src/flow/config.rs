@@ -1,5 +1,6 @@
 //! What a flow does: its packets, how they are acknowledged, and when they count as lost.
 
+use super::host::Host;
 use skyhaul_units::{Bytes, Duration, Rate};
 
 /// One flow over a bottleneck. The default is a greedy flow of full IP packets, acknowledged as our QUIC paths are.
@@ -22,6 +23,10 @@ pub struct FlowConfig {
     pub start: Duration,
     /// When the application stops; `None` is never.
     pub stop: Option<Duration>,
+    /// The sender's host.
+    pub near: Host,
+    /// The receiver's host.
+    pub far: Host,
 }
 
 impl Default for FlowConfig {
@@ -34,6 +39,8 @@ impl Default for FlowConfig {
             offered: None,
             start: Duration::ZERO,
             stop: None,
+            near: Host::default(),
+            far: Host::default(),
         }
     }
 }

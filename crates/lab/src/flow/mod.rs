@@ -6,6 +6,8 @@
 //! acknowledgements can be lost; packets are found lost as RFC 9002 6 says. A lost packet is not sent again: goodput
 //! is what arrives.
 //!
+//! The hosts of a flow may serve it late: see [`Host`].
+//!
 //! A flow begins with one packet alone, as a handshake does, and sends freely once that is acknowledged.
 //!
 //! Minutes of line time take a second: an event for each packet and for each acknowledgement, and no memory taken for
@@ -28,14 +30,17 @@
 //! ```
 
 mod config;
+mod host;
 mod outstanding;
 mod receiver;
 mod record;
 mod source;
 
 pub use config::{Acknowledging, FlowConfig, Gaps, LossDetection};
+pub use host::{Host, Pauses};
 pub use record::{FlowRecord, FlowSample, QueueDelays};
 
+use host::SOCKET;
 use receiver::{Receiver, Span};
 use skyhaul_congestion::Controller;
 use skyhaul_link::{Link, LinkConfig, LinkCounters};
@@ -79,8 +84,16 @@ struct Flow {
     receiver: Receiver,
     record: FlowRecord,
     access_delay: Duration,
-    /// Acknowledgements behind the return link, by arrival. Bounded by what the access delay holds.
+    near: Host,
+    far: Host,
+    /// Acknowledgements behind the return link, by arrival. Bounded by what the access delay and the host's pauses hold.
     arriving: VecDeque<(Instant, Vec<Span>)>,
+    /// When the sender last took acknowledgements.
+    taken: Instant,
+    /// Packets in the receiver's socket, up to [`SOCKET`].
+    waiting: Vec<u64>,
+    /// When the receiver takes them, and when it last took some.
+    served: (Option<Instant>, Instant),
     /// When there is something to do, as of the last time it was touched.
     due: Option<Instant>,
 }
@@ -117,7 +130,12 @@ impl Bottleneck {
             receiver: Receiver::new(config.acks),
             record,
             access_delay: config.access_delay,
+            near: config.near,
+            far: config.far,
             arriving: VecDeque::new(),
+            taken: self.now,
+            waiting: Vec::new(),
+            served: (None, self.now),
         });
         FlowKey(self.flows.len() - 1)
     }
@@ -199,6 +217,10 @@ impl Bottleneck {
     fn take_packets(&mut self) {
         while let Some(Packet { flow: index, number }) = self.data.poll(self.now) {
             let flow = &mut self.flows[index];
+            if !flow.far.is_prompt() {
+                flow.wait_in_socket(self.now, number);
+                continue;
+            }
             flow.record.delivered += 1;
             if flow.receiver.arrived(self.now, number) {
                 self.acknowledge(index);
@@ -211,9 +233,10 @@ impl Bottleneck {
     fn take_acknowledgements(&mut self) {
         while let Some(Acknowledgement { flow: index, spans }) = self.returns.poll(self.now) {
             let flow = &mut self.flows[index];
-            if flow.access_delay > Duration::ZERO {
+            if flow.access_delay > Duration::ZERO || !flow.near.is_prompt() {
                 let at = self.now + flow.access_delay;
                 flow.arriving.push_back((at, spans));
+                let at = flow.near.takes(at, flow.taken);
                 flow.due = Some(flow.due.map_or(at, |due| due.min(at)));
                 continue;
             }
@@ -232,28 +255,64 @@ impl Bottleneck {
     /// Does what is due for a flow, and finds when that is next.
     fn touch(&mut self, index: usize) {
         let now = self.now;
-        if self.flows[index].receiver.timer().is_some_and(|at| at <= now) {
+        let flow = &mut self.flows[index];
+        let is_full = flow.served.0.is_some_and(|at| at <= now) && flow.take_packets(now);
+        if is_full || flow.receiver.timer().is_some_and(|at| flow.far.awake(at) <= now) {
             self.acknowledge(index);
         }
         let flow = &mut self.flows[index];
-        while flow.arriving.front().is_some_and(|(at, _)| *at <= now) {
-            let Some((_, spans)) = flow.arriving.pop_front() else { break };
-            flow.source.acknowledged(now, &spans);
-            self.spare.push(spans);
+        if flow.near.awake(now) <= now {
+            while flow.arriving.front().is_some_and(|(at, _)| *at <= now) {
+                let Some((_, spans)) = flow.arriving.pop_front() else { break };
+                flow.source.acknowledged(now, &spans);
+                flow.taken = now;
+                self.spare.push(spans);
+            }
+            let (data, record) = (&mut self.data, &mut flow.record);
+            flow.source.advance(now, |number| {
+                let LinkCounters { queue_dropped, policed, .. } = *data.counters();
+                data.send(now, record.packet(), Packet { flow: index, number });
+                record.queue_dropped += data.counters().queue_dropped - queue_dropped;
+                record.policed += data.counters().policed - policed;
+            });
+            record.sent = flow.source.sent();
+            record.declared_lost = flow.source.lost();
+            record.ready = flow.source.ready();
         }
-        let (data, record) = (&mut self.data, &mut flow.record);
-        flow.source.advance(now, |number| {
-            let LinkCounters { queue_dropped, policed, .. } = *data.counters();
-            data.send(now, record.packet(), Packet { flow: index, number });
-            record.queue_dropped += data.counters().queue_dropped - queue_dropped;
-            record.policed += data.counters().policed - policed;
-        });
-        record.sent = flow.source.sent();
-        record.declared_lost = flow.source.lost();
-        record.ready = flow.source.ready();
-        let arriving = flow.arriving.front().map(|(at, _)| *at);
-        let times = [flow.source.due(now), flow.receiver.timer(), arriving];
-        flow.due = times.into_iter().flatten().min();
+        flow.due = flow.next_due(now);
+    }
+}
+
+impl Flow {
+    /// A packet has arrived that the receiver's host does not take at once.
+    fn wait_in_socket(&mut self, now: Instant, number: u64) {
+        if self.waiting.len() as u64 * self.record.packet().as_u64() >= SOCKET.as_u64() {
+            self.record.socket_dropped += 1;
+            return;
+        }
+        self.record.delivered += 1;
+        self.waiting.push(number);
+        let (due, last) = self.served;
+        let due = due.unwrap_or_else(|| self.far.takes(now, last));
+        self.served.0 = Some(due);
+        self.due = Some(self.due.map_or(due, |before| before.min(due)));
+    }
+
+    /// The receiver takes all that waits for it. True where it is acknowledged at once.
+    fn take_packets(&mut self, now: Instant) -> bool {
+        self.served = (None, now);
+        let mut is_full = false;
+        for number in self.waiting.drain(..) {
+            is_full |= self.receiver.arrived(now, number);
+        }
+        is_full
+    }
+
+    fn next_due(&self, now: Instant) -> Option<Instant> {
+        let arriving = self.arriving.front().map(|(at, _)| self.near.takes((*at).max(now), self.taken));
+        let near = self.source.due(now).map(|at| self.near.awake(at.max(now)));
+        let timer = self.receiver.timer().map(|at| self.far.awake(at.max(now)));
+        [near, arriving, timer, self.served.0].into_iter().flatten().min()
     }
 }
 

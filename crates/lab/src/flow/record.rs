@@ -3,7 +3,7 @@
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 
 /// Counts of one flow, and its course in samples. At any time
-/// `sent = delivered + queue_dropped + policed + lost on the line + in flight`.
+/// `sent = delivered + queue_dropped + policed + socket_dropped + lost on the line + in flight`.
 #[derive(Debug, Clone)]
 pub struct FlowRecord {
     /// Packets sent.
@@ -14,6 +14,8 @@ pub struct FlowRecord {
     pub queue_dropped: u64,
     /// Packets dropped by the bottleneck's policer.
     pub policed: u64,
+    /// Packets for which the receiver's socket had no room, because nobody read it.
+    pub socket_dropped: u64,
     /// Packets that the sender counted as lost, those included that arrived later.
     pub declared_lost: u64,
     /// When the flow's first packet was acknowledged: the flow sends freely from then on, as after a handshake.
@@ -43,6 +45,7 @@ impl FlowRecord {
             delivered: 0,
             queue_dropped: 0,
             policed: 0,
+            socket_dropped: 0,
             declared_lost: 0,
             ready: None,
             packet,

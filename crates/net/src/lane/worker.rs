@@ -4,7 +4,8 @@ use super::member::Member;
 use super::message::{FromLane, ToLane};
 use super::queue::{Gone, Inlet, Outlet};
 use crate::carrier::{Arrived, Left, UdpCarrier};
-use crate::{Clock, Waker, rest};
+use crate::rest::{self, Gathering};
+use crate::{Clock, Waker};
 use skyhaul_engine::{Carrier as _, CarrierEvent, ConnectionId};
 use skyhaul_identity::Refusal;
 use skyhaul_transport::Path as _;
@@ -20,6 +21,7 @@ pub(super) struct Worker {
     pub clock: Clock,
     /// Wakes this thread.
     pub waker: Waker,
+    pub gathering: Gathering,
     /// Wakes the session's.
     pub session: Waker,
     pub inlet: Inlet<ToLane>,
@@ -76,6 +78,7 @@ impl Worker {
         // What the session's thread has no time for waits in the socket.
         let is_open = !self.outlet.is_blocked();
         let arrived = if is_open { self.carrier.receive(&self.clock)? } else { Arrived::Nothing };
+        self.gathering.took(arrived);
         let now = self.clock.now();
         if self.carrier.endpoint().next_timeout().is_some_and(|due| due <= now) {
             self.carrier.endpoint_mut().handle_timeout(now);
@@ -221,10 +224,10 @@ impl Worker {
         self.outlet.give(FromLane::Event(event))
     }
 
-    fn rest(&self, arrived: Arrived) -> io::Result<()> {
+    fn rest(&mut self, arrived: Arrived) -> io::Result<()> {
         let due = self.carrier.endpoint().next_timeout();
         let now = self.clock.now();
-        if arrived == Arrived::Little && rest::gather(&self.waker, &self.clock, (now, due))? {
+        if arrived == Arrived::Little && self.gathering.rest(&self.waker, &self.clock, (now, due))? {
             return Ok(());
         }
         let fd = (!self.outlet.is_blocked()).then(|| self.carrier.poll_fd());
