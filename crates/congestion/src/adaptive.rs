@@ -21,6 +21,10 @@
 //! - *Company*: a queue that stays although we give way belongs to traffic that fills it until it overflows. Beside it
 //!   the window follows CUBIC's law (RFC 9438), until the queue is found empty.
 //!
+//! - *Hosts*: an end that waits for its processor, or gathers what arrives, answers late and for much at once. Only the
+//!   smallest delay of 8 ms or more is a queue (as in CoDel, RFC 8289 3.2, whose interval is longer), and each arrival is
+//!   counted where its packet was sent, so that one acknowledgement of a thousand packets tells of no loss.
+//!
 //! Start-up, the filtering of round trips and the bound on what is under way are in the spirit of BBR
 //! (draft-ietf-ccwg-bbr), whose maximum of the delivery rate is not used: under loss it falls with each cycle.
 

@@ -241,17 +241,20 @@ fn shared() -> Vec<Cell> {
             bars: vec![Bar::Share { after: seconds(20 + start), from: 34, to: 66 }],
         }
     };
-    let (data, returns) = line(rate, ms(100));
-    let others = Flow { config: FlowConfig::kernel(), controller: "cubic", memory: None };
-    let cubic = Cell {
-        name: "beside CUBIC".to_owned(),
-        data,
-        returns,
-        flows: vec![GREEDY, others],
-        length: seconds(150),
-        bars: vec![Bar::Share { after: Duration::ZERO, from: 35, to: 65 }],
+    let cubic = |rtt: u64, start: u64| {
+        let (data, returns) = line(rate, ms(rtt));
+        let kernel = FlowConfig { start: seconds(start), ..FlowConfig::kernel() };
+        let others = Flow { config: kernel, controller: "cubic", memory: None };
+        Cell {
+            name: format!("beside CUBIC, {rtt} ms, {start} s later"),
+            data,
+            returns,
+            flows: vec![GREEDY, others],
+            length: seconds(150 + start),
+            bars: vec![Bar::Share { after: seconds(start), from: 35, to: 65 }],
+        }
     };
-    vec![near(0), near(10), cubic]
+    vec![near(0), near(10), cubic(100, 0), cubic(40, 10)]
 }
 
 /// Delays that vary by half of themselves, with heavy loss.
