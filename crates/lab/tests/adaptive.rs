@@ -392,6 +392,26 @@ fn every_bar_of_the_default_controller_is_met() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
+/// The receiver's host stands still for less than a silence that is taken for an outage, and its socket overflows.
+fn standing_still() -> Vec<Cell> {
+    let cell = |(mbps, millis): (u64, u64)| {
+        let rate = Rate::from_mbps(mbps);
+        let (mut data, returns) = line(rate, Duration::from_micros(50));
+        data.queue = rate * ms(10);
+        data.outages = vec![Outage { start: ms(500), length: ms(millis) }];
+        let bars = vec![Bar::Back { change: ms(500 + millis), within: ms(500), least: rate.scaled(9, 10) }];
+        let name = format!("{rate}, nothing arrives for {millis} ms");
+        Cell { name, data, returns, flows: vec![GREEDY], length: ms(2_100 + millis), bars }
+    };
+    [(1_000, 40), (8_000, 20), (8_000, 60), (8_000, 90)].into_iter().map(cell).collect()
+}
+
+#[test]
+fn a_moment_in_which_nothing_arrives_does_not_end_the_flow() {
+    let missed: Vec<String> = standing_still().iter().flat_map(missed).collect();
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
 #[test]
 fn what_waits_for_its_host_is_neither_queued_nor_lost() {
     let missed: Vec<String> = on_busy_hosts().iter().flat_map(missed).collect();

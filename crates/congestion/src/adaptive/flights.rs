@@ -3,6 +3,7 @@
 //! A flight is seen when something sent after it was acknowledged: then its queueing delay is known, and what is missing
 //! of it is lost, reordering aside.
 
+use super::loss::least_carried;
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
@@ -93,7 +94,9 @@ impl Stretch {
     /// The rate of what of it arrived; none for a few packets, of which chance may take all.
     pub(super) fn arrived(&self, last: &Flight) -> Option<Rate> {
         let arrived = self.packets.saturating_sub(self.missing);
-        (self.packets >= FEWEST_TELLING).then(|| self.went_in(last).scaled(arrived, self.packets))
+        let went_in = self.went_in(last);
+        (self.packets >= FEWEST_TELLING)
+            .then(|| least_carried(went_in, went_in.scaled(arrived, self.packets)))
     }
 
     /// The rate at which it left the line.

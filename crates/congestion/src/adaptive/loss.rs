@@ -35,9 +35,9 @@ impl Round {
         self.flights >= flights && self.packets >= FEWEST_PACKETS
     }
 
-    /// The rate at which it arrived, had it taken no longer than its sending.
+    /// The rate at which it arrived, had it taken no longer than its sending; no less than [`LEAST_CARRIED`] of it.
     pub(super) fn arrived(&self) -> Rate {
-        self.rate().scaled(self.packets - self.missing, self.packets.max(1))
+        least_carried(self.rate(), self.rate().scaled(self.packets - self.missing, self.packets.max(1)))
     }
 
     /// The rate it was sent at.
@@ -120,7 +120,7 @@ impl Baseline {
         }
         let arrived = Probability::of(packets - missing.min(packets), packets).as_ppb();
         let usual = self.share().complement().as_ppb().max(1);
-        Some(rate.scaled(u64::from(arrived), u64::from(usual)).min(rate))
+        Some(least_carried(rate, rate.scaled(u64::from(arrived), u64::from(usual)).min(rate)))
     }
 
     fn is_excess(&self, packets: u64, missing: u64) -> bool {
@@ -138,6 +138,15 @@ impl Baseline {
         missing > usual + chance
     }
 }
+
+/// What the line carried of what was sent at `rate`, as far as one look can tell.
+pub(super) fn least_carried(rate: Rate, arrived: Rate) -> Rate {
+    arrived.max(rate.scaled(1, LEAST_CARRIED))
+}
+
+/// Where less than one in 16 arrives, a link or a host stood still for a moment, which is no rate: at that of a few packets in a
+/// moment the flow would not come back within minutes. Where so much is too much, it is found again and again, each time by as much.
+const LEAST_CARRIED: u64 = 16;
 
 /// Fewer packets say nothing about loss.
 const FEWEST_PACKETS: u64 = 48;
