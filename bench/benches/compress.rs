@@ -68,7 +68,10 @@ fn compress(c: &mut Criterion) {
         for effort in [Effort::Fast, Effort::Normal, Effort::Thorough] {
             let packed = blocks.pack(&mut packer, effort);
             let len: usize = packed.iter().map(Vec::len).sum();
-            println!("{effort:?}: {:.1} % of the bytes saved", 100.0 - 100.0 * len as f64 / blocks.raw as f64);
+            println!(
+                "{effort:?}: {:.1} % of the bytes saved",
+                100.0 - 100.0 * len as f64 / blocks.raw as f64
+            );
             group.bench_function(BenchmarkId::new("pack", format!("{effort:?}")), |b| {
                 b.iter(|| blocks.pack(&mut packer, effort));
             });
