@@ -3,6 +3,8 @@
 
 #[path = "support/captures.rs"]
 mod captures;
+#[path = "readers/python.rs"]
+mod python;
 #[path = "support/shared.rs"]
 mod shared;
 
@@ -188,7 +190,7 @@ fn a_longer_pass_made_of_real_packets_has_no_gaps() {
 
 #[test]
 fn independent_readers_find_what_the_account_says() {
-    let Some(python) = python() else { return };
+    let Some(python) = python::python() else { return };
     for (file, name) in CAPTURES {
         let Some(recording) = shared::read(&format!("cadu/{file}")) else { return };
         for damage in [false, true] {
@@ -266,19 +268,4 @@ fn entry(apid: &ApidReport, scid: u16) -> Value {
 /// A time as `read.py` prints it; a record without a time has all zeros, which is 1958.
 fn stamped(time: Option<Utc>) -> String {
     time.map_or("1958-01-01T00:00:00.000000Z".to_owned(), |time| time.to_string())
-}
-
-/// The Python with the readers, installed on first use; says so where that is impossible.
-fn python() -> Option<String> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/install.py");
-    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/level0-readers");
-    let Ok(installed) = Command::new("python3").arg(script).arg(folder).output() else {
-        eprintln!("SKIPPED: there is no python3");
-        return None;
-    };
-    if !installed.status.success() {
-        eprintln!("SKIPPED: {}", String::from_utf8_lossy(&installed.stderr));
-        return None;
-    }
-    Some(String::from_utf8(installed.stdout).unwrap().trim().to_owned())
 }

@@ -1,33 +1,40 @@
 """Makes a virtual environment with the independent readers, once: install.py FOLDER
 
-Prints the path of its Python. Exits with 77 where that cannot be done on this machine.
+Prints the path of its Python. Exits with 77 where that cannot be done on this machine. Several tests may ask at once:
+one installs, the others wait for it.
 """
 
+import fcntl
 import pathlib
 import subprocess
 import sys
 import venv
 
-LIBERA = "libera-utils==2.2.1"
+REQUIREMENTS = pathlib.Path(__file__).with_name("requirements.txt")
 CANNOT = 77
 
 
-def main(folder: pathlib.Path) -> None:
-    python = folder / "bin" / "python"
-    wanted = pathlib.Path(__file__).with_name("requirements.txt").read_text() + LIBERA
+def install(folder: pathlib.Path) -> None:
+    wanted = REQUIREMENTS.read_text()
     done = folder / "installed.txt"
-    if not (done.exists() and done.read_text() == wanted):
+    if done.exists() and done.read_text() == wanted:
+        return
+    venv.create(folder, clear=True, with_pip=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--no-deps", "--requirement", str(REQUIREMENTS)], check=True, stdout=sys.stderr)
+    done.write_text(wanted)
+
+
+def main(folder: pathlib.Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            venv.create(folder, clear=True, with_pip=True)
-            pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            requirements = str(pathlib.Path(__file__).with_name("requirements.txt"))
-            subprocess.run([*pip, "--requirement", requirements], check=True, stdout=sys.stderr)
-            subprocess.run([*pip, "--no-deps", LIBERA], check=True, stdout=sys.stderr)
+            install(folder)
         except (subprocess.CalledProcessError, OSError) as error:
             print(f"cannot install the readers: {error}", file=sys.stderr)
             sys.exit(CANNOT)
-        done.write_text(wanted)
-    print(python)
+    print(folder / "bin" / "python")
 
 
 if __name__ == "__main__":
