@@ -18,8 +18,8 @@
 //! | sections | 4 × (u8, u32, u32) | method (0 as it is, 1 zstd), length unpacked, length packed: layout, plain, columns, kept |
 //! | content | to the end | the sections |
 //!
-//! The layout section holds a count u32, so many words u32 transposed ([`columns`]), then the bytes between the frames, then
-//! the frames' headers and trailers by virtual channel, as columns with differences. The words:
+//! The layout section holds a count u32, so many words u32 (the first byte of each, then the second, and so on), then the
+//! bytes between the frames, then the frames' headers and trailers by virtual channel, as columns with differences. The words:
 //!
 //! | words | what |
 //! |---|---|
