@@ -1,7 +1,7 @@
 //! The full account of a capture: frames and packets by spacecraft, channel and application, with digests.
 
 use crate::extract::{ChannelCounts, ExtractedPacket, Extractor};
-use crate::frame;
+use crate::frame::{self, VcCount};
 use crate::id::{Channel, Scid};
 use crate::mission::{Mission, MissionSet};
 use crate::packet::Header;
@@ -160,11 +160,16 @@ impl PacketAccount {
         }
     }
 
-    /// Takes the next frame and shows every packet that it completes to `sink`.
-    pub fn feed(&mut self, captured: &CapturedFrame, mut sink: impl FnMut(&ExtractedPacket)) {
+    /// Takes the next frame and shows every packet that it completes to `sink`. Returns the frame's channel and count;
+    /// `None` for a frame set aside, or not of the mission's kind.
+    pub fn feed(
+        &mut self,
+        captured: &CapturedFrame,
+        mut sink: impl FnMut(&ExtractedPacket),
+    ) -> Option<(Channel, VcCount)> {
         if !captured.is_good() {
             self.verdicts.set_aside += 1;
-            return;
+            return None;
         }
         match captured.quality.verdict {
             Verdict::Corrected => self.verdicts.corrected += 1,
@@ -181,12 +186,13 @@ impl PacketAccount {
             }
             sink(&packet);
         });
-        let Ok((channel, _)) = pushed else { return };
+        let (channel, count) = pushed.ok()?;
         if let Some(frames) = self.spacecraft.get_mut(&channel.scid) {
             *frames += 1;
         } else if self.spacecraft.len() < MAX_SPACECRAFT {
             self.spacecraft.insert(channel.scid, 1);
         }
+        Some((channel, count))
     }
 
     /// The account of `file`, with the digest of its frames.

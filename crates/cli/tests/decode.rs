@@ -5,8 +5,9 @@ mod support;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
+use support::page::Page;
 use support::process::{run, text};
-use support::recordings::{CLEAN, expected, noise, recording, sha256};
+use support::recordings::{CLEAN, DAMAGED, expected, noise, recording, sha256};
 use support::refusal::assert_refused;
 
 const NPP: &str = CLEAN[0];
@@ -118,10 +119,131 @@ fn unknown_missions_and_unwritable_outputs_are_refused() {
         (["--mission", wrong.to_str().unwrap()], 2, "wrong.toml:"),
         (["--packets-out", taken.to_str().unwrap()], 3, "cannot be written"),
         (["--frames-out", taken.to_str().unwrap()], 3, "cannot be written"),
+        (["--report", taken.to_str().unwrap()], 3, "the report cannot be written"),
     ] {
         let output = decode(&[&[capture.as_str()], &flags[..]].concat());
         assert_refused(&output, exit, &[part]);
     }
+}
+
+#[test]
+fn each_contact_has_a_page_with_the_numbers_of_independent_decoders() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("pages/of/today");
+    let files = CLEAN.map(|name| recording(name).display().to_string());
+    let arguments: Vec<&str> =
+        files.iter().map(String::as_str).chain(["--report", at.to_str().unwrap()]).collect();
+    let output = decode(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for name in CLEAN {
+        let known = expected(name);
+        let page = Page::read(&at.join(format!("{name}.report.html")));
+        assert_eq!(page.number("frames"), known["frames_total"], "{name}");
+        assert_eq!((page.number("set-aside"), page.number("missing")), (0, 0));
+        assert!(
+            page.text("verdict").starts_with("Complete: all 1\u{202f}023 frames came without error"),
+            "{name}"
+        );
+        let channels = known["vcids"].as_object().unwrap();
+        let rows = page.rows("channels");
+        assert_eq!(rows.len(), 1 + channels.len(), "{name}");
+        for (vcid, known) in channels {
+            let row = rows.iter().find(|row| row[0] == format!("VC {vcid}")).unwrap();
+            assert_eq!((plain(&row[2]), plain(&row[4])), (of(&known["frames"]), of(&known["missing"])));
+            let Some(apids) = known.get("apids").and_then(Value::as_object) else { continue };
+            assert_eq!((plain(&row[8]), plain(&row[9])), (of(&known["packets"]), of(&known["bytes"])));
+            let shown: Vec<_> = page
+                .rows("applications")
+                .into_iter()
+                .filter(|row| row[1] == format!("VC {vcid}"))
+                .map(|row| (row[0].clone(), plain(&row[2])))
+                .collect();
+            let mut apids: Vec<_> = apids.iter().map(|(apid, count)| (apid.clone(), of(count))).collect();
+            apids.sort_by_key(|(apid, _)| apid.parse::<u16>().unwrap());
+            assert_eq!(shown, apids, "{name}, channel {vcid}");
+        }
+    }
+}
+
+#[test]
+fn the_page_of_an_impaired_capture_shows_slips_polarity_and_gaps() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = page_of("npp_sync_impaired.dat", folder.path());
+    assert!(page.text("verdict").starts_with("Incomplete: 1\u{202f}021 of 1\u{202f}022 frames"));
+    assert!(page.text("verdict").ends_with("Bits slipped twice, the polarity turned to inverted once."));
+    assert_eq!((page.number("slips"), page.number("set-aside"), page.number("missing")), (2, 1, 2));
+    let changes: Vec<String> = page.rows("changes").into_iter().map(|row| row[1].clone()).collect();
+    let known = [
+        "in lock from here on",
+        "slip: marker 3 bits early",
+        "slip: marker 5 bits late",
+        "inverted from here on",
+    ];
+    assert_eq!(changes[1..], known);
+    let gaps = page.rows("gaps");
+    assert_eq!(gaps.len(), 3);
+    assert!(gaps[1..].iter().all(|gap| gap[..2] == ["1", "VC 16"]));
+    for part in ["slip of -3 bits", "slip of +5 bits", "frames inverted", "frames missing"] {
+        assert!(page.source().contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_page_of_a_damaged_capture_counts_symbols_and_codewords() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, known) = (page_of(DAMAGED, folder.path()), expected(DAMAGED));
+    assert_eq!(page.number("corrected"), known["rs_corrected_frames"]);
+    assert_eq!(page.number("symbols"), known["rs_corrected_symbols_in_good_frames"]);
+    assert_eq!(page.number("set-aside"), known["rs_uncorrectable_frames"]);
+    let codewords = page.rows("codewords");
+    assert_eq!(codewords.len(), 1 + 4);
+    let lost: u64 = codewords[1..].iter().map(|row| plain(&row[3])).sum();
+    assert_eq!(lost, of(&known["rs_uncorrectable_frames"]), "one codeword of each was made so");
+    let missing: u64 = page.rows("channels")[1..].iter().map(|row| plain(&row[4])).sum();
+    assert_eq!(missing, page.number("missing"));
+}
+
+#[test]
+fn bare_frames_have_a_page_that_claims_no_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = folder.path().join("frames.bin").display().to_string();
+    let capture = recording(NPP).display().to_string();
+    assert!(decode(&[&capture, "--frames-out", &frames]).status.success());
+    let report = folder.path().display().to_string();
+    let flags = ["--mission", "suomi-npp", "--format", "frames", "--report", &report];
+    assert!(decode(&[&[frames.as_str()], &flags[..]].concat()).status.success());
+    let page = Page::read(&folder.path().join("report.html"));
+    assert!(page.text("verdict").contains("nothing in the file says whether they came without error"));
+    assert!(page.source().contains("Bare frames tell nothing of these"));
+    assert!(!page.source().contains("id=\"codewords\""));
+}
+
+#[test]
+fn a_page_that_cannot_be_written_does_not_keep_the_account_back() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("report.html")).unwrap();
+    let capture = recording(NPP).display().to_string();
+    let output = decode(&[&capture, "--report", folder.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stdout).contains("mission suomi-npp"));
+    assert!(text(&output.stderr).contains("the report cannot be written"));
+    let twice = decode(&[&capture, &capture, "--report", folder.path().to_str().unwrap()]);
+    assert_refused(&twice, 2, &["so would their pages"]);
+}
+
+fn page_of(name: &str, folder: &Path) -> Page {
+    let output = decode(&[recording(name).to_str().unwrap(), "--report", folder.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    Page::read(&folder.join("report.html"))
+}
+
+/// A number as the page shows it.
+fn plain(shown: &str) -> u64 {
+    shown.replace('\u{202f}', "").parse().unwrap()
+}
+
+fn of(known: &Value) -> u64 {
+    known.as_u64().unwrap()
 }
 
 fn decode(arguments: &[&str]) -> Output {

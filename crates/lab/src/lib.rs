@@ -47,6 +47,7 @@
 mod endpoint;
 pub mod flow;
 mod network;
+pub mod page;
 mod peer;
 mod plain;
 pub mod scenario;

@@ -1,19 +1,25 @@
 //! `skyhaul decode`: capture files to frames and packets, with the full account.
 
+mod course;
 mod notes;
 mod outputs;
+mod page;
+mod pages;
 mod stages;
 
 use crate::failure::{Exit, Failure};
+use course::{Bounded, Change, ChangeKind, Course};
 use outputs::Outputs;
+use page::Contact;
+use pages::Pages;
 use skyhaul_ccsds::account::{ChannelReport, FileReport};
-use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::{InputFormat, Unidentified};
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
+use skyhaul_ccsds::identify::{Identification, InputFormat, Unidentified};
 use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
 use skyhaul_ccsds::sync::RUN_BLOCKS;
 use skyhaul_node::config::{self, MissionRef};
 use skyhaul_units::Utc;
-use stages::Stages;
+use stages::{Found, Stages};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -27,6 +33,7 @@ from the file. --format and --mission are for files that do not tell.
 
 Example:
   skyhaul decode pass.dat
+  skyhaul decode pass.dat --report page
   skyhaul decode pass.dat --packets-out packets --frames-out frames.bin --json"
 )]
 pub struct Decode {
@@ -45,6 +52,10 @@ pub struct Decode {
     /// Writes all good frames, one after the other, to this file.
     #[arg(long, value_name = "FILE")]
     frames_out: Option<PathBuf>,
+    /// Writes a page about each contact to this folder, to be read in a browser or printed: report.html, or one named
+    /// after each file where there are several.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
     /// Prints the account as one JSON line.
     #[arg(long)]
     json: bool,
@@ -82,11 +93,16 @@ pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
         ..CaptureOptions::default()
     };
     let mut outputs = Outputs::open(command)?;
+    let pages = Pages::open(command)?;
     let mut reports = Vec::new();
     let mut failures = Vec::new();
     for file in &command.files {
-        match decode(file, (&known, &options), &mut outputs) {
-            Ok(report) => reports.push(report),
+        match decode(file, (&known, &options), &mut outputs, pages.is_some()) {
+            Ok((report, page)) => {
+                reports.push(report);
+                let written = pages.iter().zip(page).try_for_each(|(pages, page)| pages.write(file, &page));
+                failures.extend(written.err());
+            }
             Err(failure) => failures.push(failure),
         }
     }
@@ -129,11 +145,13 @@ fn mission(wanted: &MissionRef, known: &MissionSet) -> Result<Mission, Failure> 
     })
 }
 
+/// The account of a file, and the page about it where one is wanted.
 fn decode(
     file: &Path,
     (known, options): (&MissionSet, &CaptureOptions),
     outputs: &mut Outputs,
-) -> Result<FileResult, Failure> {
+    with_page: bool,
+) -> Result<(FileResult, Option<String>), Failure> {
     let name = file.display().to_string();
     let unreadable =
         |source| Failure::io("the capture cannot be read", &name, "give the path of a readable file", source);
@@ -142,6 +160,8 @@ fn decode(
     let mut buffer = vec![0; READ_SIZE];
     outputs.begin(file);
     let mut outputs = Some(outputs);
+    let mut identified = None;
+    let mut lock = Bounded::default();
     let found = std::thread::scope(|scope| {
         let mut stages: Option<Stages<'_>> = None;
         loop {
@@ -155,34 +175,65 @@ fn decode(
             while let Some(event) = capture.poll() {
                 match event {
                     CaptureEvent::Identified(found) => {
-                        let outputs = outputs.take();
-                        stages = outputs.map(|outputs| Stages::start(scope, found.mission, known, outputs));
+                        let course = with_page.then(|| Course::new(&found.mission));
+                        let mission = found.mission.clone();
+                        let start = |outputs| Stages::start(scope, mission, known, outputs, course);
+                        stages = outputs.take().map(start);
+                        identified = Some(found);
                     }
                     CaptureEvent::Frame(frame) => frames.push(frame),
                     CaptureEvent::Unidentified(reason) => {
                         return Err(unidentified(reason, capture.stats().sync.bits / 8).at(&name));
                     }
-                    CaptureEvent::Locked(_)
-                    | CaptureEvent::LockLost(_)
-                    | CaptureEvent::OtherSpacecraft { .. } => {}
+                    CaptureEvent::Locked(position) => {
+                        lock.push(Change { position, kind: ChangeKind::Locked });
+                    }
+                    CaptureEvent::LockLost(position) => {
+                        lock.push(Change { position, kind: ChangeKind::LockLost });
+                    }
+                    CaptureEvent::OtherSpacecraft { .. } => {}
                 }
             }
             if let Some(stages) = &stages {
                 stages.take(frames);
             }
             if len == 0 {
-                return Ok(stages.map(Stages::finish));
+                return Ok(stages.map(Stages::finish).zip(identified.take()));
             }
         }
     })?;
+    account(&name, found, &lock, capture.stats())
+}
+
+/// What a file amounts to once all of it is decoded.
+fn account(
+    name: &str,
+    found: Option<(Found, Box<Identification>)>,
+    lock: &Bounded<Change>,
+    stats: CaptureStats,
+) -> Result<(FileResult, Option<String>), Failure> {
     let nothing = || {
         let help = "see whether it is a capture, and name its --mission and --format";
-        Failure::new(Exit::Result, "no frame was found", help).at(&name)
+        Failure::new(Exit::Result, "no frame was found", help).at(name)
     };
-    let found = found.map(|found| (found.packets.finish(&name, found.frames), found.clocks));
-    let (report, clocks) = found.filter(|(report, _)| report.cadus > 0).ok_or_else(nothing)?;
-    let notes = notes::notes(&report, &capture.stats(), &clocks);
-    Ok(FileResult { report, notes })
+    let (Found { frames, packets, clocks, course }, identified) = found.ok_or_else(nothing)?;
+    let report = packets.finish(name, frames);
+    if report.cadus == 0 {
+        return Err(nothing());
+    }
+    let notes = notes::notes(&report, &stats, &clocks);
+    let page = course.map(|course| {
+        page::page(&Contact {
+            report: &report,
+            notes: &notes,
+            mission: &identified.mission,
+            format: identified.format,
+            course: &course,
+            lock,
+            stats,
+        })
+    });
+    Ok((FileResult { report, notes }, page))
 }
 
 fn unidentified(reason: Unidentified, len: u64) -> Failure {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 pub mod node;
+pub mod page;
 pub mod patience;
 pub mod process;
 pub mod recordings;

@@ -1,6 +1,7 @@
 //! What becomes of frames, on threads of their own beside the one that reads and decodes: digests cost more than decoding.
 //! One thread digests and writes frames, one takes the packets out of them, digests and writes these.
 
+use super::course::Course;
 use super::notes::Clocks;
 use super::outputs::Outputs;
 use skyhaul_ccsds::account::{FrameDigest, PacketAccount};
@@ -21,7 +22,7 @@ pub struct Stages<'scope> {
     frames: SyncSender<Batch>,
     packets: SyncSender<Batch>,
     frame_digest: ScopedJoinHandle<'scope, FrameDigest>,
-    packet_account: ScopedJoinHandle<'scope, (PacketAccount, Clocks)>,
+    packet_account: ScopedJoinHandle<'scope, (PacketAccount, Clocks, Option<Course>)>,
 }
 
 /// What the frames of a capture amount to.
@@ -29,15 +30,18 @@ pub struct Found {
     pub frames: FrameDigest,
     pub packets: PacketAccount,
     pub clocks: Clocks,
+    /// What came where, where that is wanted.
+    pub course: Option<Course>,
 }
 
 impl<'scope> Stages<'scope> {
-    /// Starts the threads for a capture of `mission`.
+    /// Starts the threads for a capture of `mission`, whose `course` is followed where one is given.
     pub fn start<'outputs: 'scope>(
         scope: &'scope Scope<'scope, '_>,
         mission: Mission,
         known: &MissionSet,
         outputs: &'outputs mut Outputs,
+        mut course: Option<Course>,
     ) -> Self {
         let (frames, frame_batches) = sync_channel::<Batch>(MOST_WAITING);
         let (packets, packet_batches) = sync_channel::<Batch>(MOST_WAITING);
@@ -57,13 +61,22 @@ impl<'scope> Stages<'scope> {
         let packet_account = scope.spawn(move || {
             for batch in packet_batches {
                 for frame in batch.iter() {
-                    account.feed(frame, |packet| {
+                    if let Some(course) = &mut course {
+                        course.frame(frame);
+                    }
+                    let counted = account.feed(frame, |packet| {
                         clocks.packet(packet);
                         packet_files.write(packet);
+                        if let Some(course) = &mut course {
+                            course.packet(packet);
+                        }
                     });
+                    if let (Some(course), Some(counted)) = (&mut course, counted) {
+                        course.follow(frame, counted);
+                    }
                 }
             }
-            (account, clocks)
+            (account, clocks, course)
         });
         Self { frames, packets, frame_digest, packet_account }
     }
@@ -84,8 +97,8 @@ impl<'scope> Stages<'scope> {
         let Self { frames, packets, frame_digest, packet_account } = self;
         drop((frames, packets));
         let frames = frame_digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (packets, clocks) =
+        let (packets, clocks, course) =
             packet_account.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Found { frames, packets, clocks }
+        Found { frames, packets, clocks, course }
     }
 }

@@ -3,13 +3,12 @@
 //! The page needs nothing from elsewhere, follows the reader's light or dark scheme, and is the same for the same
 //! outcomes.
 
-mod chart;
 mod plots;
 
 use super::bar::{Bar, Judgement, Verdict};
 use super::outcome::Outcome;
 use super::table::{self, Grid};
-use chart::escape;
+use crate::page::{document, escape};
 use core::fmt::Write;
 
 /// The page.
@@ -20,21 +19,16 @@ pub fn page(outcomes: &[Outcome<'_>]) -> String {
     };
     let (judged, reached) =
         outcomes.iter().map(Outcome::score).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
-    let mut html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-         <style>\n{}</style>\n</head>\n<body>\n<h1>{title}</h1>\n\
-         <p class=\"quiet\">skyhaul {}, virtual time. {reached} of {judged} bars reached.</p>\n",
-        include_str!("style.css"),
+    let mut body = format!(
+        "<h1>{}</h1>\n<p class=\"quiet\">skyhaul {}, virtual time. {reached} of {judged} bars reached.</p>\n",
+        escape(&title),
         env!("CARGO_PKG_VERSION"),
-        title = escape(&title),
     );
     if outcomes.len() > 1 {
-        contents(outcomes, &mut html);
+        contents(outcomes, &mut body);
     }
-    outcomes.iter().for_each(|outcome| section(outcome, &mut html));
-    html.push_str("</body>\n</html>\n");
-    html
+    outcomes.iter().for_each(|outcome| section(outcome, &mut body));
+    document(&title, "", &body)
 }
 
 fn contents(outcomes: &[Outcome<'_>], html: &mut String) {

@@ -3,7 +3,7 @@
 use super::super::metric::{Metric, Series, Unit};
 use super::super::outcome::{CellOutcome, Outcome};
 use super::super::view::{Plot, Shape};
-use super::chart::{Chart, HEIGHT, Scale, escape, middle, stroke};
+use crate::page::{Chart, HEIGHT, Scale, escape, middle, stroke};
 use core::fmt::Write;
 
 /// A drawing with its heading and legend, as HTML.

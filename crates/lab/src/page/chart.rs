@@ -5,10 +5,10 @@
 
 use core::fmt::Write;
 
-/// The drawing's size; the page scales it.
-pub(super) const WIDTH: f64 = 640.0;
-/// See [`WIDTH`].
-pub(super) const HEIGHT: f64 = 320.0;
+/// A drawing's width unless it is given another; the page scales it.
+pub const WIDTH: f64 = 640.0;
+/// The height that goes with [`WIDTH`].
+pub const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
@@ -22,12 +22,12 @@ const LONGEST_WORDS: f64 = 150.0;
 /// Ticks wanted on an axis of numbers; there are half to twice as many.
 const TICKS: f64 = 6.0;
 
-/// No figure of an experiment is larger.
+/// No figure that is drawn is larger.
 const LARGEST: f64 = 1e18;
 
 /// How numbers become places along an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub struct Scale {
     low: f64,
     high: f64,
     is_log: bool,
@@ -61,6 +61,12 @@ impl Scale {
         }
     }
 
+    /// From zero to `high` and no further, not to the next round number.
+    pub fn up_to(high: f64) -> Self {
+        let is_usable = high.is_finite() && high > 0.0;
+        Self { low: 0.0, high: if is_usable { high.min(LARGEST) } else { 1.0 }, is_log: false }
+    }
+
     fn between(low: f64, high: f64) -> Self {
         // A figure that hardly varies is shown close up, others from zero.
         let low = if low >= 0.0 && low < high * 0.6 { 0.0 } else { low };
@@ -88,7 +94,8 @@ impl Scale {
             return powers.map(|value| (value, plain(value))).collect();
         }
         let step = round_step(self.high - self.low);
-        let count = ((self.high - self.low) / step).round() as u32;
+        // A scale that ends at no round number has its last tick before its end.
+        let count = ((self.high - self.low) / step + 1e-6).floor() as u32;
         let decimals = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
         let label = |value: f64| (value, format!("{value:.decimals$}"));
         (0..=count).map(|tick| label(f64::from(tick).mul_add(step, self.low))).collect()
@@ -118,9 +125,10 @@ fn round_step(spread: f64) -> f64 {
 
 /// An SVG that is being drawn.
 #[derive(Debug)]
-pub(super) struct Chart {
+pub struct Chart {
     title: String,
     svg: String,
+    width: f64,
     height: f64,
     left: f64,
     bottom: f64,
@@ -132,14 +140,21 @@ impl Chart {
     /// With an accessible name.
     pub fn new(title: &str, height: f64) -> Self {
         let (title, svg) = (title.to_owned(), String::new());
-        Self { title, svg, height, left: LEFT, bottom: BOTTOM, is_aslant: false }
+        Self { title, svg, width: WIDTH, height, left: LEFT, bottom: BOTTOM, is_aslant: false }
+    }
+
+    /// As wide as this.
+    #[must_use]
+    pub fn with_width(mut self, width: f64) -> Self {
+        self.width = width;
+        self
     }
 
     /// With room for words along the level axis: where they are too long to stand beside each other, they stand aslant.
     #[must_use]
     pub fn with_words_below(mut self, labels: &[String]) -> Self {
         let longest = widest(labels);
-        let slot = (WIDTH - self.left - RIGHT) / labels.len().max(1) as f64;
+        let slot = (self.width - self.left - RIGHT) / labels.len().max(1) as f64;
         if longest + 6.0 > slot {
             let more = (longest * SLANT.to_radians().sin()).min(LONGEST_WORDS);
             (self.is_aslant, self.bottom, self.height) = (true, self.bottom + more, self.height + more);
@@ -156,7 +171,7 @@ impl Chart {
 
     /// A place within the frame: from 0 to 1 to the right and upwards.
     pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
-        let right = self.left + x * (WIDTH - self.left - RIGHT);
+        let right = self.left + x * (self.width - self.left - RIGHT);
         let down = TOP + (1.0 - y) * (self.height - TOP - self.bottom);
         (right, down)
     }
@@ -266,21 +281,34 @@ impl Chart {
         );
     }
 
+    /// A filled rectangle in the style of `class` that says `words` when pointed at.
+    pub fn block(&mut self, corners: [(f64, f64); 2], (class, opacity): (&str, f64), words: &str) {
+        let [(left, top), (right, bottom)] = corners;
+        let (width, height) = ((right - left).max(0.0), (bottom - top).max(0.0));
+        let (opacity, words) = (opacity.clamp(0.0, 1.0), escape(words));
+        let _ = write!(
+            self.svg,
+            "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+             fill-opacity=\"{opacity:.2}\"><title>{words}</title></rect>"
+        );
+    }
+
     /// The finished SVG.
     pub fn finish(self) -> String {
-        let (height, title) = (self.height, escape(&self.title));
-        let head = format!("<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{title}\">");
+        let (width, height, title) = (self.width, self.height, escape(&self.title));
+        let head =
+            format!("<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\">");
         format!("{head}{}</svg>", self.svg)
     }
 }
 
 /// The middle of one of `count` equal parts of an axis.
-pub(super) fn middle(index: usize, count: usize) -> f64 {
+pub fn middle(index: usize, count: usize) -> f64 {
     (index as f64 + 0.5) / count.max(1) as f64
 }
 
 /// Colour and dashes of a line's number: no two of 32 are alike.
-pub(super) fn stroke(number: usize) -> String {
+pub fn stroke(number: usize) -> String {
     let dashes = ["", "7 4", "2 3", "9 3 2 3"][number / COLOURS % 4];
     format!("style=\"stroke:var(--s{})\" stroke-dasharray=\"{dashes}\"", number % COLOURS)
 }
@@ -291,7 +319,7 @@ fn widest(labels: &[String]) -> f64 {
 }
 
 /// Text as HTML has it.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -313,6 +341,13 @@ mod tests {
         assert_eq!(labels(&[0.0, 60.0]), ["0", "10", "20", "30", "40", "50", "60"]);
         assert_eq!(labels(&[0.93, 1.0]), ["0.93", "0.94", "0.95", "0.96", "0.97", "0.98", "0.99", "1.00"]);
         assert_eq!(labels(&[0.02, 90.0]), ["0.01", "0.1", "1", "10", "100"]);
+    }
+
+    #[test]
+    fn a_scale_with_an_end_of_its_own_has_its_ticks_before_it() {
+        let labels: Vec<_> = Scale::up_to(1.047).ticks().into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!((Scale::up_to(4.0).place(4.0), Scale::up_to(0.0).place(1.0)), (1.0, 1.0));
     }
 
     #[test]
