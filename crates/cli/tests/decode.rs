@@ -232,18 +232,19 @@ fn a_page_that_cannot_be_written_does_not_keep_the_account_back() {
 }
 
 fn page_of(name: &str, folder: &Path) -> Page {
-    let output = decode(&[recording(name).to_str().unwrap(), "--report", folder.to_str().unwrap()]);
+    let (capture, folder_name) = (recording(name).display().to_string(), folder.display().to_string());
+    let output = decode(&[&capture, "--report", &folder_name]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     Page::read(&folder.join("report.html"))
 }
 
 /// A number as the page shows it.
 fn plain(shown: &str) -> u64 {
-    shown.replace('\u{202f}', "").parse().unwrap()
+    shown.replace('\u{202f}', "").parse().expect("the page shows a number")
 }
 
 fn of(known: &Value) -> u64 {
-    known.as_u64().unwrap()
+    known.as_u64().expect("counts are whole numbers")
 }
 
 fn decode(arguments: &[&str]) -> Output {

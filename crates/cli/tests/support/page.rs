@@ -74,8 +74,7 @@ fn assert_balanced(source: &str) {
             None if tag.ends_with('/') || VOID.contains(&name) => {}
             None => open.push(name),
         }
-        assert_eq!(tag.matches('"').count() % 2, 0, "<{tag}>");
-        assert_eq!(tag.matches('=').count() * 2, tag.matches('"').count(), "<{tag}>");
+        assert_eq!(tag.matches("=\"").count() * 2, tag.matches('"').count(), "<{tag}>");
         for entity in words.split('&').skip(1) {
             assert!(
                 ["amp;", "lt;", "gt;", "quot;"].iter().any(|known| entity.starts_with(known)),

@@ -193,7 +193,7 @@ fn unit(bytes: u64) -> (u64, &'static str) {
 fn percent(part: u64, whole: u64) -> String {
     let share = 100.0 * part as f64 / whole.max(1) as f64;
     match share {
-        share if share == 0.0 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
         share if share < 0.01 => "< 0.01 %".to_owned(),
         share if share < 1.0 => format!("{share:.2} %"),
         share => format!("{share:.1} %"),
