@@ -75,9 +75,11 @@ pub fn lock(contact: &Contact<'_>) -> String {
         ChangeKind::Slip(bits) => Some((change.position.as_bits(), bits)),
         _ => None,
     });
-    for (position, bits) in slips {
-        let words = format!("{}: slip of {bits:+} bits", place(position));
-        rows.slip(position, &words, &format!("{bits:+}"));
+    let slips: Vec<(u64, i8)> = slips.collect();
+    for (position, bits) in &slips {
+        let words = format!("{}: slip of {bits:+} bits", place(*position));
+        let label = if slips.len() > MOST_LABELS { String::new() } else { format!("{bits:+}") };
+        rows.slip(*position, &words, &label);
     }
     let legend = [
         ("good", "as it should be"),
@@ -122,7 +124,7 @@ pub fn gaps(contact: &Contact<'_>) -> String {
     let left = total.channels.len() - order.len();
     let caption = match left {
         0 => "Gaps: frames missing, by virtual channel".to_owned(),
-        _ => format!("Gaps: frames missing, by virtual channel ({left} further channels in the table)"),
+        _ => format!("Gaps: frames missing, by virtual channel (in the table, not here: {left})"),
     };
     let legend = [("good", "frames came"), ("lost", "frames missing before these")];
     figure("gaps", true, &caption, &rows.finish(), &legend)
@@ -378,6 +380,8 @@ const ABOVE_AND_BELOW: f64 = 78.0;
 const MOST_ROWS: usize = 16;
 /// Most lines that a reader tells apart.
 const MOST_LINES: usize = 8;
+/// More slips are not labelled: the labels would cover each other.
+const MOST_LABELS: usize = 12;
 /// The narrowest mark.
 const THINNEST: f64 = 2.0;
 /// How strong that is shown which is as it should be.
