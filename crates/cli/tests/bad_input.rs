@@ -112,6 +112,7 @@ fn classes_deadlines_and_paths_that_cannot_be_are_named_with_their_line() {
         ("priority = 8\n", "channel `x-band` has priority 8"),
         ("deadline = \"0 s\"\n", "channel `x-band` has a deadline of nothing"),
         ("deadline = \"soon\"\n", "`soon` is not a duration"),
+        ("compress = \"hard\"\n", "`hard` is no effort to compress with"),
         ("[[path]]\nlocal = \"127.0.0.1\"\ninterface = \"lo\"\n", "both `local` and `interface`"),
         ("[[path]]\ninterface = \"a/b\"\n", "`a/b` is not an interface's name"),
         ("[[path]]\nrate = \"0 bit/s\"\n", "a path of 0 bit/s carries nothing"),
