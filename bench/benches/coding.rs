@@ -5,6 +5,7 @@
 //! processor's cache.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use skyhaul_bench::draw;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::{
     Basis, Correction, Decoded, Decoder, Encoder, Parameters, Randomiser, ReedSolomon, Sequence,
@@ -60,17 +61,6 @@ impl Downlink {
         for unit in units.chunks_exact_mut(self.stride) {
             self.sequence.apply_with(kernel, 0, &mut unit[MARKER..]);
         }
-    }
-}
-
-/// Numbers below a bound that look random and are the same each time (xorshift64*).
-fn draw() -> impl FnMut(usize) -> usize {
-    let mut state = 0x5EEDu64;
-    move |bound| {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
     }
 }
 

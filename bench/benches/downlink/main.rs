@@ -192,7 +192,7 @@ fn decode(downlink: &Downlink) -> Row {
 }
 
 fn damage(code: &ReedSolomon, units: &mut [u8], stride: usize) {
-    let mut draw = recording::draw();
+    let mut draw = skyhaul_bench::draw();
     let interleave = code.parameters().interleave;
     for unit in units.chunks_exact_mut(stride) {
         for codeword in 0..interleave {

@@ -133,14 +133,3 @@ fn frames_of(mission: &Mission, stream: &[u8]) -> Vec<CapturedFrame> {
     let frame = |event| if let CaptureEvent::Frame(frame) = event { Some(frame) } else { None };
     std::iter::from_fn(|| capture.poll()).filter_map(frame).collect()
 }
-
-/// Numbers below a bound that look random and are the same each time (xorshift64*).
-pub fn draw() -> impl FnMut(usize) -> usize {
-    let mut state = 0x5EEDu64;
-    move |bound| {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
-    }
-}

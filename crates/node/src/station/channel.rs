@@ -384,7 +384,8 @@ impl ChannelRunner {
     fn send(&mut self, contact: &mut Contact) {
         let waits = self.is_file() && self.config.rate.is_none();
         let live = contact.since().filter(|_| !waits).map(|since| self.clock.now().since(since));
-        let (clock, pace) = (self.clock, Pace { live, line: self.shared.line_rate() });
+        let (line, unsent) = (self.shared.line_rate(), self.shared.unsent());
+        let (clock, pace) = (self.clock, Pace { live, line, unsent });
         let pack = |records: &[u8], frames: &[Range<usize>], format: &FrameFormat| {
             self.packing.pack(clock, pace, (records, frames), format)
         };

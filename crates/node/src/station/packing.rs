@@ -23,6 +23,8 @@ pub struct Pace {
     pub live: Option<Duration>,
     /// What the line carries; zero: not known.
     pub line: Rate,
+    /// Bytes that were captured before and never sent.
+    pub unsent: Bytes,
 }
 
 /// What is known of an effort.
@@ -44,6 +46,8 @@ const EFFORTS: [Known; 3] = [
 const LONGEST: Duration = Duration::from_millis(10);
 /// Packing takes at most this part of a live input's time.
 const PART: u64 = 4;
+/// A block with more time's worth before it on the line waits longer for that than for being packed.
+const QUEUE: Duration = Duration::from_millis(100);
 /// Every so many blocks another effort is tried: content changes, and so does what else the processor does.
 const TRY: u64 = 32;
 const MEBIBYTE: u64 = 1 << 20;
@@ -87,11 +91,14 @@ impl Packing {
         if self.blocks.is_multiple_of(TRY) && affordable(&self.known[tried]) {
             return Some(tried);
         }
+        // Of a line that is not known everything is saved.
+        let line = if pace.line == Rate::ZERO { SLOW } else { pace.line };
+        let waits = line.time_for(pace.unsent) > QUEUE;
         let gain = |known: &Known| {
-            let saved = Bytes::new(known.saved * len as u64 / 1_000);
-            // Of a line that is not known everything is saved.
-            let line = if pace.line == Rate::ZERO { SLOW } else { pace.line };
-            line.time_for(saved).as_nanos().checked_sub(time(known).as_nanos())
+            let saved = line.time_for(Bytes::new(known.saved * len as u64 / 1_000));
+            // What waits for the line anyway is packed meanwhile.
+            let costs = if waits { Duration::ZERO } else { time(known) };
+            saved.as_nanos().checked_sub(costs.as_nanos())
         };
         let candidates = self.known.iter().enumerate().filter(|(_, known)| affordable(known));
         let best = candidates.filter_map(|(at, known)| Some((gain(known)?, at))).max()?;
@@ -119,7 +126,19 @@ mod tests {
 
     fn effort(packing: &mut Packing, live: Option<Duration>, mbps: u64) -> Option<Effort> {
         let line = Rate::from_mbps(mbps);
-        packing.choose(BLOCK, Pace { live, line }).map(|at| EFFORTS[at].effort)
+        packing.choose(BLOCK, Pace { live, line, unsent: Bytes::ZERO }).map(|at| EFFORTS[at].effort)
+    }
+
+    #[test]
+    fn where_much_waits_for_the_line_as_much_is_saved_as_time_allows() {
+        let mut packing = Packing::new(Compress::Auto);
+        let mut choose = |live, unsent| {
+            let pace = Pace { live, line: Rate::from_mbps(200), unsent };
+            packing.choose(BLOCK, pace).map(|at| EFFORTS[at].effort)
+        };
+        assert_eq!(choose(LIVE, Bytes::mib(1)), Some(Effort::Fast));
+        assert_eq!(choose(LIVE, Bytes::mib(10)), Some(Effort::Thorough));
+        assert_eq!(choose(Some(Duration::from_millis(8)), Bytes::mib(10)), Some(Effort::Normal));
     }
 
     #[test]
