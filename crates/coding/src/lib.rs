@@ -6,6 +6,9 @@
 //!   conventional basis; corrects up to 16 or 8 symbols a codeword. One block at a time.
 //! - [`Decoder`] and [`Encoder`]: the same for many blocks at once, on the vector instructions of the processor; faster
 //!   by about ten times where these are wide.
+//! - [`marker`]: the search for a synchronisation marker at every bit.
+//! - [`align`]: bytes out of a bit stream from any bit on.
+//! - [`nrzm`]: differential coding.
 //! - [`Randomiser`]: the two pseudo-random sequences that keep the modulator busy.
 //! - [`fhec`]: the (10,6) code over GF(16) on the AOS frame header.
 //! - [`erasure`]: repair symbols for lost datagrams.
@@ -27,6 +30,7 @@
 //! # Ok::<(), skyhaul_coding::ParameterError>(())
 //! ```
 
+pub mod align;
 mod batch;
 pub mod crc;
 mod division;
@@ -36,6 +40,8 @@ mod field;
 pub mod gf;
 mod interleave;
 mod key_equation;
+pub mod marker;
+pub mod nrzm;
 mod randomiser;
 mod vector;
 

@@ -94,6 +94,21 @@ pub(crate) trait Simd: Copy {
     fn select(self, mask: Self::Register, a: Self::Register, b: Self::Register) -> Self::Register;
     /// One bit for each lane that is zero, the first lane lowest.
     fn zeros(self, register: Self::Register) -> u64;
+
+    /// The bits that are set in both.
+    fn and(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The bits that are set in either.
+    fn or(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The sums as numbers modulo 256.
+    fn plus(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The smaller number of each lane.
+    fn least(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The lower and the upper four bits of each lane, as numbers.
+    fn halves(self, register: Self::Register) -> (Self::Register, Self::Register);
+    /// Within each 16 lanes: the lanes of `from` that `places` names, all below 16.
+    fn shuffle(self, from: Self::Register, places: Self::Register) -> Self::Register;
+    /// One bit for each lane that is the same in both, the first lane lowest.
+    fn same(self, a: Self::Register, b: Self::Register) -> u64;
 }
 
 /// A linear map of the eight bits of a symbol: the images of 1, 2, 4 .. 128.

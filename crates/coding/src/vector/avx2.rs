@@ -160,6 +160,48 @@ impl Simd for Avx2 {
         let mask = unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi8(register, _mm256_setzero_si256())) };
         u64::from(mask.cast_unsigned())
     }
+
+    #[inline(always)]
+    fn and(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_and_si256(a, b) }
+    }
+
+    #[inline(always)]
+    fn or(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_or_si256(a, b) }
+    }
+
+    #[inline(always)]
+    fn plus(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_add_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn least(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_min_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn halves(self, register: __m256i) -> (__m256i, __m256i) {
+        self.split(register)
+    }
+
+    #[inline(always)]
+    fn shuffle(self, from: __m256i, places: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_shuffle_epi8(from, places) }
+    }
+
+    #[inline(always)]
+    fn same(self, a: __m256i, b: __m256i) -> u64 {
+        // SAFETY: the instructions.
+        let mask = unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b)) };
+        u64::from(mask.cast_unsigned())
+    }
 }
 
 // SAFETY as above.

@@ -129,4 +129,39 @@ impl Simd for Gfni256 {
     fn zeros(self, register: __m256i) -> u64 {
         self.0.zeros(register)
     }
+
+    #[inline(always)]
+    fn and(self, a: __m256i, b: __m256i) -> __m256i {
+        self.0.and(a, b)
+    }
+
+    #[inline(always)]
+    fn or(self, a: __m256i, b: __m256i) -> __m256i {
+        self.0.or(a, b)
+    }
+
+    #[inline(always)]
+    fn plus(self, a: __m256i, b: __m256i) -> __m256i {
+        self.0.plus(a, b)
+    }
+
+    #[inline(always)]
+    fn least(self, a: __m256i, b: __m256i) -> __m256i {
+        self.0.least(a, b)
+    }
+
+    #[inline(always)]
+    fn halves(self, register: __m256i) -> (__m256i, __m256i) {
+        self.0.halves(register)
+    }
+
+    #[inline(always)]
+    fn shuffle(self, from: __m256i, places: __m256i) -> __m256i {
+        self.0.shuffle(from, places)
+    }
+
+    #[inline(always)]
+    fn same(self, a: __m256i, b: __m256i) -> u64 {
+        self.0.same(a, b)
+    }
 }

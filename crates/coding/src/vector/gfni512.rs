@@ -153,4 +153,50 @@ impl Simd for Gfni512 {
         // SAFETY: the instructions.
         unsafe { _mm512_testn_epi8_mask(register, register) }
     }
+
+    #[inline(always)]
+    fn and(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_and_si512(a, b) }
+    }
+
+    #[inline(always)]
+    fn or(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_or_si512(a, b) }
+    }
+
+    #[inline(always)]
+    fn plus(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_add_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn least(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_min_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn halves(self, register: __m512i) -> (__m512i, __m512i) {
+        // SAFETY: the instructions.
+        unsafe {
+            let nibble = _mm512_set1_epi8(0x0F);
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(register), nibble);
+            (_mm512_and_si512(register, nibble), high)
+        }
+    }
+
+    #[inline(always)]
+    fn shuffle(self, from: __m512i, places: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_shuffle_epi8(from, places) }
+    }
+
+    #[inline(always)]
+    fn same(self, a: __m512i, b: __m512i) -> u64 {
+        // SAFETY: the instructions.
+        unsafe { _mm512_cmpeq_epi8_mask(a, b) }
+    }
 }

@@ -148,6 +148,46 @@ impl Simd for Neon {
             u64::from(vaddv_u8(vget_low_u8(bits))) | u64::from(vaddv_u8(vget_high_u8(bits))) << 8
         }
     }
+
+    #[inline(always)]
+    fn and(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vandq_u8(a, b) }
+    }
+
+    #[inline(always)]
+    fn or(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vorrq_u8(a, b) }
+    }
+
+    #[inline(always)]
+    fn plus(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vaddq_u8(a, b) }
+    }
+
+    #[inline(always)]
+    fn least(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vminq_u8(a, b) }
+    }
+
+    #[inline(always)]
+    fn halves(self, register: uint8x16_t) -> (uint8x16_t, uint8x16_t) {
+        self.split(register)
+    }
+
+    #[inline(always)]
+    fn shuffle(self, from: uint8x16_t, places: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vqtbl1q_u8(from, places) }
+    }
+
+    #[inline(always)]
+    fn same(self, a: uint8x16_t, b: uint8x16_t) -> u64 {
+        self.zeros(self.xor(a, b))
+    }
 }
 
 // SAFETY as above.

@@ -154,6 +154,48 @@ impl Simd for Ssse3 {
         let mask = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(register, _mm_setzero_si128())) };
         u64::from(mask.cast_unsigned() as u16)
     }
+
+    #[inline(always)]
+    fn and(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_and_si128(a, b) }
+    }
+
+    #[inline(always)]
+    fn or(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_or_si128(a, b) }
+    }
+
+    #[inline(always)]
+    fn plus(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_add_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn least(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_min_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn halves(self, register: __m128i) -> (__m128i, __m128i) {
+        self.split(register)
+    }
+
+    #[inline(always)]
+    fn shuffle(self, from: __m128i, places: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_shuffle_epi8(from, places) }
+    }
+
+    #[inline(always)]
+    fn same(self, a: __m128i, b: __m128i) -> u64 {
+        // SAFETY: the instructions.
+        let mask = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(a, b)) };
+        u64::from(mask.cast_unsigned() as u16)
+    }
 }
 
 // SAFETY as above.

@@ -22,6 +22,11 @@ struct Found {
     minus: Vec<u8>,
     selected: Vec<u8>,
     zeros: u64,
+    logic: [Vec<u8>; 2],
+    numbers: [Vec<u8>; 2],
+    halves: [Vec<u8>; 2],
+    shuffled: Vec<u8>,
+    same: u64,
 }
 
 impl Task for Everything<'_> {
@@ -48,6 +53,11 @@ impl Task for Everything<'_> {
             minus: bytes(simd.minus(a, b)),
             selected: bytes(simd.select(simd.equal(a, b), simd.splat(1), b)),
             zeros: simd.zeros(simd.xor(a, b)),
+            logic: [bytes(simd.and(a, b)), bytes(simd.or(a, b))],
+            numbers: [bytes(simd.plus(a, b)), bytes(simd.least(a, b))],
+            halves: [bytes(simd.halves(a).0), bytes(simd.halves(a).1)],
+            shuffled: bytes(simd.shuffle(b, simd.halves(a).0)),
+            same: simd.same(a, b),
         }
     }
 }
@@ -56,6 +66,7 @@ fn expected(a: &[u8], b: &[u8], form: Form) -> Found {
     let conventional = |symbol: &u8| form.conventional(*symbol);
     let pairs = |f: &dyn Fn(u8, u8) -> u8| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect::<Vec<u8>>();
     let mask = |set: bool| if set { 0xFF } else { 0 };
+    let same = a.iter().zip(b).enumerate().fold(0, |mask, (lane, (a, b))| mask | u64::from(a == b) << lane);
     Found {
         products: pairs(&|a, b| form.working(mul(conventional(&a), conventional(&b)))),
         inverses: pairs(&|a, _| if a == 0 { 0 } else { form.working(div(1, conventional(&a))) }),
@@ -64,7 +75,12 @@ fn expected(a: &[u8], b: &[u8], form: Form) -> Found {
         at_most: pairs(&|a, b| mask(a <= b)),
         minus: pairs(&u8::wrapping_sub),
         selected: pairs(&|a, b| if a == b { 1 } else { b }),
-        zeros: a.iter().zip(b).enumerate().fold(0, |mask, (lane, (a, b))| mask | u64::from(a == b) << lane),
+        zeros: same,
+        logic: [pairs(&|a, b| a & b), pairs(&|a, b| a | b)],
+        numbers: [pairs(&u8::wrapping_add), pairs(&u8::min)],
+        halves: [pairs(&|a, _| a & 15), pairs(&|a, _| a >> 4)],
+        shuffled: (0..a.len()).map(|lane| b[lane / 16 * 16 + usize::from(a[lane] & 15)]).collect(),
+        same,
     }
 }
 
