@@ -8,13 +8,14 @@
 //!   by about ten times where these are wide.
 //! - [`marker`]: the search for a synchronisation marker at every bit.
 //! - [`align`]: bytes out of a bit stream from any bit on.
+//! - [`convolutional`]: the code of constraint length 7, its punctured rates, and its Viterbi decoder.
 //! - [`nrzm`]: differential coding.
 //! - [`Randomiser`]: the two pseudo-random sequences that keep the modulator busy.
 //! - [`fhec`]: the (10,6) code over GF(16) on the AOS frame header.
 //! - [`erasure`]: repair symbols for lost datagrams.
 //! - [`gf`]: which vector instructions the processor has, and sums of products on them.
 //!
-//! Convolutional, turbo and LDPC codes are left out: demodulators undo those.
+//! Turbo and LDPC codes are left out: demodulators undo those.
 //!
 //! ```
 //! use skyhaul_coding::{Basis, Correction, Parameters, ReedSolomon};
@@ -32,6 +33,7 @@
 
 pub mod align;
 mod batch;
+pub mod convolutional;
 pub mod crc;
 mod division;
 pub mod erasure;

@@ -90,8 +90,8 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Most bits that may be wrong: with more, noise has a marker of 32 bits every thousand bits.
-    pub const MAX_ERRORS: u32 = 6;
+    /// Most bits that may be wrong: with them, noise has a marker of 32 bits every 500 bits.
+    pub const MAX_ERRORS: u32 = 7;
 
     /// Takes as the marker what differs from it, or from its inverse, in at most `most_errors` bits; more than
     /// [`Self::MAX_ERRORS`] count as so many.

@@ -1,5 +1,7 @@
 //! The bits not yet dealt with, and when they came.
 
+use skyhaul_coding::align::{self, Polarity};
+use skyhaul_coding::marker::Finder;
 use skyhaul_units::Utc;
 use std::collections::VecDeque;
 
@@ -64,24 +66,15 @@ impl BitBuffer {
         self.arrivals.clear();
         self.arrivals.push_back((self.end(), received));
     }
-    /// The first position from `from` on, before `to`, whose 32 bits differ from `marker` (or its inverse) in at most
-    /// `errors` places; all bits up to `to` + 31 are in the buffer.
-    pub fn find(&self, marker: u32, errors: u32, from: u64, to: u64) -> Option<u64> {
+    /// The first position from `from` on, before `to`, that has the marker or its inverse; all bits up to `to` + 31 are
+    /// in the buffer.
+    pub fn find(&self, finder: &Finder, from: u64, to: u64) -> Option<u64> {
         if from >= to {
             return None;
         }
-        let mut window = self.word(from);
-        for position in from..to {
-            let wrong = (window ^ marker).count_ones();
-            if wrong <= errors || wrong >= 32 - errors {
-                return Some(position);
-            }
-            if position + 1 < to {
-                let (byte, shift) = self.view().place(position + 32);
-                window = window << 1 | u32::from(self.bytes[byte] >> (7 - shift) & 1);
-            }
-        }
-        None
+        let place = |position: u64| (position - self.start) as usize;
+        let hit = finder.find(&self.bytes, place(from)..place(to))?;
+        Some(self.start + hit.position as u64)
     }
     /// Gives up the bits before `position`.
     pub fn trim(&mut self, position: u64) {
@@ -120,17 +113,10 @@ impl<'a> BitView<'a> {
     }
     /// Copies `len` bytes from bit `position` on into `out`; they are in view.
     pub fn copy(self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
-        out.clear();
         let (byte, shift) = self.place(position);
-        let flip = if inverted { 0xFF } else { 0 };
-        if shift == 0 && !inverted {
-            out.extend_from_slice(&self.bytes[byte..byte + len]);
-        } else if shift == 0 {
-            out.extend(self.bytes[byte..byte + len].iter().map(|byte| byte ^ flip));
-        } else {
-            let pairs = self.bytes[byte..byte + len].iter().zip(&self.bytes[byte + 1..=byte + len]);
-            out.extend(pairs.map(|(high, low)| (high << shift | low >> (8 - shift)) ^ flip));
-        }
+        let polarity = if inverted { Polarity::Inverted } else { Polarity::Upright };
+        out.resize(len, 0);
+        align::copy(&self.bytes[byte..], shift as usize, polarity, out);
     }
     /// The `len` bytes from bit `position` on, where they lie or, if they must be moved or inverted, in `room`; they are
     /// in view.
@@ -153,6 +139,7 @@ impl<'a> BitView<'a> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use skyhaul_coding::marker::Marker;
 
     proptest! {
         #[test]
@@ -171,7 +158,8 @@ mod tests {
             prop_assert_eq!(copy, expected.to_be_bytes());
             let last = buffer.end() - 32;
             let marker = buffer.word(last);
-            let found = buffer.find(marker, 0, from, last + 1).unwrap();
+            let finder = Finder::new(Marker::Bits32(marker), 0);
+            let found = buffer.find(&finder, from, last + 1).unwrap();
             prop_assert!(buffer.word(found) == marker || buffer.word(found) == !marker);
         }
     }

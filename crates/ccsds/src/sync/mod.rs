@@ -15,6 +15,7 @@ use crate::quality::BitPosition;
 use crate::record::SyncCounts;
 use bits::BitBuffer;
 pub use run::{RUN_BLOCKS, Run};
+use skyhaul_coding::marker::{Finder, Marker};
 use skyhaul_units::Utc;
 use state::State;
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ use std::collections::VecDeque;
 /// When the synchroniser believes a marker. The false-alarm figures are for random bits, both polarities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncConfig {
-    /// Wrong bits allowed in a marker that is searched for. Default 1: a false candidate every 65 million bits, each
+    /// Wrong bits allowed in a marker that is searched for, at most [`Finder::MAX_ERRORS`]. Default 1: a false candidate every 65 million bits, each
     /// of which costs a decoding at most.
     pub search_errors: u8,
     /// Wrong bits allowed in the markers that prove a candidate, and in one with a slip or another polarity.
@@ -119,6 +120,7 @@ pub struct Found<T> {
 pub struct Synchroniser<T> {
     config: SyncConfig,
     marker: u32,
+    finder: Finder,
     block_len: usize,
     bits: BitBuffer,
     state: State,
@@ -169,6 +171,7 @@ impl<T> Synchroniser<T> {
         Self {
             config,
             marker,
+            finder: Finder::new(Marker::Bits32(marker), u32::from(config.search_errors)),
             block_len,
             bits: BitBuffer::starting_at(start),
             state: State::Search,
@@ -259,7 +262,7 @@ impl<T> Synchroniser<T> {
     fn search<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         if !self.has_candidate {
             let to = (self.bits.end() + 1).saturating_sub(MARKER_BITS);
-            match self.bits.find(self.marker, u32::from(self.config.search_errors), self.cursor, to) {
+            match self.bits.find(&self.finder, self.cursor, to) {
                 None => {
                     self.cursor = self.cursor.max(to);
                     return false;
@@ -338,8 +341,7 @@ impl<T> Synchroniser<T> {
         if !self.has_candidate {
             let end = (self.bits.end() + 1).saturating_sub(MARKER_BITS);
             let to = end.min(limit);
-            let errors = u32::from(self.config.search_errors);
-            match self.bits.find(self.marker, errors, self.cursor, to) {
+            match self.bits.find(&self.finder, self.cursor, to) {
                 Some(position) => {
                     self.cursor = position;
                     self.has_candidate = true;

@@ -44,7 +44,7 @@ fn a_marker_is_found_at_every_place_in_both_polarities_with_every_number_of_erro
             let (errors, inverted) = ((position * 7 % 8) as u32, position % 3 == 0);
             let wrong = |index: usize| (index * 11 + position) % marker.bits() < errors as usize;
             plant(&mut bytes, position, (0..).zip(bits(marker)).map(|(i, bit)| bit ^ inverted ^ wrong(i)));
-            for most_errors in [0, 1, 2, 3, 6] {
+            for most_errors in [0, 1, 2, 3, 7] {
                 let expected = naive(marker, most_errors, &bytes, 0..len);
                 if errors <= most_errors {
                     assert_eq!(expected, Some(Hit { position, errors, inverted }));
@@ -64,8 +64,8 @@ proptest! {
     fn kernels_find_what_a_count_bit_by_bit_finds(
         mut bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0x1A), Just(0xFC)], 0..300),
         marker in prop::sample::select(&MARKERS[..]),
-        plants in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<u64>(), 0u32..9), 0..4),
-        most_errors in 0u32..=6,
+        plants in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<u64>(), 0u32..10), 0..4),
+        most_errors in 0u32..=7,
         from in 0usize..1_200,
         len in 0usize..2_600,
     ) {
