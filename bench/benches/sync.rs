@@ -7,6 +7,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use skyhaul_coding::align::{self, Polarity};
+use skyhaul_coding::convolutional::{Code, Decoder, Encoder, Rate};
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::marker::{Finder, Marker};
 use std::hint::black_box;
@@ -80,5 +81,35 @@ fn realign(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, search, realign);
+fn viterbi(c: &mut Criterion) {
+    let data = noise(1 << 20);
+    let mut group = c.benchmark_group("Viterbi, K = 7, soft");
+    group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+    group.throughput(Throughput::Bytes(data.len() as u64));
+    for rate in [Rate::Half, Rate::SevenEighths] {
+        let code = Code::new(rate);
+        let mut hiss = noise(4 * data.len() * 8).into_iter();
+        let mut symbols = Vec::new();
+        // The sum of four evenly distributed bytes: noise of deviation 37, as at 5 dB for rate 1/2.
+        Encoder::new(code).encode(&data, |bit| {
+            let noise: i32 = hiss.by_ref().take(4).map(i32::from).sum::<i32>() - 510;
+            let symbol = if bit { 60 } else { -60 } + noise / 4;
+            symbols.push(symbol.clamp(-127, 127) as i8);
+        });
+        for kernel in Kernel::available() {
+            group.bench_function(BenchmarkId::new(format!("{rate:?}"), kernel.name()), |b| {
+                let mut out = Vec::with_capacity(data.len());
+                b.iter(|| {
+                    out.clear();
+                    let mut decoder = Decoder::with_kernel(code, kernel);
+                    black_box(&symbols).chunks(1 << 18).for_each(|symbols| decoder.push(symbols, &mut out));
+                    decoder.finish(&mut out);
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, search, realign, viterbi);
 criterion_main!(benches);

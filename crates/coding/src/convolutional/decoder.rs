@@ -169,7 +169,8 @@ impl Decoder {
 
     /// Brings the full stretch onto the levels of the trellis.
     fn close(&mut self) {
-        self.sizes.push_back(levels::append(&self.stretch, &mut self.pairs));
+        let stretch = self.stretch.first_chunk().expect("only a full stretch is closed");
+        self.sizes.push_back(levels::append(self.kernel, stretch, &mut self.pairs));
         self.stretch.clear();
         self.filled += 1;
     }

@@ -109,7 +109,9 @@ impl Forward<'_> {
         for (batch, pairs) in pairs[..self.span.steps()].chunks_exact(BATCH).enumerate() {
             for (step, pair) in (BATCH * batch..).zip(pairs) {
                 let costs = &self.trellis.costs[usize::from(*pair)];
-                let decisions = step_one(self.trellis, costs, &mut metrics);
+                let straight = &self.trellis.straight[usize::from(*pair)];
+                // Two opposites cost together what both symbols say.
+                let decisions = step_one(straight, costs[0] + costs[3], &mut metrics);
                 if let Some(step) = step.checked_sub(self.span.before) {
                     self.survivors.decisions[step] = decisions;
                 }
@@ -123,36 +125,35 @@ impl Forward<'_> {
 }
 
 /// One step of one window.
-fn step_one(trellis: &Trellis, costs: &[u8; PIECE], metrics: &mut [u8; STATES]) -> [u64; GROUPS] {
-    let (lower, upper) = metrics.split_at(BUTTERFLIES);
-    let mut next = [0; STATES];
-    let mut decisions = [0; GROUPS];
-    for half in 0..2 {
-        let (mut zeros, mut ones) = ([0u8; PIECE], [0u8; PIECE]);
-        let (mut zero_bits, mut one_bits) = ([0u8; PIECE], [0u8; PIECE]);
-        for lane in 0..PIECE {
-            let (lower, upper) = (lower[PIECE * half + lane], upper[PIECE * half + lane]);
-            let straight = costs[usize::from(trellis.pairs[half][lane] & 3)];
-            let across = costs[usize::from(trellis.opposites[half][lane] & 3)];
-            zeros[lane] = (lower + straight).min(upper + across);
-            zero_bits[lane] = u8::from(upper + across <= lower + straight);
-            ones[lane] = (lower + across).min(upper + straight);
-            one_bits[lane] = u8::from(upper + straight <= lower + across);
-        }
-        let mask = |bits: [u8; PIECE]| {
-            bits.iter().enumerate().fold(0, |mask, (lane, bit)| mask | u64::from(*bit) << lane)
-        };
-        decisions[2 * half] = mask(zero_bits);
-        decisions[2 * half + 1] = mask(one_bits);
-        for lane in 0..PIECE {
-            next[2 * (PIECE * half + lane)] = zeros[lane];
-            next[2 * (PIECE * half + lane) + 1] = ones[lane];
-        }
+fn step_one(straight: &[u8; BUTTERFLIES], both: u8, metrics: &mut [u8; STATES]) -> [u64; GROUPS] {
+    let mut next = [[0; 2]; BUTTERFLIES];
+    let (mut zero_bits, mut one_bits) = ([0u8; BUTTERFLIES], [0u8; BUTTERFLIES]);
+    for butterfly in 0..BUTTERFLIES {
+        let (lower, upper) = (metrics[butterfly], metrics[butterfly + BUTTERFLIES]);
+        let straight = straight[butterfly];
+        let across = both - straight;
+        let (from_lower, from_upper) = (lower + straight, upper + across);
+        let zero = from_lower.min(from_upper);
+        zero_bits[butterfly] = u8::from(from_upper == zero);
+        let (from_lower, from_upper) = (lower + across, upper + straight);
+        let one = from_lower.min(from_upper);
+        one_bits[butterfly] = u8::from(from_upper == one);
+        next[butterfly] = [zero, one];
     }
-    *metrics = next;
-    decisions
+    metrics.copy_from_slice(next.as_flattened());
+    let (zero_bits, one_bits) = (zero_bits.as_chunks().0, one_bits.as_chunks().0);
+    [sixteen(zero_bits, 0), sixteen(one_bits, 0), sixteen(zero_bits, 2), sixteen(one_bits, 2)]
 }
 
+/// The lowest bits of sixteen bytes, in two chunks from `first` on.
+fn sixteen(bits: &[[u8; 8]], first: usize) -> u64 {
+    // The product moves the bit of byte i to place 56 + i; no two meet.
+    let eight = |chunk: [u8; 8]| u64::from_le_bytes(chunk).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    eight(bits[first]) | eight(bits[first + 1]) << 8
+}
+
+// Closures over vectors are not sure to be inlined where the compiler knows of the instructions: there are none below
+// but those that name what is loaded.
 impl Task for Forward<'_> {
     type Output = ();
 
@@ -165,35 +166,36 @@ impl Task for Forward<'_> {
         let branches = Branches::new(simd, trellis);
         let mut metrics = [simd.splat(0); GROUPS];
         let mut batch = [[0; BATCH]; MAX_WINDOWS];
+        let mut ignored = [[0; GROUPS]; BATCH];
         for start in (0..span.steps()).step_by(BATCH) {
             for (batch, pairs) in batch.iter_mut().zip(pairs).take(S::LANES / PIECE) {
-                batch.copy_from_slice(&pairs[start..start + BATCH]);
+                *batch = *pairs[start..].first_chunk().expect("a window is of whole batches");
             }
-            let costs = |step: usize| simd.gather(|window| &trellis.costs[usize::from(batch[window][step])]);
-            match start.checked_sub(span.before) {
-                None => (0..BATCH).for_each(|step| {
-                    branches.step(simd, costs(step), &mut metrics);
-                }),
-                Some(start) => {
-                    let decisions = &mut self.survivors.decisions[start..start + BATCH];
-                    for (step, decisions) in decisions.iter_mut().enumerate() {
-                        *decisions = branches.step(simd, costs(step), &mut metrics);
-                    }
-                }
+            let decisions = match start.checked_sub(span.before) {
+                None => &mut ignored,
+                Some(start) => self.survivors.decisions[start..]
+                    .first_chunk_mut()
+                    .expect("there is room for each step with decisions"),
+            };
+            for (step, decisions) in decisions.iter_mut().enumerate() {
+                let costs = simd.gather(|window| &trellis.costs[usize::from(batch[window][step])]);
+                *decisions = branches.step(simd, costs, &mut metrics);
             }
             let least = least(simd, &metrics);
-            metrics = metrics.map(|metrics| simd.minus(metrics, least));
+            for metrics in &mut metrics {
+                *metrics = simd.minus(*metrics, least);
+            }
             let mut lanes = [0; MAX_LANES];
             simd.store(least, &mut lanes, 0);
             self.count(start + BATCH, |window| lanes[PIECE * window]);
         }
-        let zero = simd.splat(0);
-        let ends = metrics.map(|metrics| simd.same(metrics, zero));
-        for (window, best) in self.survivors.best.iter_mut().enumerate().take(S::LANES / PIECE) {
-            let of_window =
-                |(group, mask): (usize, u64)| (mask >> (PIECE * window) & 0xFFFF) << (PIECE * group);
-            let states = ends.into_iter().enumerate().map(of_window).fold(0, |all, states| all | states);
-            *best = (states.trailing_zeros() % STATES as u32) as u8;
+        for window in 0..S::LANES / PIECE {
+            let mut cheapest = 0;
+            for (group, metrics) in metrics.iter().enumerate() {
+                let states = simd.zeros(*metrics) >> (PIECE * window) & 0xFFFF;
+                cheapest |= states << (PIECE * group);
+            }
+            self.survivors.best[window] = (cheapest.trailing_zeros() % STATES as u32) as u8;
         }
     }
 }
@@ -207,10 +209,10 @@ struct Branches<R> {
 impl<R: Copy> Branches<R> {
     #[inline(always)]
     fn new<S: Simd<Register = R>>(simd: S, trellis: &Trellis) -> Self {
-        let register = |half: &[u8; PIECE]| simd.gather(|_| half);
+        let Trellis { pairs: [low, high], opposites: [low_opposites, high_opposites], .. } = trellis;
         Self {
-            pairs: [register(&trellis.pairs[0]), register(&trellis.pairs[1])],
-            opposites: [register(&trellis.opposites[0]), register(&trellis.opposites[1])],
+            pairs: [simd.gather(|_| low), simd.gather(|_| high)],
+            opposites: [simd.gather(|_| low_opposites), simd.gather(|_| high_opposites)],
         }
     }
 
@@ -239,10 +241,11 @@ impl<R: Copy> Branches<R> {
 #[inline(always)]
 fn least<S: Simd>(simd: S, metrics: &[S::Register; GROUPS]) -> S::Register {
     let [a, b, c, d] = *metrics;
-    let least = simd.least(simd.least(a, b), simd.least(c, d));
-    ROTATIONS
-        .iter()
-        .fold(least, |least, places| simd.least(least, simd.shuffle(least, simd.gather(|_| places))))
+    let mut least = simd.least(simd.least(a, b), simd.least(c, d));
+    for places in &ROTATIONS {
+        least = simd.least(least, simd.shuffle(least, simd.gather(|_| places)));
+    }
+    least
 }
 
 /// The places 8, 4, 2 and 1 further on, around sixteen.

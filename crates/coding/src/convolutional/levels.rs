@@ -5,11 +5,14 @@
 //! symbol, beyond which size says little. The scale makes hard bits, soft bits of any amplitude and slow changes of gain
 //! one case.
 
+use crate::gf::Kernel;
+use crate::vector::{Simd, Task};
+
 /// The largest level.
 pub(super) const MAX_LEVEL: u8 = 7;
 
 /// Levels in the mean size of a symbol.
-const MEAN_LEVELS: u64 = 4;
+const MEAN_LEVELS: u32 = 4;
 
 /// Trellis steps that have one scale: 512 symbols, whose mean size is known to 4 %.
 pub(super) const STRETCH: usize = 256;
@@ -23,33 +26,59 @@ pub(super) fn of(pair: u8) -> [i8; 2] {
 }
 
 /// Appends the pairs of one stretch; the sum of the sizes of its levels.
-pub(super) fn append(symbols: &[i8], pairs: &mut Vec<u8>) -> u64 {
-    // A symbol that was not sent, or of which nothing is known, is zero and does not count.
-    let known: u64 = symbols.iter().map(|symbol| u32::from(*symbol != 0)).sum::<u32>().into();
-    let sizes: u64 = symbols.iter().map(|symbol| u32::from(symbol.unsigned_abs())).sum::<u32>().into();
-    // Levels in a symbol of size one, times 2^16: at most four levels, which the mean of hard bits of size one has.
-    let scale = (MEAN_LEVELS << 16) * known / sizes.max(1);
-    let scale = scale as i32;
-    let level = |symbol: i8| {
-        // From 127 x 4 x 2^16 no overflow; rounded to the nearest, alike on both sides of zero.
-        let size = (i32::from(symbol.unsigned_abs()) * scale + (1 << 15)) >> 16;
-        let size = size.min(i32::from(MAX_LEVEL));
-        if symbol < 0 { 8 - size } else { 8 + size }
-    };
+pub(super) fn append(kernel: Kernel, symbols: &[i8; 2 * STRETCH], pairs: &mut Vec<u8>) -> u64 {
     let start = pairs.len();
-    pairs.extend(
-        symbols.as_chunks::<2>().0.iter().map(|[first, second]| (level(*first) << 4 | level(*second)) as u8),
-    );
-    pairs[start..].iter().map(|pair| SIZES[usize::from(*pair)]).map(u64::from).sum()
+    pairs.resize(start + STRETCH, UNKNOWN);
+    let stretch = Stretch { symbols, pairs: &mut pairs[start..] };
+    if kernel.lanes() == 0 { Some(stretch.quantise()) } else { kernel.run(stretch) }.unwrap_or(0)
 }
 
-/// The sum of the sizes of two levels.
-const SIZES: [u8; 256] = {
-    let mut sizes = [0; 256];
-    let mut pair = 0;
-    while pair < 256 {
-        sizes[pair] = (pair >> 4).abs_diff(8) as u8 + (pair & 15).abs_diff(8) as u8;
-        pair += 1;
+struct Stretch<'a> {
+    symbols: &'a [i8; 2 * STRETCH],
+    pairs: &'a mut [u8],
+}
+
+/// Binary places of the scale.
+const SCALE: u32 = 12;
+
+impl Stretch<'_> {
+    #[inline(always)]
+    fn quantise(self) -> u64 {
+        // A symbol that was not sent, or of which nothing is known, is zero and does not count.
+        let (mut known, mut sizes) = (0u32, 0u32);
+        for symbol in self.symbols {
+            known += u32::from(*symbol != 0);
+            sizes += u32::from(symbol.unsigned_abs());
+        }
+        let sizes = sizes.max(1);
+        // Levels in a symbol of size one: at most four, which the mean of hard bits of that size has.
+        let scale = ((MEAN_LEVELS << SCALE) * known / sizes) as u16;
+        // The least size of the largest level. Half a level is added to round; with it nothing exceeds 16 bits: the
+        // limit is at most 7 1/2 levels and a size of one, together less than 12.
+        let half = 1u16 << (SCALE - 1);
+        let limit = ((u32::from(MAX_LEVEL) << SCALE).div_ceil(u32::from(scale).max(1))).min(128) as u16;
+        let mut levels = [0u8; 2 * STRETCH];
+        let mut total = 0u32;
+        for (level, symbol) in levels.iter_mut().zip(self.symbols) {
+            let size = u16::from(symbol.unsigned_abs()).min(limit);
+            let size = ((size * scale + half) >> SCALE) as u8;
+            let size = if size > MAX_LEVEL { MAX_LEVEL } else { size };
+            *level = if *symbol < 0 { 8 - size } else { 8 + size };
+            total += u32::from(size);
+        }
+        for (pair, [first, second]) in self.pairs.iter_mut().zip(levels.as_chunks::<2>().0) {
+            *pair = first << 4 | second;
+        }
+        total.into()
     }
-    sizes
-};
+}
+
+impl Task for Stretch<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> u64 {
+        // The compiler makes vector code of it, and here it knows of the instructions.
+        self.quantise()
+    }
+}

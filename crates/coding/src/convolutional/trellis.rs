@@ -22,6 +22,8 @@ pub(super) struct Trellis {
     pub opposites: [[u8; PIECE]; 2],
     /// By what was received, the costs of having sent each pair.
     pub costs: Box<[[u8; PIECE]; 256]>,
+    /// By what was received, the costs of what each butterfly sends for a zero from its lower state.
+    pub straight: Box<[[u8; BUTTERFLIES]; 256]>,
 }
 
 impl Trellis {
@@ -39,7 +41,13 @@ impl Trellis {
                 *cost = against(first, pair >> 1) + against(second, pair & 1);
             }
         }
-        Self { pairs, opposites: pairs.map(|half| half.map(|pair| pair ^ 3)), costs }
+        let mut straight = Box::new([[0; BUTTERFLIES]; 256]);
+        for (straight, costs) in straight.iter_mut().zip(&*costs) {
+            for (cost, pair) in straight.iter_mut().zip(pairs.as_flattened()) {
+                *cost = costs[usize::from(*pair)];
+            }
+        }
+        Self { pairs, opposites: pairs.map(|half| half.map(|pair| pair ^ 3)), costs, straight }
     }
 }
 

@@ -72,41 +72,39 @@ impl Task for Scan<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Result<Hit, usize> {
-        let Nibbles { tables, most_wrong } = &self.finder.nibbles;
-        match (most_wrong, &tables[..]) {
-            (0, [both]) => {
-                let both = registers(simd, both);
-                self.scan(simd, |bytes, byte| whole_bytes(simd, &both, bytes, byte))
-            }
-            (1, [both]) => {
-                let both = registers(simd, both);
-                self.scan(simd, |bytes, byte| few_wrong::<S, 1>(simd, &both, &nibbles(simd, bytes, byte)))
-            }
-            (2, [both]) => {
-                let both = registers(simd, both);
-                self.scan(simd, |bytes, byte| few_wrong::<S, 2>(simd, &both, &nibbles(simd, bytes, byte)))
-            }
-            (3, [upright, inverted]) => {
-                let (upright, inverted) = (registers(simd, upright), registers(simd, inverted));
-                self.scan(simd, |bytes, byte| {
-                    let nibbles = nibbles(simd, bytes, byte);
-                    let upright = few_wrong::<S, 3>(simd, &upright, &nibbles);
-                    simd.or(upright, few_wrong::<S, 3>(simd, &inverted, &nibbles))
-                })
-            }
+        match self.finder.nibbles.most_wrong {
+            0 => self.scan::<S, 0>(simd),
+            1 => self.scan::<S, 1>(simd),
+            2 => self.scan::<S, 2>(simd),
+            MAX_WRONG => self.scan::<S, 3>(simd),
             _ => Err(self.places.start / 8),
         }
     }
 }
 
+// Closures over vectors are not sure to be inlined where the compiler knows of the instructions: there are none below.
 impl Scan<'_> {
     #[inline(always)]
-    fn scan<S: Simd>(&self, simd: S, candidates: impl Fn(&[u8], usize) -> S::Register) -> Result<Hit, usize> {
+    fn scan<S: Simd, const WRONG: usize>(&self, simd: S) -> Result<Hit, usize> {
+        let Some((first, second)) = self.finder.nibbles.tables.split_first() else {
+            return Err(self.places.start / 8);
+        };
+        let first = registers(simd, first);
+        let second = second.first().map_or(first, |second| registers(simd, second));
         let mut byte = self.places.start / 8;
         let end = self.places.end.div_ceil(8).min((self.bytes.len() + 1).saturating_sub(S::LANES + AHEAD));
         let none = u64::MAX >> (MAX_LANES - S::LANES);
         while byte < end {
-            let candidates = candidates(self.bytes, byte);
+            let mut candidates;
+            if WRONG == 0 {
+                candidates = whole_bytes(simd, &first, self.bytes, byte);
+            } else {
+                let nibbles = nibbles(simd, self.bytes, byte);
+                candidates = few_wrong::<S, WRONG>(simd, &first, &nibbles);
+                if WRONG == MAX_WRONG as usize {
+                    candidates = simd.or(candidates, few_wrong::<S, WRONG>(simd, &second, &nibbles));
+                }
+            }
             if simd.zeros(candidates) != none {
                 let mut offsets = [0; MAX_LANES];
                 simd.store(candidates, &mut offsets, 0);
@@ -129,28 +127,39 @@ impl Scan<'_> {
 
 #[inline(always)]
 fn registers<S: Simd>(simd: S, table: &Table) -> [S::Register; NIBBLES] {
-    core::array::from_fn(|nibble| simd.gather(|_| &table[nibble]))
+    let mut registers = [simd.splat(0); NIBBLES];
+    for (register, entries) in registers.iter_mut().zip(table) {
+        *register = simd.gather(|_| entries);
+    }
+    registers
 }
 
 /// The offsets at which the three bytes that lie wholly within the marker are right.
 #[inline(always)]
 fn whole_bytes<S: Simd>(simd: S, tables: &[S::Register; NIBBLES], bytes: &[u8], byte: usize) -> S::Register {
-    let right = [1, 2, 3].map(|ahead| {
+    let mut right = simd.splat(0xFF);
+    for ahead in 1..AHEAD {
         let (low, high) = simd.halves(simd.load(bytes, byte + ahead));
-        let (first, second) = (tables[2 * ahead - 1], tables[2 * ahead]);
-        simd.and(simd.shuffle(first, high), simd.shuffle(second, low))
-    });
-    simd.and(simd.and(right[0], right[1]), right[2])
+        right = simd.and(right, simd.shuffle(tables[2 * ahead - 1], high));
+        right = simd.and(right, simd.shuffle(tables[2 * ahead], low));
+    }
+    right
 }
 
 /// The nibbles of the stream behind each byte.
 #[inline(always)]
 fn nibbles<S: Simd>(simd: S, bytes: &[u8], byte: usize) -> [S::Register; NIBBLES] {
-    let halves: [_; AHEAD + 1] = core::array::from_fn(|ahead| simd.halves(simd.load(bytes, byte + ahead)));
-    core::array::from_fn(|index| {
-        let (low, high) = halves[index.div_ceil(2)];
-        if index % 2 == 0 { low } else { high }
-    })
+    let mut nibbles = [simd.splat(0); NIBBLES];
+    for ahead in 0..=AHEAD {
+        let (low, high) = simd.halves(simd.load(bytes, byte + ahead));
+        if ahead > 0 {
+            nibbles[2 * ahead - 1] = high;
+        }
+        if ahead < AHEAD {
+            nibbles[2 * ahead] = low;
+        }
+    }
+    nibbles
 }
 
 /// The offsets at which at most `WRONG` nibbles are not right.
@@ -160,12 +169,19 @@ fn few_wrong<S: Simd, const WRONG: usize>(
     tables: &[S::Register; NIBBLES],
     nibbles: &[S::Register; NIBBLES],
 ) -> S::Register {
-    let all = simd.splat(0xFF);
-    // For each nibble: offsets at which at most 0, 1, 2, 3 of one are wrong. Then of two, four and eight.
-    let one: [_; NIBBLES] = core::array::from_fn(|i| [simd.shuffle(tables[i], nibbles[i]), all, all, all]);
-    let two: [_; 4] = core::array::from_fn(|i| at_most::<S, WRONG>(simd, one[2 * i], one[2 * i + 1]));
-    let four: [_; 2] = core::array::from_fn(|i| at_most::<S, WRONG>(simd, two[2 * i], two[2 * i + 1]));
-    at_most::<S, WRONG>(simd, four[0], four[1])[WRONG]
+    // For groups of one, two, four and eight nibbles: offsets at which at most 0, 1, 2, 3 of the group are wrong.
+    let mut groups = [[simd.splat(0xFF); 4]; NIBBLES];
+    for (group, (table, nibble)) in groups.iter_mut().zip(tables.iter().zip(nibbles)) {
+        group[0] = simd.shuffle(*table, *nibble);
+    }
+    let mut count = NIBBLES;
+    while count > 1 {
+        count /= 2;
+        for index in 0..count {
+            groups[index] = at_most::<S, WRONG>(simd, groups[2 * index], groups[2 * index + 1]);
+        }
+    }
+    groups[0][WRONG]
 }
 
 /// From "at most 0, 1, 2, 3 are wrong" of two groups to that of both together, as far as `WRONG`.
@@ -175,11 +191,11 @@ fn at_most<S: Simd, const WRONG: usize>(
     a: [S::Register; 4],
     b: [S::Register; 4],
 ) -> [S::Register; 4] {
-    let none = simd.splat(0);
-    core::array::from_fn(|wrong| {
-        if wrong > WRONG {
-            return none;
+    let mut both = [simd.splat(0); 4];
+    for wrong in 0..=WRONG {
+        for of_a in 0..=wrong {
+            both[wrong] = simd.or(both[wrong], simd.and(a[of_a], b[wrong - of_a]));
         }
-        (0..=wrong).fold(none, |any, of_a| simd.or(any, simd.and(a[of_a], b[wrong - of_a])))
-    })
+    }
+    both
 }

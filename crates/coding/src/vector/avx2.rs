@@ -86,7 +86,7 @@ impl Simd for Avx2 {
         let [a, b] = [piece(0), piece(1)];
         // SAFETY: the instructions; each piece has the 16 bytes that are read.
         unsafe {
-            let [a, b] = [a, b].map(|piece| _mm_loadu_si128(piece.as_ptr().cast()));
+            let (a, b) = (_mm_loadu_si128(a.as_ptr().cast()), _mm_loadu_si128(b.as_ptr().cast()));
             _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b)
         }
     }

@@ -80,7 +80,8 @@ impl Simd for Gfni512 {
         let [a, b, c, d] = [piece(0), piece(1), piece(2), piece(3)];
         // SAFETY: the instructions; each piece has the 16 bytes that are read.
         unsafe {
-            let [a, b, c, d] = [a, b, c, d].map(|piece| _mm_loadu_si128(piece.as_ptr().cast()));
+            let (a, b) = (_mm_loadu_si128(a.as_ptr().cast()), _mm_loadu_si128(b.as_ptr().cast()));
+            let (c, d) = (_mm_loadu_si128(c.as_ptr().cast()), _mm_loadu_si128(d.as_ptr().cast()));
             let ab = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
             _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(ab, c), d)
         }
