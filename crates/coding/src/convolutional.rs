@@ -22,11 +22,13 @@ mod decoder;
 mod encoder;
 mod forward;
 mod levels;
+mod node;
 mod traceback;
 mod trellis;
 
 pub use decoder::{Decoder, Growth};
 pub use encoder::Encoder;
+pub use node::{Modulation, NodeSynchroniser, Reception};
 
 /// States of the encoder: its last six bits.
 const STATES: usize = 64;

@@ -3,7 +3,7 @@
 use super::Code;
 use super::forward::{MAX_WINDOWS, Span, Survivors, forward, windows};
 use super::levels::{self, STRETCH};
-use super::traceback::trace;
+use super::traceback::{TOGETHER, trace};
 use super::trellis::Trellis;
 use crate::gf::Kernel;
 use std::collections::VecDeque;
@@ -54,7 +54,7 @@ pub struct Decoder {
     pairs: Vec<u8>,
     /// The sizes of the stretches of bits not yet decoded.
     sizes: VecDeque<u64>,
-    survivors: Survivors,
+    survivors: [Survivors; TOGETHER],
     growth: Growth,
     /// Stretches that were filled.
     filled: u64,
@@ -84,7 +84,7 @@ impl Decoder {
             phase: 0,
             pairs: vec![levels::UNKNOWN; memory],
             sizes: VecDeque::new(),
-            survivors: Survivors::default(),
+            survivors: Default::default(),
             growth: Growth::default(),
             filled: 0,
             decoded: 0,
@@ -154,13 +154,15 @@ impl Decoder {
             return taken;
         }
         let mut taken = 0;
-        while self.stretch.len() < 2 * STRETCH && taken < symbols.len() {
+        while self.stretch.len() < 2 * STRETCH {
             let second = self.stretch.len() % 2;
-            if pattern[self.phase][second] {
-                self.stretch.push(symbols[taken]);
+            if !pattern[self.phase][second] {
+                self.stretch.push(0);
+            } else if let Some(symbol) = symbols.get(taken) {
+                self.stretch.push(*symbol);
                 taken += 1;
             } else {
-                self.stretch.push(0);
+                break;
             }
             self.phase = (self.phase + second) % pattern.len();
         }
@@ -179,23 +181,32 @@ impl Decoder {
     fn decode(&mut self, out: &mut Vec<u8>) {
         let Self { kernel, span, survivors, .. } = self;
         let ready = self.pairs.len().saturating_sub(span.before + span.behind) / WINDOW;
-        let starts: Vec<usize> = (0..ready).map(|window| window * WINDOW).collect();
-        for starts in starts.chunks(windows(*kernel)) {
-            let mut pairs: [&[u8]; MAX_WINDOWS] = [&[]; MAX_WINDOWS];
-            for (pairs, start) in pairs.iter_mut().zip(starts) {
-                *pairs = &self.pairs[*start..*start + span.steps()];
+        let side = windows(*kernel);
+        let mut windows = (0..ready).map(|window| &self.pairs[window * WINDOW..][..span.steps()]);
+        let mut left = ready;
+        while left > 0 {
+            let mut count = 0;
+            for survivors in &mut *survivors {
+                let mut pairs: [&[u8]; MAX_WINDOWS] = [&[]; MAX_WINDOWS];
+                let mut taken = 0;
+                for (pairs, window) in pairs.iter_mut().zip(windows.by_ref().take(side)) {
+                    *pairs = window;
+                    taken += 1;
+                }
+                forward(*kernel, &self.trellis, *span, &pairs[..taken], survivors);
+                let growth = survivors.growth.iter().take(taken);
+                self.growth.against += growth.map(|growth| u64::from(*growth)).sum::<u64>();
+                count += taken;
             }
-            forward(*kernel, &self.trellis, *span, &pairs[..starts.len()], survivors);
+            left -= count;
             let end = out.len();
-            out.resize(end + starts.len() * WINDOW / 8, 0);
+            out.resize(end + count * WINDOW / 8, 0);
             let out = &mut out[end..];
-            match windows(*kernel) {
+            match side {
                 1 => trace::<1>(survivors, *span, out),
                 2 => trace::<2>(survivors, *span, out),
                 _ => trace::<MAX_WINDOWS>(survivors, *span, out),
             }
-            let growth = survivors.growth.iter().take(starts.len());
-            self.growth.against += growth.map(|growth| u64::from(*growth)).sum::<u64>();
         }
         self.growth.all += self.sizes.drain(..ready * WINDOW / STRETCH).sum::<u64>();
         self.pairs.drain(..ready * WINDOW);

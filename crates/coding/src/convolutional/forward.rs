@@ -71,6 +71,9 @@ pub(super) fn forward(
 ) {
     survivors.decisions.resize(span.decided(), [0; GROUPS]);
     survivors.growth = [0; MAX_WINDOWS];
+    if windows.is_empty() {
+        return;
+    }
     let forward = Forward { trellis, span, windows, survivors };
     if kernel.lanes() == 0 {
         forward.one_by_one();

@@ -6,7 +6,7 @@
 //! one case.
 
 use crate::gf::Kernel;
-use crate::vector::{Simd, Task};
+use crate::vector::{MAX_LANES, Simd, Task};
 
 /// The largest level.
 pub(super) const MAX_LEVEL: u8 = 7;
@@ -29,47 +29,57 @@ pub(super) fn of(pair: u8) -> [i8; 2] {
 pub(super) fn append(kernel: Kernel, symbols: &[i8; 2 * STRETCH], pairs: &mut Vec<u8>) -> u64 {
     let start = pairs.len();
     pairs.resize(start + STRETCH, UNKNOWN);
-    let stretch = Stretch { symbols, pairs: &mut pairs[start..] };
-    if kernel.lanes() == 0 { Some(stretch.quantise()) } else { kernel.run(stretch) }.unwrap_or(0)
+    let stretch = Stretch { symbols: &symbols.map(i8::cast_unsigned), pairs: &mut pairs[start..] };
+    if kernel.lanes() == 0 { Some(stretch.one_by_one()) } else { kernel.run(stretch) }.unwrap_or(0)
 }
 
 struct Stretch<'a> {
-    symbols: &'a [i8; 2 * STRETCH],
+    symbols: &'a [u8; 2 * STRETCH],
     pairs: &'a mut [u8],
 }
 
-/// Binary places of the scale.
-const SCALE: u32 = 12;
-
 impl Stretch<'_> {
+    /// The least size of each level from 1 on. Symbols that were not sent, or of which nothing is known, are zero: they do
+    /// not count, so that the mean is of `known` symbols.
     #[inline(always)]
-    fn quantise(self) -> u64 {
-        // A symbol that was not sent, or of which nothing is known, is zero and does not count.
-        let (mut known, mut sizes) = (0u32, 0u32);
+    fn thresholds(&self, known: u32) -> [u8; MAX_LEVEL as usize] {
+        let mut sizes = 0u32;
         for symbol in self.symbols {
-            known += u32::from(*symbol != 0);
-            sizes += u32::from(symbol.unsigned_abs());
+            sizes += u32::from(symbol.cast_signed().unsigned_abs());
         }
-        let sizes = sizes.max(1);
-        // Levels in a symbol of size one: at most four, which the mean of hard bits of that size has.
-        let scale = ((MEAN_LEVELS << SCALE) * known / sizes) as u16;
-        // The least size of the largest level. Half a level is added to round; with it nothing exceeds 16 bits: the
-        // limit is at most 7 1/2 levels and a size of one, together less than 12.
-        let half = 1u16 << (SCALE - 1);
-        let limit = ((u32::from(MAX_LEVEL) << SCALE).div_ceil(u32::from(scale).max(1))).min(128) as u16;
+        let mut thresholds = [0; MAX_LEVEL as usize];
+        for (level, threshold) in (1..).zip(&mut thresholds) {
+            // (level - 1/2) x mean / 4, rounded up: at most 206, which no size reaches.
+            let least = ((2 * level - 1) * sizes).div_ceil(2 * MEAN_LEVELS * known.max(1));
+            *threshold = least.max(1) as u8;
+        }
+        thresholds
+    }
+
+    /// Without vectors.
+    fn one_by_one(self) -> u64 {
+        let known = self.symbols.iter().filter(|symbol| **symbol != 0).count() as u32;
+        let thresholds = self.thresholds(known);
         let mut levels = [0u8; 2 * STRETCH];
-        let mut total = 0u32;
+        for threshold in thresholds {
+            for (level, symbol) in levels.iter_mut().zip(self.symbols) {
+                *level += u8::from(symbol.cast_signed().unsigned_abs() >= threshold);
+            }
+        }
+        let mut total = 0;
         for (level, symbol) in levels.iter_mut().zip(self.symbols) {
-            let size = u16::from(symbol.unsigned_abs()).min(limit);
-            let size = ((size * scale + half) >> SCALE) as u8;
-            let size = if size > MAX_LEVEL { MAX_LEVEL } else { size };
-            *level = if *symbol < 0 { 8 - size } else { 8 + size };
-            total += u32::from(size);
+            total += u32::from(*level);
+            *level = if *symbol >= 128 { 8 - *level } else { 8 + *level };
         }
-        for (pair, [first, second]) in self.pairs.iter_mut().zip(levels.as_chunks::<2>().0) {
-            *pair = first << 4 | second;
-        }
+        pack(&levels, self.pairs);
         total.into()
+    }
+}
+
+#[inline(always)]
+fn pack(levels: &[u8; 2 * STRETCH], pairs: &mut [u8]) {
+    for (pair, [first, second]) in pairs.iter_mut().zip(levels.as_chunks::<2>().0) {
+        *pair = first << 4 | second;
     }
 }
 
@@ -77,8 +87,36 @@ impl Task for Stretch<'_> {
     type Output = u64;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) -> u64 {
-        // The compiler makes vector code of it, and here it knows of the instructions.
-        self.quantise()
+    fn run<S: Simd>(self, simd: S) -> u64 {
+        let mut known = 2 * STRETCH as u32;
+        for at in (0..2 * STRETCH).step_by(S::LANES) {
+            known -= simd.zeros(simd.load(self.symbols, at)).count_ones();
+        }
+        let thresholds = self.thresholds(known);
+        let mut levels = [0u8; 2 * STRETCH];
+        let (zero, eight) = (simd.splat(0), simd.splat(8));
+        // Of at most 32 symbols in a lane: no lane exceeds 7 x 32.
+        let mut total = zero;
+        for at in (0..2 * STRETCH).step_by(S::LANES) {
+            let symbols = simd.load(self.symbols, at);
+            let negative = simd.at_most(simd.splat(128), symbols);
+            let sizes = simd.select(negative, simd.minus(zero, symbols), symbols);
+            let mut size = zero;
+            for threshold in thresholds {
+                // A mask of all bits is minus one.
+                size = simd.minus(size, simd.at_most(simd.splat(threshold), sizes));
+            }
+            total = simd.plus(total, size);
+            let level = simd.select(negative, simd.minus(eight, size), simd.plus(eight, size));
+            simd.store(level, &mut levels, at);
+        }
+        pack(&levels, self.pairs);
+        let mut lanes = [0; MAX_LANES];
+        simd.store(total, &mut lanes, 0);
+        let mut total = 0;
+        for lane in lanes {
+            total += u64::from(lane);
+        }
+        total
     }
 }
