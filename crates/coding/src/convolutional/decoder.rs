@@ -27,7 +27,10 @@ pub struct Growth {
 impl Growth {
     /// The part of all that is against, in millionths.
     pub const fn millionths(self) -> u64 {
-        if self.all == 0 { 0 } else { 1_000_000 * self.against / self.all }
+        match (1_000_000 * self.against).checked_div(self.all) {
+            Some(part) => part,
+            None => 0,
+        }
     }
 
     /// What came since `earlier`.

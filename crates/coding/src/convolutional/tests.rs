@@ -103,7 +103,7 @@ fn plain(code: Code, received: &[f64]) -> Vec<u8> {
         let mut upper = 0u64;
         metrics = core::array::from_fn(|state| {
             let ways =
-                [state >> 1, state >> 1 | STATES / 2].map(|from| metrics[from] + cost(from, state & 1));
+                [state >> 1, (state >> 1) + STATES / 2].map(|from| metrics[from] + cost(from, state & 1));
             upper |= u64::from(ways[1] < ways[0]) << state;
             ways[0].min(ways[1])
         });

@@ -42,7 +42,7 @@ fn back<const SIDE: usize>(decisions: &[u64; GROUPS], ways: &mut [u64; SIDE]) {
         // The butterfly is the state without its newest bit; its lower four bits are the lane.
         let butterfly = *way >> (STATE + 1);
         let group = (butterfly >> 3 & 2 | *way >> STATE & 1) as usize;
-        let upper = decisions[group] >> (butterfly & 15 | 16 * window as u64);
+        let upper = decisions[group] >> ((butterfly & 15) + 16 * window as u64);
         *way = *way >> 1 | upper << 63;
     }
 }

@@ -56,8 +56,8 @@ impl Counts {
             window.iter().zip(&*self.tables).fold(0, |sum, (byte, table)| sum + table[usize::from(*byte)]);
         // 0 .. E and 32 - E .. 32 become E .. 2 E and 0 .. E, modulo 32. No byte carries into the next: none exceeds 39,
         // nor 127 after the second sum.
-        let turned = (wrong + self.most_errors * ONES) & 31 * ONES;
-        !(turned + (127 - 2 * self.most_errors) * ONES) & 128 * ONES
+        let turned = (wrong + self.most_errors * ONES) & (31 * ONES);
+        !(turned + (127 - 2 * self.most_errors) * ONES) & (128 * ONES)
     }
 }
 
