@@ -81,7 +81,7 @@ fn rates_send_the_symbols_of_their_patterns() {
         let code = Code { rate, second: SecondOutput::Plain };
         let all = encode(Code { rate: Rate::Half, ..code }, &data);
         let sent = |index: usize| {
-            let pattern = if index % 2 == 0 { first } else { second };
+            let pattern = if index.is_multiple_of(2) { first } else { second };
             pattern.as_bytes()[index / 2 % pattern.len()] == b'1'
         };
         let expected: Vec<bool> =

@@ -105,10 +105,11 @@ impl Scan<'_> {
                     candidates = simd.or(candidates, few_wrong::<S, WRONG>(simd, &second, &nibbles));
                 }
             }
-            if simd.zeros(candidates) != none {
+            let lanes = simd.zeros(candidates) ^ none;
+            if lanes != 0 {
                 let mut offsets = [0; MAX_LANES];
                 simd.store(candidates, &mut offsets, 0);
-                if let Some(hit) = self.first_of(byte, &offsets) {
+                if let Some(hit) = self.first_of(byte, lanes, &offsets) {
                     return Ok(hit);
                 }
             }
@@ -117,11 +118,19 @@ impl Scan<'_> {
         Err(byte)
     }
 
-    /// The first marker among the candidates of the bytes from `byte` on.
+    /// The first marker among the candidates of the bytes from `byte` on, of which `lanes` names those that have any.
     #[inline(never)]
-    fn first_of(&self, byte: usize, offsets: &[u8; MAX_LANES]) -> Option<Hit> {
-        let candidates = (byte..).zip(offsets.iter().copied()).filter(|(_, offsets)| *offsets != 0);
-        candidates.into_iter().find_map(|candidate| self.finder.first_of(self.bytes, &self.places, candidate))
+    fn first_of(&self, byte: usize, lanes: u64, offsets: &[u8; MAX_LANES]) -> Option<Hit> {
+        let mut lanes = lanes;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            let hit = self.finder.first_of(self.bytes, &self.places, (byte + lane, offsets[lane]));
+            if hit.is_some() {
+                return hit;
+            }
+            lanes &= lanes - 1;
+        }
+        None
     }
 }
 
