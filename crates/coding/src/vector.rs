@@ -11,6 +11,7 @@
 
 use crate::field::{EXP, ORDER};
 use nibbles::Nibbles;
+use ways::GROUPS;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -24,6 +25,7 @@ mod nibbles;
 pub(crate) mod rows;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod ssse3;
+pub(crate) mod ways;
 
 /// Most lanes of any register.
 pub(crate) const MAX_LANES: usize = 64;
@@ -68,6 +70,8 @@ pub(crate) trait Simd: Copy {
     fn store(self, register: Self::Register, bytes: &mut [u8], at: usize);
     /// Has the processor fetch the bytes at a place that will be read soon, if it can be told to.
     fn prefetch(self, bytes: &[u8], at: usize);
+    /// The same 16 lanes over and over.
+    fn repeat(self, piece: &[u8; PIECE]) -> Self::Register;
     /// A register from pieces of 16 lanes.
     fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> Self::Register;
     /// Within each 16 lanes: the first halves of both with their lanes alternating, and the second halves.
@@ -109,6 +113,15 @@ pub(crate) trait Simd: Copy {
     fn shuffle(self, from: Self::Register, places: Self::Register) -> Self::Register;
     /// One bit for each lane that is the same in both, the first lane lowest.
     fn same(self, a: Self::Register, b: Self::Register) -> u64;
+
+    /// A step back in eight ways through a trellis, four for each of two places of decisions, as
+    /// [`ways::back`] does it for one.
+    #[inline(always)]
+    fn back(self, decisions: [&[u64; GROUPS]; 2], ways: &mut [u64; 8]) {
+        for (way, place) in ways.iter_mut().zip(0..) {
+            *way = ways::back(decisions[place / 4], place as u32 % 4, *way);
+        }
+    }
 }
 
 /// A linear map of the eight bits of a symbol: the images of 1, 2, 4 .. 128.

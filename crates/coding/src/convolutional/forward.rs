@@ -10,8 +10,9 @@
 
 use super::STATES;
 use super::levels::MAX_LEVEL;
-use super::trellis::{BUTTERFLIES, Trellis};
+use super::trellis::{BUTTERFLIES, PAIRS, Trellis};
 use crate::gf::Kernel;
+use crate::vector::ways::GROUPS;
 use crate::vector::{MAX_LANES, PIECE, Simd, Task};
 
 /// Steps between two subtractions of the least metric.
@@ -24,9 +25,6 @@ const _: () = assert!(
 
 /// Most windows that stand side by side.
 pub(super) const MAX_WINDOWS: usize = MAX_LANES / PIECE;
-
-/// Groups of lanes that hold the decisions of one step: butterflies 0 to 15 for a zero and for a one, then 16 to 31.
-pub(super) const GROUPS: usize = 4;
 
 /// The steps of a window.
 #[derive(Debug, Clone, Copy)]
@@ -168,11 +166,14 @@ impl Task for Forward<'_> {
             core::array::from_fn(|window| &windows.get(window).unwrap_or(&windows[0])[..span.steps()]);
         let branches = Branches::new(simd, trellis);
         let mut metrics = [simd.splat(0); GROUPS];
-        let mut batch = [[0; BATCH]; MAX_WINDOWS];
+        // For each step the costs of the pairs, of one window after the other.
+        let mut costs = [[0; PIECE]; BATCH];
         let mut ignored = [[0; GROUPS]; BATCH];
         for start in (0..span.steps()).step_by(BATCH) {
-            for (batch, pairs) in batch.iter_mut().zip(pairs).take(S::LANES / PIECE) {
-                *batch = *pairs[start..].first_chunk().expect("a window is of whole batches");
+            for (window, pairs) in pairs.iter().enumerate().take(S::LANES / PIECE) {
+                for (costs, pair) in costs.iter_mut().zip(&pairs[start..]) {
+                    costs.as_chunks_mut().0[window] = trellis.costs[usize::from(*pair)];
+                }
             }
             let decisions = match start.checked_sub(span.before) {
                 None => &mut ignored,
@@ -180,9 +181,8 @@ impl Task for Forward<'_> {
                     .first_chunk_mut()
                     .expect("there is room for each step with decisions"),
             };
-            for (step, decisions) in decisions.iter_mut().enumerate() {
-                let costs = simd.gather(|window| &trellis.costs[usize::from(batch[window][step])]);
-                *decisions = branches.step(simd, costs, &mut metrics);
+            for (costs, decisions) in costs.iter().zip(decisions) {
+                *decisions = branches.step(simd, simd.repeat(costs), &mut metrics);
             }
             let least = least(simd, &metrics);
             for metrics in &mut metrics {
@@ -203,7 +203,7 @@ impl Task for Forward<'_> {
     }
 }
 
-/// What each butterfly sends, as places in the costs.
+/// What each butterfly of each window sends, as places in the costs of all windows.
 struct Branches<R> {
     pairs: [R; 2],
     opposites: [R; 2],
@@ -213,9 +213,14 @@ impl<R: Copy> Branches<R> {
     #[inline(always)]
     fn new<S: Simd<Register = R>>(simd: S, trellis: &Trellis) -> Self {
         let Trellis { pairs: [low, high], opposites: [low_opposites, high_opposites], .. } = trellis;
+        let places = |pairs: &[u8; PIECE]| {
+            let of_window = |window: usize| pairs.map(|pair| (PAIRS * window) as u8 + pair);
+            let places: [[u8; PIECE]; MAX_WINDOWS] = core::array::from_fn(of_window);
+            simd.gather(|window| &places[window])
+        };
         Self {
-            pairs: [simd.gather(|_| low), simd.gather(|_| high)],
-            opposites: [simd.gather(|_| low_opposites), simd.gather(|_| high_opposites)],
+            pairs: [places(low), places(high)],
+            opposites: [places(low_opposites), places(high_opposites)],
         }
     }
 
@@ -246,7 +251,7 @@ fn least<S: Simd>(simd: S, metrics: &[S::Register; GROUPS]) -> S::Register {
     let [a, b, c, d] = *metrics;
     let mut least = simd.least(simd.least(a, b), simd.least(c, d));
     for places in &ROTATIONS {
-        least = simd.least(least, simd.shuffle(least, simd.gather(|_| places)));
+        least = simd.least(least, simd.shuffle(least, simd.repeat(places)));
     }
     least
 }

@@ -66,7 +66,7 @@ impl Reception {
 
 /// Symbols that are tried at a time, and by which lock is judged: at least four windows of the decoder, over which the
 /// growth of noise keeps within a few parts in a hundred.
-const PROBE: usize = 12_288;
+const PROBE: usize = 24_576;
 
 /// Growth at which symbols still fit, in millionths of their size. Between what is measured in true reception at noise
 /// that leaves more than one wrong bit in a thousand, and the best way through noise alone: at rate 1/2 45 000 and 76 700,

@@ -9,8 +9,11 @@ use super::{Code, STATES, levels};
 /// States below 32, from which the first branch of each butterfly starts.
 pub(super) const BUTTERFLIES: usize = STATES / 2;
 
-/// Costs are kept by butterflies in pieces of so many.
+/// Butterflies are kept in pieces of so many.
 const PIECE: usize = 16;
+
+/// Pairs of symbols that there are.
+pub(super) const PAIRS: usize = 4;
 
 /// What depends on the code alone.
 #[derive(Debug, Clone)]
@@ -21,7 +24,7 @@ pub(super) struct Trellis {
     /// The same for a one bit.
     pub opposites: [[u8; PIECE]; 2],
     /// By what was received, the costs of having sent each pair.
-    pub costs: Box<[[u8; PIECE]; 256]>,
+    pub costs: Box<[[u8; PAIRS]; 256]>,
     /// By what was received, the costs of what each butterfly sends for a zero from its lower state.
     pub straight: Box<[[u8; BUTTERFLIES]; 256]>,
 }
@@ -34,10 +37,10 @@ impl Trellis {
         };
         let pairs: [[u8; PIECE]; 2] =
             core::array::from_fn(|half| core::array::from_fn(|lane| pair(PIECE * half + lane)));
-        let mut costs = Box::new([[0; PIECE]; 256]);
+        let mut costs = Box::new([[0; PAIRS]; 256]);
         for (received, costs) in costs.iter_mut().enumerate() {
             let [first, second] = levels::of(received as u8);
-            for (pair, cost) in costs.iter_mut().enumerate().take(4) {
+            for (pair, cost) in costs.iter_mut().enumerate() {
                 *cost = against(first, pair >> 1) + against(second, pair & 1);
             }
         }

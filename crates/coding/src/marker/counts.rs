@@ -13,7 +13,13 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 pub(super) struct Counts {
     tables: Box<[[u64; 256]; SPAN]>,
     most_errors: u64,
+    /// For the bytes that lie wholly within the marker, by value: the offsets at which a marker without wrong bits, of
+    /// either polarity, has that value there. With it a search for such markers passes most places by at one look.
+    right: Option<Box<[[u8; 256]; WHOLE]>>,
 }
+
+/// Bytes that lie wholly within the marker, whatever bit of the byte before them it begins at.
+const WHOLE: usize = 3;
 
 impl Counts {
     pub fn new(head: u32, most_errors: u32) -> Self {
@@ -26,7 +32,7 @@ impl Counts {
                 }
             }
         }
-        Self { tables, most_errors: u64::from(most_errors) }
+        Self { tables, most_errors: u64::from(most_errors), right: (most_errors == 0).then(|| right(head)) }
     }
 
     /// Bytes in which a marker may begin, and at which bits, the lowest for the byte's first. Bytes beyond the end count
@@ -38,7 +44,9 @@ impl Counts {
     ) -> impl Iterator<Item = (usize, u8)> + 'a {
         let whole = bytes.len().saturating_sub(SPAN - 1).clamp(range.start, range.end);
         let windows = bytes.get(range.start..).unwrap_or_default().windows(SPAN).take(whole - range.start);
-        let inside = (range.start..).zip(windows.filter_map(|window| window.first_chunk().copied()));
+        let inside = (range.start..)
+            .zip(windows.filter_map(|window| window.first_chunk().copied()))
+            .filter(|(_, window)| self.may_be_right(*window));
         let cut = (whole..range.end).map(|byte| {
             let rest = bytes.get(byte..).unwrap_or_default();
             (byte, core::array::from_fn(|i| rest.get(i).copied().unwrap_or(0)))
@@ -46,6 +54,15 @@ impl Counts {
         inside.chain(cut).filter_map(|(byte, window)| {
             let few = self.few(window);
             (few != 0).then(|| (byte, offsets(few)))
+        })
+    }
+
+    /// Whether a look at the inner bytes leaves it open that few enough bits are wrong.
+    #[inline(always)]
+    fn may_be_right(&self, window: [u8; SPAN]) -> bool {
+        self.right.as_ref().is_none_or(|right| {
+            let at = |byte: usize| right[byte][usize::from(window[byte + 1])];
+            at(0) & at(1) & at(2) != 0
         })
     }
 
@@ -59,6 +76,18 @@ impl Counts {
         let turned = (wrong + self.most_errors * ONES) & (31 * ONES);
         !(turned + (127 - 2 * self.most_errors) * ONES) & (128 * ONES)
     }
+}
+
+fn right(head: u32) -> Box<[[u8; 256]; WHOLE]> {
+    let mut right = Box::new([[0; 256]; WHOLE]);
+    for (byte, right) in (1..).zip(&mut *right) {
+        for offset in 0..8 {
+            let (bits, _) = expected(head, offset, byte);
+            right[usize::from(bits)] |= 1 << offset;
+            right[usize::from(!bits)] |= 1 << offset;
+        }
+    }
+    right
 }
 
 /// Gathers the highest bits of the bytes, that of the lowest byte lowest.

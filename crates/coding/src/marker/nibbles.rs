@@ -178,33 +178,33 @@ fn few_wrong<S: Simd, const WRONG: usize>(
     tables: &[S::Register; NIBBLES],
     nibbles: &[S::Register; NIBBLES],
 ) -> S::Register {
-    // For groups of one, two, four and eight nibbles: offsets at which at most 0, 1, 2, 3 of the group are wrong.
-    let mut groups = [[simd.splat(0xFF); 4]; NIBBLES];
-    for (group, (table, nibble)) in groups.iter_mut().zip(tables.iter().zip(nibbles)) {
-        group[0] = simd.shuffle(*table, *nibble);
+    let mut right = [simd.splat(0); NIBBLES];
+    for (right, (table, nibble)) in right.iter_mut().zip(tables.iter().zip(nibbles)) {
+        *right = simd.shuffle(*table, *nibble);
     }
-    let mut count = NIBBLES;
-    while count > 1 {
-        count /= 2;
-        for index in 0..count {
-            groups[index] = at_most::<S, WRONG>(simd, groups[2 * index], groups[2 * index + 1]);
+    let [a, b, c, d, e, f, g, h] = right;
+    let (low, high) = (of_four(simd, [a, b, c, d]), of_four(simd, [e, f, g, h]));
+    match WRONG {
+        0 => simd.and(low[0], high[0]),
+        1 => simd.or(simd.and(low[0], high[1]), simd.and(low[1], high[0])),
+        2 => {
+            let uneven = simd.or(simd.and(low[0], high[2]), simd.and(low[2], high[0]));
+            simd.or(uneven, simd.and(low[1], high[1]))
+        }
+        _ => {
+            let far = simd.or(simd.and(low[0], high[3]), simd.and(low[3], high[0]));
+            simd.or(far, simd.or(simd.and(low[1], high[2]), simd.and(low[2], high[1])))
         }
     }
-    groups[0][WRONG]
 }
 
-/// From "at most 0, 1, 2, 3 are wrong" of two groups to that of both together, as far as `WRONG`.
+/// From "is right" of four nibbles to "at most 0, 1, 2, 3 of them are wrong".
 #[inline(always)]
-fn at_most<S: Simd, const WRONG: usize>(
-    simd: S,
-    a: [S::Register; 4],
-    b: [S::Register; 4],
-) -> [S::Register; 4] {
-    let mut both = [simd.splat(0); 4];
-    for wrong in 0..=WRONG {
-        for of_a in 0..=wrong {
-            both[wrong] = simd.or(both[wrong], simd.and(a[of_a], b[wrong - of_a]));
-        }
-    }
-    both
+fn of_four<S: Simd>(simd: S, right: [S::Register; 4]) -> [S::Register; 4] {
+    let [a, b, c, d] = right;
+    let (none_of_first, one_of_first) = (simd.and(a, b), simd.or(a, b));
+    let (none_of_second, one_of_second) = (simd.and(c, d), simd.or(c, d));
+    let one = simd.or(simd.and(none_of_first, one_of_second), simd.and(one_of_first, none_of_second));
+    let two = simd.or(simd.or(none_of_first, none_of_second), simd.and(one_of_first, one_of_second));
+    [simd.and(none_of_first, none_of_second), one, two, simd.or(one_of_first, one_of_second)]
 }

@@ -82,6 +82,12 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn repeat(self, piece: &[u8; PIECE]) -> __m256i {
+        // SAFETY: the instructions; the piece has the 16 bytes that are read.
+        unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(piece.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
     fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> __m256i {
         let [a, b] = [piece(0), piece(1)];
         // SAFETY: the instructions; each piece has the 16 bytes that are read.

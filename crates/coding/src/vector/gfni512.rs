@@ -5,6 +5,7 @@
     reason = "vector instructions need a processor that has them; a value of the type shows it"
 )]
 
+use super::ways::{GROUPS, STATE};
 use super::{Factors, PIECE, Simd, Task};
 use core::arch::x86_64::*;
 
@@ -73,6 +74,12 @@ impl Simd for Gfni512 {
             // SAFETY: every processor with the instructions has this one, which changes nothing that a program sees.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(byte).cast()) }
         }
+    }
+
+    #[inline(always)]
+    fn repeat(self, piece: &[u8; PIECE]) -> __m512i {
+        // SAFETY: the instructions; the piece has the 16 bytes that are read.
+        unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(piece.as_ptr().cast())) }
     }
 
     #[inline(always)]
@@ -199,5 +206,31 @@ impl Simd for Gfni512 {
     fn same(self, a: __m512i, b: __m512i) -> u64 {
         // SAFETY: the instructions.
         unsafe { _mm512_cmpeq_epi8_mask(a, b) }
+    }
+
+    #[inline(always)]
+    fn back(self, decisions: [&[u64; GROUPS]; 2], ways: &mut [u64; 8]) {
+        let [first, second] = decisions.map(|groups| groups.as_ptr());
+        // SAFETY: the instructions; 32 bytes are at each place of decisions, and 64 at the ways.
+        unsafe {
+            let way = _mm512_loadu_si512(ways.as_ptr().cast());
+            let (first, second) = (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(second.cast()));
+            let table = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second);
+            // The group: of the state the newest bit and the oldest, the latter moved to the second place.
+            let (newest, oldest) = (_mm512_srli_epi64::<STATE>(way), _mm512_srli_epi64::<62>(way));
+            // 0xD8 is "b where c is set, else a", 0xEA is "(a and b) or c".
+            let group = _mm512_ternarylogic_epi64::<0xD8>(newest, oldest, _mm512_set1_epi64(2));
+            let places = _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4);
+            let group = _mm512_ternarylogic_epi64::<0xEA>(group, _mm512_set1_epi64(3), places);
+            let lanes = _mm512_setr_epi64(0, 16, 32, 48, 0, 16, 32, 48);
+            let lane = _mm512_ternarylogic_epi64::<0xEA>(
+                _mm512_srli_epi64::<{ STATE + 1 }>(way),
+                _mm512_set1_epi64(15),
+                lanes,
+            );
+            let upper = _mm512_srlv_epi64(_mm512_permutexvar_epi64(group, table), lane);
+            let way = _mm512_or_si512(_mm512_srli_epi64::<1>(way), _mm512_slli_epi64::<63>(upper));
+            _mm512_storeu_si512(ways.as_mut_ptr().cast(), way);
+        }
     }
 }

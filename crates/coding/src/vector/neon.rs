@@ -76,6 +76,12 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn repeat(self, piece: &[u8; PIECE]) -> uint8x16_t {
+        // SAFETY: the instructions; the piece has the 16 bytes that are read.
+        unsafe { vld1q_u8(piece.as_ptr()) }
+    }
+
+    #[inline(always)]
     fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> uint8x16_t {
         self.table(piece(0))
     }

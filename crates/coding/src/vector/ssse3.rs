@@ -81,6 +81,12 @@ impl Simd for Ssse3 {
     }
 
     #[inline(always)]
+    fn repeat(self, piece: &[u8; PIECE]) -> __m128i {
+        // SAFETY: the instructions; the piece has the 16 bytes that are read.
+        unsafe { _mm_loadu_si128(piece.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
     fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> __m128i {
         self.table(piece(0))
     }
