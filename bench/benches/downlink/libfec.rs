@@ -12,6 +12,8 @@ pub enum Work {
     Correct,
     /// Computing check symbols.
     Encode,
+    /// Decoding soft symbols of the convolutional code, rate 1/2.
+    Viterbi,
 }
 
 /// The process.
@@ -41,19 +43,23 @@ impl Libfec {
         Ok(Self { child, orders, answers })
     }
 
-    /// One turn: Gbit/s of channel access data units of so many codewords and a marker each.
+    /// One turn: Gbit/s of channel access data units of so many codewords and a marker each, or of decoded bits.
     pub fn gbps(&mut self, work: Work, interleave: usize) -> f64 {
         let order = match work {
             Work::Check => b'c',
             Work::Correct => b'd',
             Work::Encode => b'e',
+            Work::Viterbi => b'v',
         };
         let mut answer = String::new();
         let asked = self.orders.write_all(&[order]).and_then(|()| self.orders.flush());
         let heard = asked.and_then(|()| self.answers.read_line(&mut answer));
-        // Nanoseconds a codeword.
+        // Nanoseconds a codeword, or a byte.
         let Some(each) = heard.ok().and_then(|_| answer.trim().parse::<f64>().ok()) else { return 0.0 };
-        let bits = 8.0 * (255.0 + 4.0 / interleave as f64);
+        let bits = match work {
+            Work::Viterbi => 8.0,
+            _ => 8.0 * (255.0 + 4.0 / interleave as f64),
+        };
         bits / each
     }
 }

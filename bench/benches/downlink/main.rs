@@ -1,14 +1,17 @@
-//! The capture of a downlink, by set of instructions, beside what it must reach and beside libfec: one table.
+//! The capture of a downlink, by set of instructions, beside what it must reach and beside two open decoders, libfec (in C)
+//! and fec (in Rust): one table.
 //!
-//! Gbit/s count the bytes of channel access data units, markers and check symbols included; for packets taken out of
-//! frames, the bytes of the frames. All candidates of a line take turns, and the fastest turn of each counts: other work
+//! Gbit/s count the bytes of channel access data units, markers and check symbols included; for the search, of the bit
+//! stream; for the Viterbi decoder, of what it decodes to; for packets taken out of frames, of the frames. All candidates of a line take turns, and the fastest turn of each counts: other work
 //! of the machine makes a turn slower, never faster.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "wall-clock figures, to be read")]
 
+mod fec;
 mod libfec;
 mod program;
 mod recording;
+mod symbols;
 
 use libfec::Libfec;
 use recording::Downlink;
@@ -56,7 +59,9 @@ struct Row {
     bars: &'static [(&'static str, f64)],
     candidates: Vec<Candidate>,
     /// What libfec does beside it.
-    peer: Option<libfec::Work>,
+    libfec: Option<libfec::Work>,
+    /// What fec does beside it.
+    fec: Option<Box<dyn FnMut() -> Turn>>,
 }
 
 /// Who takes turns.
@@ -72,13 +77,16 @@ fn main() {
         println!("SKIPPED: libfec: {reason}");
     }
     let kernels: Vec<&str> = Kernel::available().map(Kernel::name).collect();
-    println!("| Gbit/s | {} | libfec | fastest ÷ libfec |", kernels.join(" | "));
-    println!("|---|{}---|---|", "---|".repeat(kernels.len()));
+    println!("| Gbit/s | {} | libfec | ÷ libfec | fec | ÷ fec |", kernels.join(" | "));
+    println!("|---|{}---|---|---|---|", "---|".repeat(kernels.len()));
     for interleave in [4, 5] {
         let downlink = Downlink::new(interleave);
         [pipeline(&downlink), decode(&downlink), encode(&downlink), packets(&downlink)]
             .into_iter()
             .for_each(|row| measure(row, &kernels, libfec.as_mut().ok(), interleave));
+    }
+    for row in symbols::rows() {
+        measure(row, &kernels, libfec.as_mut().ok(), 1);
     }
     println!();
     match std::env::var("SKYHAUL") {
@@ -94,7 +102,7 @@ fn main() {
 fn measure(mut row: Row, kernels: &[&str], mut libfec: Option<&mut Libfec>, interleave: usize) {
     let mut best = vec![0f64; row.candidates.len()];
     let mut spent = vec![Duration::ZERO; row.candidates.len()];
-    let (mut peer, mut turns) = (0f64, 0);
+    let (mut by_libfec, mut by_fec, mut turns) = (0f64, 0f64, 0);
     while turns < TURNS || spent.iter().any(|spent| *spent < PATIENCE) && turns < 100 * TURNS {
         for (index, candidate) in row.candidates.iter_mut().enumerate() {
             if turns < TURNS || spent[index] < PATIENCE {
@@ -103,8 +111,11 @@ fn measure(mut row: Row, kernels: &[&str], mut libfec: Option<&mut Libfec>, inte
                 best[index] = best[index].max(turn.gbps());
             }
         }
-        if let (Some(work), Some(libfec), true) = (row.peer, &mut libfec, turns < 10) {
-            peer = peer.max(libfec.gbps(work, interleave));
+        if let (Some(work), Some(libfec), true) = (row.libfec, &mut libfec, turns < 10) {
+            by_libfec = by_libfec.max(libfec.gbps(work, interleave));
+        }
+        if let (Some(turn), true) = (&mut row.fec, turns < 10) {
+            by_fec = by_fec.max(turn().gbps());
         }
         turns += 1;
     }
@@ -113,17 +124,29 @@ fn measure(mut row: Row, kernels: &[&str], mut libfec: Option<&mut Libfec>, inte
         let found = row.candidates.iter().position(|candidate| candidate.name == *kernel);
         let bar = row.bars.iter().find(|(name, _)| name == kernel);
         cells.push(match (found, bar) {
-            (Some(index), Some((_, bar))) => format!("{:.1} (≥ {bar})", best[index]),
-            (Some(index), None) => format!("{:.1}", best[index]),
+            (Some(index), Some((_, bar))) => format!("{} (≥ {bar})", figure(best[index])),
+            (Some(index), None) => figure(best[index]),
             (None, _) => String::new(),
         });
     }
     let first = best.first().copied().unwrap_or_default();
-    let (peer, ratio) = match peer {
-        0.0 => (String::new(), String::new()),
-        peer => (format!("{peer:.2}"), format!("{:.0}", first / peer)),
+    for peer in [by_libfec, by_fec] {
+        cells.extend(match peer {
+            0.0 => [String::new(), String::new()],
+            peer => [figure(peer), figure(first / peer)],
+        });
+    }
+    println!("| {} | {} |", row.name, cells.join(" | "));
+}
+
+/// With as many places as say something.
+fn figure(value: f64) -> String {
+    let places = match value {
+        100.0.. => 0,
+        1.0.. => 1,
+        _ => 2,
     };
-    println!("| {}, I = {interleave} | {} | {peer} | {ratio} |", row.name, cells.join(" | "));
+    format!("{value:.places$}")
 }
 
 /// A capture in lock, from channel access data units to packets; as much at a time as it decodes at once.
@@ -159,10 +182,11 @@ fn pipeline(downlink: &Downlink) -> Row {
         Candidate { name: kernel.name(), turn }
     });
     Row {
-        name: "locked pipeline, units to packets".into(),
+        name: format!("locked pipeline, units to packets, I = {}", downlink.interleave()),
         bars: &[("gfni-avx512", 20.0), ("avx2", 8.0), ("portable", 0.8)],
         candidates: candidates.collect(),
-        peer: Some(libfec::Work::Check),
+        libfec: Some(libfec::Work::Check),
+        fec: Some(fec::check(downlink)),
     }
 }
 
@@ -184,10 +208,11 @@ fn decode(downlink: &Downlink) -> Row {
         Candidate { name: kernel.name(), turn }
     });
     Row {
-        name: "RS decode, 1-16 errors in every codeword".into(),
+        name: format!("RS decode, 1-16 errors in every codeword, I = {}", downlink.interleave()),
         bars: &[("gfni-avx512", 7.0), ("avx2", 1.5), ("portable", 0.25)],
         candidates: candidates.collect(),
-        peer: Some(libfec::Work::Correct),
+        libfec: Some(libfec::Work::Correct),
+        fec: Some(fec::correct(downlink)),
     }
 }
 
@@ -215,10 +240,11 @@ fn encode(downlink: &Downlink) -> Row {
         Candidate { name: kernel.name(), turn }
     });
     Row {
-        name: "RS encode".into(),
+        name: format!("RS encode, I = {}", downlink.interleave()),
         bars: &[("gfni-avx512", 25.0), ("avx2", 6.0), ("portable", 0.8)],
         candidates: candidates.collect(),
-        peer: Some(libfec::Work::Encode),
+        libfec: Some(libfec::Work::Encode),
+        fec: Some(fec::encode(downlink)),
     }
 }
 
@@ -244,9 +270,13 @@ fn packets(downlink: &Downlink) -> Row {
         turn
     });
     Row {
-        name: "packets out of frames, counted by APID (no vector instructions)".into(),
+        name: format!(
+            "packets out of frames, counted by APID (no vector instructions), I = {}",
+            downlink.interleave()
+        ),
         bars: &[("portable", 20.0)],
         candidates: vec![Candidate { name: "portable", turn }],
-        peer: None,
+        libfec: None,
+        fec: None,
     }
 }

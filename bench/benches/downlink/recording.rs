@@ -40,6 +40,11 @@ struct Packets {
 }
 
 impl Downlink {
+    /// Its interleave depth.
+    pub fn interleave(&self) -> usize {
+        self.mission.coding().reed_solomon.map_or(1, |code| code.interleave)
+    }
+
     /// The packets and the order of frames of the pass, at this interleave depth.
     pub fn new(interleave: usize) -> Self {
         let npp = MissionSet::built_in().by_name("suomi-npp").expect("the program holds it").clone();
