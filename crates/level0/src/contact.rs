@@ -55,7 +55,7 @@ pub struct Limits {
     /// Default 30 s: channels of one spacecraft are a few seconds apart.
     pub window_span: Duration,
     /// Memory for packets in the windows of all products. Default 24 MiB: 12 s at 15 Mbit/s, where every packet
-    /// is a kilobyte. At the limit the earliest packets of the largest window are written.
+    /// is a kilobyte. At the limit the earliest half of the largest window is written.
     pub window: Bytes,
     /// Memory for late packets of all products. Default 8 MiB; at the limit the most are moved to a file.
     pub late: Bytes,
@@ -156,7 +156,8 @@ impl<F: Files> ContactProcessor<F> {
         }
         let is_enough = self.timeline.sample(&self.mission, &packet);
         self.waiting_bytes += packet.bytes.len() + WAITING_OVERHEAD;
-        self.waiting.push(packet);
+        // One packet would keep the memory of the frames beside it from being given back.
+        self.waiting.push(ExtractedPacket { bytes: packet.bytes.to_vec().into(), ..packet });
         if is_enough || self.waiting_bytes > MOST_WAITING { self.begin() } else { Ok(()) }
     }
 
@@ -232,20 +233,20 @@ impl<F: Files> ContactProcessor<F> {
         let (window, limits) = (self.contact.window, self.limits);
         let (product, files) = self.product(route)?;
         product.tally.received += 1;
-        let held = || Held {
+        let held = Held {
             apid: header.apid,
             count: header.count,
             vcid: packet.channel.vcid,
             quality: PacketQuality::of(packet),
             received: packet.received,
-            bytes: packet.bytes[..].into(),
+            bytes: &packet.bytes,
         };
         match placement {
-            Placement::AsReceived => product.append(&held())?,
+            Placement::AsReceived => product.append(&held)?,
             Placement::At(time) if window.is_some_and(|(from, to)| time < from || time >= to) => {
                 product.tally.outside_window += 1;
             }
-            Placement::At(time) => product.place(files, &limits, time, held())?,
+            Placement::At(time) => product.place(files, &limits, time, held)?,
             Placement::Aside(reason, time) => {
                 product.aside.put(files, Shelved { time, ..shelved }, reason)?;
             }
@@ -266,7 +267,7 @@ impl<F: Files> ContactProcessor<F> {
             > self.limits.window.as_usize()
         {
             if let Some(largest) = self.products.values_mut().max_by_key(|product| product.window_cost()) {
-                largest.write_first()?;
+                largest.write_half(&mut self.files)?;
             }
         }
         if self.products.values().map(ProductBuilder::late_cost).sum::<usize>() > self.limits.late.as_usize()

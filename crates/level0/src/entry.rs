@@ -4,23 +4,16 @@
 //! the APID u16, quality u8, virtual channel u8. A run file has its runs in the order of their slots; an index
 //! file has the heads of the packets in the packet file beside it.
 
+use crate::batch::Batch;
 use crate::files::Error;
-use crate::order::{Held, PacketQuality, Run, Runs, Slot};
+use crate::order::{Held, PacketQuality, Slot};
 use skyhaul_ccsds::id::Vcid;
 use skyhaul_ccsds::packet::SpaceHeader;
 use skyhaul_units::Utc;
-use std::collections::VecDeque;
-use std::io::{self, BufReader, Read, Write};
-
-/// A packet and where it goes.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub slot: Slot,
-    pub held: Held,
-}
+use std::io::{self, Read};
 
 /// The head of a packet of `slot`.
-pub(crate) fn head(slot: Slot, held: &Held) -> [u8; HEAD] {
+pub(crate) fn head(slot: Slot, held: &Held<'_>) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(&slot.time.as_nanos().to_be_bytes());
     head[8..16].copy_from_slice(&held.received.as_nanos().to_be_bytes());
@@ -32,87 +25,162 @@ pub(crate) fn head(slot: Slot, held: &Held) -> [u8; HEAD] {
     head
 }
 
-/// Writes a run's packets in sequence, for a [`Source`].
-pub(crate) fn write_run(out: &mut impl Write, slot: Slot, run: Run) -> io::Result<()> {
-    for held in run.into_sequence() {
-        out.write_all(&head(slot, &held))?;
-        out.write_all(&held.bytes)?;
-    }
-    Ok(())
-}
-
-/// Entries in the order of their slots, read back.
+/// Packets in the order of their slots, one of them to be seen at a time.
 pub(crate) enum Source<R> {
-    /// From memory.
-    Memory(Box<Runs>, VecDeque<Entry>),
+    /// From memory: the packet of this place in order.
+    Memory(Batch, usize),
     /// From a run file, or an index file and its packet file.
-    File(Reader<R>),
+    File(Box<Reader<R>>),
 }
 
-/// Reads entries of which the heads lie in one file, the packets in the same or in another.
+/// Reads packets of which the heads lie in one file, the packets in the same or in another.
 pub(crate) struct Reader<R> {
+    /// For messages.
     name: String,
-    heads: BufReader<R>,
-    packets: Option<BufReader<R>>,
+    heads: Buffered<R>,
+    packets: Option<Buffered<R>>,
+    next: Option<Entry>,
+}
+
+/// The head of the packet that comes next; the packet lies at the start of its buffer.
+struct Entry {
+    slot: Slot,
+    received: Utc,
+    quality: PacketQuality,
+    vcid: Vcid,
+    len: usize,
 }
 
 impl<R: Read> Source<R> {
-    pub fn memory(runs: Runs) -> Self {
-        Self::Memory(Box::new(runs), VecDeque::new())
+    pub fn memory(mut packets: Batch) -> Self {
+        packets.sort();
+        Self::Memory(packets, 0)
     }
 
     /// `name` is for messages. `packets` is `None` where heads and packets are in one file.
-    pub fn file(name: &str, heads: R, packets: Option<R>) -> Self {
-        let buffered = |file| BufReader::with_capacity(READ_BUFFER, file);
-        Self::File(Reader { name: name.to_owned(), heads: buffered(heads), packets: packets.map(buffered) })
+    pub fn file(name: &str, heads: R, packets: Option<R>) -> Result<Self, Error> {
+        let (heads, packets) = (Buffered::new(heads), packets.map(Buffered::new));
+        let mut reader = Reader { name: name.to_owned(), heads, packets, next: None };
+        reader.read_head()?;
+        Ok(Self::File(Box::new(reader)))
     }
 
-    /// The next entry; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<Entry>, Error> {
+    /// The slot of the next packet; `None` at the end.
+    pub fn slot(&self) -> Option<Slot> {
         match self {
-            Self::Memory(runs, sequence) => {
-                if sequence.is_empty()
-                    && let Some((slot, run)) = runs.pop_first()
-                {
-                    sequence.extend(run.into_sequence().map(|held| Entry { slot, held }));
+            Self::Memory(packets, at) => packets.in_order(*at).map(|(slot, _)| slot),
+            Self::File(reader) => reader.next.as_ref().map(|entry| entry.slot),
+        }
+    }
+
+    /// Moves the next packet to `run`.
+    pub fn take(&mut self, run: &mut Batch) -> Result<(), Error> {
+        match self {
+            Self::Memory(packets, at) => {
+                if let Some((slot, held)) = packets.in_order(*at) {
+                    run.push(slot, held);
+                    *at += 1;
                 }
-                Ok(sequence.pop_front())
+                Ok(())
             }
-            Self::File(reader) => reader.next().map_err(Error::on("read", &reader.name)),
+            Self::File(reader) => reader.take(run),
         }
     }
 }
 
 impl<R: Read> Reader<R> {
-    fn next(&mut self) -> io::Result<Option<Entry>> {
-        if io::BufRead::fill_buf(&mut self.heads)?.is_empty() {
-            return Ok(None);
+    fn take(&mut self, run: &mut Batch) -> Result<(), Error> {
+        let Some(entry) = self.next.take() else { return Ok(()) };
+        let packets = self.packets.as_mut().unwrap_or(&mut self.heads);
+        let bytes = packets.take(entry.len).map_err(Error::on("read", &self.name))?;
+        let header =
+            SpaceHeader::parse(bytes).map_err(|_| changed()).map_err(Error::on("read", &self.name))?;
+        let held = Held {
+            apid: header.apid,
+            count: header.count,
+            vcid: entry.vcid,
+            quality: entry.quality,
+            received: entry.received,
+            bytes,
+        };
+        run.push(entry.slot, held);
+        self.read_head()
+    }
+
+    fn read_head(&mut self) -> Result<(), Error> {
+        self.next = self.heads.next_head().map_err(Error::on("read", &self.name))?;
+        Ok(())
+    }
+}
+
+/// A file read through a buffer, of which any stretch up to the longest packet can be seen in one piece.
+struct Buffered<R> {
+    file: R,
+    buffer: Box<[u8]>,
+    /// What of the buffer was read from the file and not taken yet.
+    start: usize,
+    end: usize,
+}
+
+impl<R: Read> Buffered<R> {
+    fn new(file: R) -> Self {
+        Self { file, buffer: vec![0; READ_BUFFER].into(), start: 0, end: 0 }
+    }
+
+    fn next_head(&mut self) -> io::Result<Option<Entry>> {
+        if self.start == self.end {
+            match self.fill(1) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+                other => other?,
+            }
         }
-        let mut head = [0; HEAD];
-        self.heads.read_exact(&mut head)?;
+        let head: [u8; HEAD] = self.take(HEAD)?.try_into().expect("as many bytes were asked for");
         let field = |at: usize| -> [u8; 8] { head[at..at + 8].try_into().expect("8 bytes were asked for") };
         let time = |at: usize| Utc::from_nanos(i64::from_be_bytes(field(at)));
         let [l0, l1, l2, l3, r0, r1, quality, vcid] = field(16);
         let len = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
         if !(SpaceHeader::LEN..=SpaceHeader::LONGEST_PACKET).contains(&len) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it was changed after it was written"));
+            return Err(changed());
         }
-        let mut bytes = vec![0; len];
-        self.packets.as_mut().unwrap_or(&mut self.heads).read_exact(&mut bytes)?;
-        let header = SpaceHeader::parse(&bytes)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it was changed after it was written"))?;
-        let held = Held {
-            apid: header.apid,
-            count: header.count,
-            vcid: Vcid::from_bits(vcid),
-            quality: PacketQuality::from_bits(quality),
+        Ok(Some(Entry {
+            slot: Slot { time: time(0), rank: u16::from_be_bytes([r0, r1]) },
             received: time(8),
-            bytes: bytes.into(),
-        };
-        Ok(Some(Entry { slot: Slot { time: time(0), rank: u16::from_be_bytes([r0, r1]) }, held }))
+            quality: PacketQuality::from_bits(quality),
+            vcid: Vcid::from_bits(vcid),
+            len,
+        }))
+    }
+
+    /// The next `len` bytes, at most the longest packet.
+    fn take(&mut self, len: usize) -> io::Result<&[u8]> {
+        if self.end - self.start < len {
+            self.fill(len)?;
+        }
+        let taken = self.start..self.start + len;
+        self.start += len;
+        Ok(&self.buffer[taken])
+    }
+
+    /// Reads until there are `len` bytes.
+    fn fill(&mut self, len: usize) -> io::Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        while self.end < len {
+            match self.file.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it was changed after it was written")
+}
+
 const HEAD: usize = 24;
-/// 64 KiB: with the most run files that are open at once, 2 MiB.
-const READ_BUFFER: usize = 64 << 10;
+/// 128 KiB, twice the longest packet: with the most run files that are open at once, 8 MiB.
+const READ_BUFFER: usize = 128 << 10;

@@ -102,7 +102,7 @@ impl ApidAccount {
     }
 
     /// Counts a packet.
-    pub fn add(&mut self, held: &Held, stamp: Stamp) {
+    pub fn add(&mut self, held: &Held<'_>, stamp: Stamp) {
         self.packets += 1;
         self.bytes += Bytes::of(held.bytes.len());
         self.corrected_packets += u64::from(held.quality.is_corrected());

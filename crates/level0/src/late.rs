@@ -1,110 +1,128 @@
 //! Packets that came after their place in the product was written: held, spilled to run files, merged at the end.
 
-use crate::entry::{self, Source};
+use crate::batch::{Batch, Part, Settled};
+use crate::entry::{Source, head};
 use crate::files::{Error, Files};
-use crate::merge::{Merged, merge};
-use crate::order::{Held, Meeting, Runs, Slot};
-use crate::packet_file::{WRITE_BUFFER, flushed};
-use std::io::{BufWriter, Write};
+use crate::merge::merge;
+use crate::order::{Held, Slot};
+use crate::packet_file::Output;
 
 /// The late packets of one product.
 pub(crate) struct Late {
     prefix: String,
-    runs: Runs,
-    spilled: Vec<String>,
+    held: Batch,
+    spilled: Vec<RunFile>,
     serial: u32,
     /// Packets that came late.
     pub(crate) packets: u64,
 }
 
+/// Packets in order in a file.
+struct RunFile {
+    name: String,
+    /// How often its packets were merged with others.
+    tier: u8,
+}
+
 impl Late {
     pub fn new(prefix: String) -> Self {
-        Self { prefix, runs: Runs::default(), spilled: Vec::new(), serial: 0, packets: 0 }
+        Self { prefix, held: Batch::default(), spilled: Vec::new(), serial: 0, packets: 0 }
     }
 
-    pub fn insert(&mut self, slot: Slot, held: Held) -> Meeting {
+    pub fn push(&mut self, slot: Slot, held: Held<'_>) {
         self.packets += 1;
-        self.runs.insert(slot, held)
+        self.held.push(slot, held);
     }
 
     /// Memory held, in bytes.
     pub const fn cost(&self) -> usize {
-        self.runs.cost()
+        self.held.cost()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.spilled.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.packets == 0
     }
 
-    /// Moves what is held in memory to a run file. When there are [`RUN_FILES`], they become one;
-    /// `sink` gets the duplicates found then.
+    /// Moves what is held in memory to a run file. [`RUN_FILES`] that were merged as often become one, so that a
+    /// packet is moved but a few times however many there are; `sink` gets the duplicates found on the way.
     pub fn spill<F: Files>(
         &mut self,
         files: &mut F,
-        sink: &mut impl FnMut(&mut F, Merged) -> Result<(), Error>,
+        sink: &mut impl FnMut(&mut F, Settled<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if self.spilled.len() >= RUN_FILES {
-            self.compact(files, sink)?;
+        let mut out = self.create(files)?;
+        self.held
+            .drain(Part::All, &mut |settled| write(&mut out, settled, &mut |other| sink(files, other)))?;
+        self.spilled.push(RunFile { name: out.close()?.working, tier: 0 });
+        let mut tier = 0;
+        while self.spilled.iter().filter(|file| file.tier == tier).count() >= RUN_FILES {
+            self.compact(files, tier, sink)?;
+            tier = (tier + 1).min(LAST_TIER);
         }
-        let name = self.next_name();
-        let mut out = create(files, &name)?;
-        while let Some((slot, run)) = self.runs.pop_first() {
-            entry::write_run(&mut out, slot, run).map_err(Error::on("write", &name))?;
-        }
-        flushed(out, &name)?;
-        self.spilled.push(name);
         Ok(())
     }
 
     fn compact<F: Files>(
         &mut self,
         files: &mut F,
-        sink: &mut impl FnMut(&mut F, Merged) -> Result<(), Error>,
+        tier: u8,
+        sink: &mut impl FnMut(&mut F, Settled<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let spilled = core::mem::take(&mut self.spilled);
-        let sources = spilled.iter().map(|name| open(files, name)).collect::<Result<_, _>>()?;
-        let name = self.next_name();
-        let mut out = create(files, &name)?;
-        merge(sources, &mut |merged| match merged {
-            Merged::Run(slot, run) => {
-                entry::write_run(&mut out, slot, run).map_err(Error::on("write", &name))
-            }
-            other => sink(files, other),
-        })?;
-        flushed(out, &name)?;
-        for name in &spilled {
-            files.remove(name).map_err(Error::on("remove", name))?;
+        let (merged, kept): (Vec<_>, _) = spilled.into_iter().partition(|file| file.tier == tier);
+        let sources = merged.iter().map(|file| open(files, &file.name)).collect::<Result<_, _>>()?;
+        let mut out = self.create(files)?;
+        merge(sources, &mut |settled| write(&mut out, settled, &mut |other| sink(files, other)))?;
+        let name = out.close()?.working;
+        for file in merged {
+            files.remove(&file.name).map_err(Error::on("remove", &file.name))?;
         }
-        self.spilled.push(name);
+        self.spilled = kept;
+        self.spilled.push(RunFile { name, tier: (tier + 1).min(LAST_TIER) });
         Ok(())
     }
 
     /// All late packets in order, to merge with the packet file.
     pub fn sources<F: Files>(&mut self, files: &mut F) -> Result<Vec<Source<F::Reader>>, Error> {
-        let mut sources = self.spilled.iter().map(|name| open(files, name)).collect::<Result<Vec<_>, _>>()?;
-        sources.push(Source::memory(core::mem::take(&mut self.runs)));
+        let mut sources =
+            self.spilled.iter().map(|file| open(files, &file.name)).collect::<Result<Vec<_>, _>>()?;
+        sources.push(Source::memory(core::mem::take(&mut self.held)));
         Ok(sources)
     }
 
     /// The run files, to be removed after merging.
-    pub fn run_files(&self) -> &[String] {
-        &self.spilled
+    pub fn run_files(&self) -> impl Iterator<Item = &str> {
+        self.spilled.iter().map(|file| file.name.as_str())
     }
 
-    fn next_name(&mut self) -> String {
+    fn create<F: Files>(&mut self, files: &mut F) -> Result<Output<F::Writer>, Error> {
         self.serial += 1;
-        format!("{}.run{}", self.prefix, self.serial)
+        Output::create(files, format!("{}.run{}", self.prefix, self.serial))
+    }
+}
+
+/// Writes a packet with its head, for a [`Source`]; hands on everything else.
+fn write<W: std::io::Write>(
+    out: &mut Output<W>,
+    settled: Settled<'_>,
+    sink: &mut impl FnMut(Settled<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    match settled {
+        Settled::Packet(slot, held) => {
+            out.put(&head(slot, &held))?;
+            out.put(held.bytes)
+        }
+        other => sink(other),
     }
 }
 
 fn open<F: Files>(files: &mut F, name: &str) -> Result<Source<F::Reader>, Error> {
-    Ok(Source::file(name, files.open(name).map_err(Error::on("open", name))?, None))
+    Source::file(name, files.open(name).map_err(Error::on("open", name))?, None)
 }
 
-fn create<F: Files>(files: &mut F, name: &str) -> Result<BufWriter<impl Write + use<F>>, Error> {
-    let out = files.create(name).map_err(Error::on("create", name))?;
-    Ok(BufWriter::with_capacity(WRITE_BUFFER, out))
-}
-
-/// Run files of one product, all open in a merge: 32 of at least 64 KiB of buffer each are 2 MiB.
-const RUN_FILES: usize = 32;
+/// Run files of one tier that become one of the next: of the 8 MiB that all products' late packets may take, 128 MiB,
+/// then 2 GiB, then 32 GiB.
+const RUN_FILES: usize = 16;
+/// Run files of this tier become one of the same: no more than 61 are there when a product is finished, with 8 MiB of
+/// buffers.
+const LAST_TIER: u8 = 3;

@@ -18,6 +18,7 @@
 //! ```
 
 mod aside;
+mod batch;
 mod clock;
 pub mod construction;
 mod contact;

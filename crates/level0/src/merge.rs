@@ -1,20 +1,12 @@
 //! Several series of packets, each in order, into one.
 
-use crate::entry::{Entry, Source};
+use crate::batch::{Batch, Part, Settled};
+use crate::entry::Source;
 use crate::files::Error;
-use crate::order::{Held, Meeting, Run, Slot};
-use skyhaul_units::Utc;
+use crate::order::Slot;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::Read;
-
-/// What comes out of a merge.
-pub(crate) enum Merged {
-    /// The next run.
-    Run(Slot, Run),
-    /// A packet that was there twice.
-    Duplicate,
-    /// A packet of this time, whose place another has.
-    Differs(Utc, Held),
-}
 
 /// Hands the packets of all sources to `sink`, run by run in the order of slots.
 ///
@@ -22,30 +14,38 @@ pub(crate) enum Merged {
 /// several runs, in sequence only within each.
 pub(crate) fn merge<R: Read>(
     mut sources: Vec<Source<R>>,
-    sink: &mut impl FnMut(Merged) -> Result<(), Error>,
+    sink: &mut impl FnMut(Settled<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut heads = Vec::with_capacity(sources.len());
-    for source in &mut sources {
-        heads.push(source.next()?);
+    // The first slot of each source but for the one that is being read.
+    let mut heads = BinaryHeap::with_capacity(sources.len());
+    for (place, source) in sources.iter().enumerate() {
+        heads.extend(source.slot().map(|slot| Reverse((slot, place))));
     }
-    while let Some(slot) = heads.iter().flatten().map(|entry| entry.slot).min() {
-        let mut run = Run::default();
-        for (head, source) in heads.iter_mut().zip(&mut sources) {
-            while let Some(Entry { held, .. }) = head.take_if(|entry| entry.slot == slot) {
-                *head = source.next()?;
-                match run.insert(held) {
-                    Meeting::New => {}
-                    Meeting::Duplicate => sink(Merged::Duplicate)?,
-                    Meeting::Differs(held) => sink(Merged::Differs(slot.time, held))?,
-                }
-                if run.cost() > LONGEST_RUN {
-                    sink(Merged::Run(slot, core::mem::take(&mut run)))?;
-                }
+    let mut run = Batch::default();
+    let mut next: Option<Reverse<(Slot, usize)>> = heads.pop();
+    while let Some(Reverse((slot, place))) = next {
+        let source = &mut sources[place];
+        while source.slot() == Some(slot) {
+            source.take(&mut run)?;
+            if run.cost() > LONGEST_RUN {
+                run.drain(Part::All, sink)?;
             }
         }
-        sink(Merged::Run(slot, run))?;
+        next = following(&mut heads, source.slot().map(|slot| Reverse((slot, place))));
+        if next.is_none_or(|Reverse((next, _))| next != slot) {
+            run.drain(Part::All, sink)?;
+        }
     }
     Ok(())
+}
+
+/// The least of the heads and `own`, which is out of the heap: most often `own` stays the least.
+fn following<T: Ord>(heads: &mut BinaryHeap<Reverse<T>>, own: Option<Reverse<T>>) -> Option<Reverse<T>> {
+    let Some(mut own) = own else { return heads.pop() };
+    if let Some(mut least) = heads.peek_mut().filter(|least| **least > own) {
+        core::mem::swap(&mut *least, &mut own);
+    }
+    Some(own)
 }
 
 /// 8 MiB: a hundred times the longest packet group of an instrument in orbit.

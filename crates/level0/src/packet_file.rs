@@ -13,16 +13,9 @@ use std::io::{BufWriter, Write};
 
 /// A packet file being written.
 pub(crate) struct PacketFile<W: Write> {
-    working: String,
-    out: BufWriter<W>,
-    index: Option<Index<W>>,
-    hash: Sha256,
+    out: Output<W>,
+    index: Option<Output<W>>,
     pub(crate) account: Account,
-}
-
-struct Index<W: Write> {
-    working: String,
-    out: BufWriter<W>,
 }
 
 /// What a packet file holds.
@@ -44,6 +37,7 @@ pub(crate) struct Account {
 pub(crate) struct Written<W> {
     pub file: W,
     pub working: String,
+    /// Empty where the file was not to be digested.
     pub sha256: String,
     pub account: Account,
 }
@@ -56,51 +50,45 @@ impl<W: Write> PacketFile<W> {
         index: Option<String>,
         counters: &Counters,
     ) -> Result<Self, Error> {
-        let out = files.create(&working).map_err(Error::on("create", &working))?;
         let index = match index {
             None => None,
-            Some(working) => {
-                let out = files.create(&working).map_err(Error::on("create", &working))?;
-                Some(Index { working, out: BufWriter::with_capacity(WRITE_BUFFER, out) })
-            }
+            Some(working) => Some(Output::create(files, working)?),
         };
         Ok(Self {
-            working,
-            out: BufWriter::with_capacity(WRITE_BUFFER, out),
+            out: Output::digested(files, working)?,
             index,
-            hash: Sha256::new(),
             account: Account { counters: counters.clone(), ..Account::default() },
         })
     }
 
     /// Appends a packet. `time` is what the product says of its time: none where the APID has no time code.
-    pub fn put(&mut self, slot: Slot, held: &Held, time: Option<Utc>) -> Result<(), Error> {
-        self.out.write_all(&held.bytes).map_err(Error::on("write", &self.working))?;
+    pub fn put(&mut self, slot: Slot, held: &Held<'_>, time: Option<Utc>) -> Result<(), Error> {
+        self.out.put(held.bytes)?;
         if let Some(index) = &mut self.index {
-            index.out.write_all(&entry::head(slot, held)).map_err(Error::on("write", &index.working))?;
+            index.put(&entry::head(slot, held))?;
         }
-        self.hash.update(&held.bytes);
         self.account.add(held, time);
         Ok(())
     }
 
+    /// Stops digesting: the file will be written anew.
+    pub fn abandon_digest(&mut self) {
+        self.out.hash = None;
+    }
+
     /// Flushes and closes both files, so that they can be read back. Returns the index's working name.
     pub fn close(self) -> Result<(Written<W>, Option<String>), Error> {
-        let file = flushed(self.out, &self.working)?;
+        let Closed { file, working, sha256 } = self.out.close()?;
         let index = match self.index {
             None => None,
-            Some(index) => {
-                flushed(index.out, &index.working)?;
-                Some(index.working)
-            }
+            Some(index) => Some(index.close()?.working),
         };
-        let sha256 = hex(&self.hash.finalize());
-        Ok((Written { file, working: self.working, sha256, account: self.account }, index))
+        Ok((Written { file, working, sha256, account: self.account }, index))
     }
 }
 
 impl Account {
-    fn add(&mut self, held: &Held, time: Option<Utc>) {
+    fn add(&mut self, held: &Held<'_>, time: Option<Utc>) {
         let stamp = Stamp { time, received: held.received };
         self.first.get_or_insert(stamp);
         self.last = Some(stamp);
@@ -120,6 +108,60 @@ impl Account {
     }
 }
 
+/// A working file written through a buffer, with the digest of what was written where one is wanted.
+pub(crate) struct Output<W: Write> {
+    working: String,
+    file: W,
+    buffer: Vec<u8>,
+    hash: Option<Sha256>,
+}
+
+/// A working file that is complete.
+pub(crate) struct Closed<W> {
+    pub file: W,
+    pub working: String,
+    /// Empty where no digest was wanted.
+    pub sha256: String,
+}
+
+impl<W: Write> Output<W> {
+    /// Begins a file under a working name.
+    pub fn create<F: Files<Writer = W>>(files: &mut F, working: String) -> Result<Self, Error> {
+        let file = files.create(&working).map_err(Error::on("create", &working))?;
+        Ok(Self { working, file, buffer: Vec::with_capacity(WRITE_BUFFER), hash: None })
+    }
+
+    fn digested<F: Files<Writer = W>>(files: &mut F, working: String) -> Result<Self, Error> {
+        Ok(Self { hash: Some(Sha256::new()), ..Self::create(files, working)? })
+    }
+
+    /// Appends bytes, at most a packet.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if self.buffer.len() + bytes.len() > WRITE_BUFFER {
+            self.flush()?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if let Some(hash) = &mut self.hash {
+            hash.update(&self.buffer);
+        }
+        self.file.write_all(&self.buffer).map_err(Error::on("write", &self.working))?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes everything through.
+    pub fn close(mut self) -> Result<Closed<W>, Error> {
+        self.flush()?;
+        self.file.flush().map_err(Error::on("write", &self.working))?;
+        let sha256 = self.hash.map_or_else(String::new, |hash| hex(&hash.finalize()));
+        Ok(Closed { file: self.file, working: self.working, sha256 })
+    }
+}
+
 /// What is behind a buffer, with everything written through.
 pub(crate) fn flushed<W: Write>(buffer: BufWriter<W>, name: &str) -> Result<W, Error> {
     let mut inner =
@@ -133,8 +175,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// 64 KiB: 30 ms of a 15 Mbit/s downlink.
-pub(crate) const WRITE_BUFFER: usize = 64 << 10;
+/// 128 KiB, at least the longest packet: 70 ms of a 15 Mbit/s downlink.
+const WRITE_BUFFER: usize = 128 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -142,10 +184,10 @@ mod tests {
     use crate::order::PacketQuality;
     use skyhaul_ccsds::id::Vcid;
 
-    fn held(apid: Apid, count: u16) -> Held {
+    fn held(apid: Apid, count: u16) -> Held<'static> {
         let received = Utc::from_nanos(i64::from(count));
         let quality = PacketQuality::from_bits(1);
-        Held { apid, count, vcid: Vcid::MAX, quality, received, bytes: [0; 10].into() }
+        Held { apid, count, vcid: Vcid::MAX, quality, received, bytes: &[0; 10] }
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! One product in the making: packets in, a packet file in order out.
 
 use crate::aside::{Aside, Reason, Shelved};
+use crate::batch::{Batch, Part, Settled};
 use crate::contact::Limits;
 use crate::entry::Source;
 use crate::files::{Error, Files};
 use crate::late::Late;
-use crate::merge::{Merged, merge};
+use crate::merge::merge;
 use crate::naming::Label;
-use crate::order::{ApidOrder, Frontier, Held, Meeting, Run, Runs, Slot};
+use crate::order::{ApidOrder, Frontier, Held, Slot};
 use crate::packet_file::{PacketFile, Written};
 use skyhaul_units::Utc;
-use std::io::Write;
 
 /// What a product is to be.
 #[derive(Debug, Clone)]
@@ -47,7 +47,9 @@ pub(crate) struct ProductBuilder<F: Files> {
     pub plan: Plan,
     pub tally: Tally,
     pub aside: Aside<F::Writer>,
-    window: Runs,
+    window: Batch,
+    /// Packets in the window at which it is looked through for those that are old enough to be written.
+    look_at: usize,
     frontier: Frontier,
     /// The last slot that was written: what belongs there or before is late.
     written: Option<Slot>,
@@ -75,7 +77,8 @@ impl<F: Files> ProductBuilder<F> {
         Ok(Self {
             tally: Tally::default(),
             aside: Aside::new(format!("{}.aside", plan.prefix), limits.set_aside),
-            window: Runs::default(),
+            window: Batch::default(),
+            look_at: LOOK_AT,
             frontier: Frontier::default(),
             written: None,
             late: Late::new(plan.prefix.clone()),
@@ -85,31 +88,26 @@ impl<F: Files> ProductBuilder<F> {
     }
 
     /// Takes a packet that belongs at `time`.
-    pub fn place(&mut self, files: &mut F, limits: &Limits, time: Utc, held: Held) -> Result<(), Error> {
+    pub fn place(&mut self, files: &mut F, limits: &Limits, time: Utc, held: Held<'_>) -> Result<(), Error> {
         let slot = Slot { time, rank: self.plan.order.rank(held.apid) };
-        let meeting = if self.written.is_some_and(|written| slot <= written) {
-            self.late.insert(slot, held)
-        } else {
-            self.frontier.pass(time);
-            self.window.insert(slot, held)
-        };
-        match meeting {
-            Meeting::New => {}
-            Meeting::Duplicate => self.tally.duplicates += 1,
-            Meeting::Differs(held) => set_aside(&mut self.aside, files, time, &held)?,
+        if self.written.is_some_and(|written| slot <= written) {
+            self.late.push(slot, held);
+            self.file.abandon_digest();
+            return Ok(());
         }
-        while self
-            .window
-            .first()
-            .is_some_and(|slot| self.frontier.time().since(slot.time) > limits.window_span)
-        {
-            self.write_first()?;
+        self.frontier.pass(time);
+        self.window.push(slot, held);
+        if self.window.len() >= self.look_at {
+            let end = Slot { time: self.frontier.time() - limits.window_span, rank: 0 };
+            self.write(files, Part::Before(end))?;
+            // What stays is as long again before it is sorted again.
+            self.look_at = LOOK_AT.max(2 * self.window.len());
         }
         Ok(())
     }
 
     /// Takes a packet that has no time: next in the file.
-    pub fn append(&mut self, held: &Held) -> Result<(), Error> {
+    pub fn append(&mut self, held: &Held<'_>) -> Result<(), Error> {
         let slot = Slot { time: held.received, rank: 0 };
         self.file.put(slot, held, None)
     }
@@ -124,24 +122,31 @@ impl<F: Files> ProductBuilder<F> {
         self.late.cost()
     }
 
-    /// Writes the first run of the window.
-    pub fn write_first(&mut self) -> Result<(), Error> {
-        let Some((slot, run)) = self.window.pop_first() else { return Ok(()) };
-        self.written = Some(slot);
-        put_run(&mut self.file, slot, run)
+    /// Writes the first half of the window.
+    pub fn write_half(&mut self, files: &mut F) -> Result<(), Error> {
+        self.write(files, Part::Half)
+    }
+
+    /// Writes a part of the window, and remembers its last slot.
+    fn write(&mut self, files: &mut F, part: Part) -> Result<(), Error> {
+        let (file, tally, aside) = (&mut self.file, &mut self.tally, &mut self.aside);
+        let last = self.window.drain(part, &mut |settled| match settled {
+            Settled::Packet(slot, held) => file.put(slot, &held, Some(slot.time)),
+            other => shed(tally, aside, files, other),
+        })?;
+        self.written = last.or(self.written);
+        Ok(())
     }
 
     /// Moves the late packets from memory to a file.
     pub fn spill(&mut self, files: &mut F) -> Result<(), Error> {
         let (tally, aside) = (&mut self.tally, &mut self.aside);
-        self.late.spill(files, &mut |files, merged| shed(tally, aside, files, merged))
+        self.late.spill(files, &mut |files, settled| shed(tally, aside, files, settled))
     }
 
     /// Writes what is held. Where packets came late, the packet file is written anew with them in place.
     pub fn finish(mut self, files: &mut F) -> Result<Finished<F>, Error> {
-        while !self.window.is_empty() {
-            self.write_first()?;
-        }
+        self.write(files, Part::All)?;
         let late_packets = self.late.packets;
         let (mut written, index) = self.file.close()?;
         if let Some(index) = index {
@@ -149,16 +154,16 @@ impl<F: Files> ProductBuilder<F> {
                 let mut sources = self.late.sources(files)?;
                 let heads = files.open(&index).map_err(Error::on("open", &index))?;
                 let packets = files.open(&written.working).map_err(Error::on("open", &written.working))?;
-                sources.push(Source::file(&index, heads, Some(packets)));
+                sources.push(Source::file(&index, heads, Some(packets))?);
                 let working = format!("{}.merged", self.plan.prefix);
                 let mut file = PacketFile::create(files, working, None, self.plan.order.counters())?;
-                merge(sources, &mut |merged| match merged {
-                    Merged::Run(slot, run) => put_run(&mut file, slot, run),
+                merge(sources, &mut |settled| match settled {
+                    Settled::Packet(slot, held) => file.put(slot, &held, Some(slot.time)),
                     other => shed(&mut self.tally, &mut self.aside, files, other),
                 })?;
                 let (merged, _) = file.close()?;
                 let before = core::mem::replace(&mut written, merged).working;
-                for name in self.late.run_files().iter().chain([&before]) {
+                for name in self.late.run_files().chain([before.as_str()]) {
                     files.remove(name).map_err(Error::on("remove", name))?;
                 }
             }
@@ -168,27 +173,20 @@ impl<F: Files> ProductBuilder<F> {
     }
 }
 
-fn put_run<W: Write>(file: &mut PacketFile<W>, slot: Slot, run: Run) -> Result<(), Error> {
-    for held in run.into_sequence() {
-        file.put(slot, &held, Some(slot.time))?;
-    }
-    Ok(())
-}
-
-/// Accounts for a packet that a merge found no place for.
+/// Accounts for a packet that has no place in the product.
 fn shed<F: Files>(
     tally: &mut Tally,
     aside: &mut Aside<F::Writer>,
     files: &mut F,
-    merged: Merged,
+    settled: Settled<'_>,
 ) -> Result<(), Error> {
-    match merged {
-        Merged::Run(..) => Ok(()),
-        Merged::Duplicate => {
+    match settled {
+        Settled::Packet(..) => Ok(()),
+        Settled::Duplicate => {
             tally.duplicates += 1;
             Ok(())
         }
-        Merged::Differs(time, held) => set_aside(aside, files, time, &held),
+        Settled::Differs(time, held) => set_aside(aside, files, time, &held),
     }
 }
 
@@ -196,7 +194,7 @@ fn set_aside<F: Files>(
     aside: &mut Aside<F::Writer>,
     files: &mut F,
     time: Utc,
-    held: &Held,
+    held: &Held<'_>,
 ) -> Result<(), Error> {
     let packet = Shelved {
         vcid: held.vcid,
@@ -204,7 +202,10 @@ fn set_aside<F: Files>(
         count: Some(held.count),
         time: Some(time),
         received: held.received,
-        bytes: &held.bytes,
+        bytes: held.bytes,
     };
     aside.put(files, packet, Reason::Differs)
 }
+
+/// 4096 packets, or twice those that stayed last time: looking through the window means sorting it.
+const LOOK_AT: usize = 4_096;
