@@ -12,7 +12,7 @@ use skyhaul_ccsds::id::{Apid, Channel};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
 use skyhaul_units::{Duration, Utc};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// Which packet times are believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) struct Timeline {
     reference: Option<Utc>,
     samples: Vec<Utc>,
     /// For each application of a channel, what became of the last packets that others may follow.
-    leaders: BTreeMap<(Channel, Apid), VecDeque<Leader>>,
+    leaders: BTreeMap<(Channel, Apid), Leaders>,
 }
 
 /// A packet that begins a group, or stands alone.
@@ -67,6 +67,47 @@ struct Leader {
     count: u16,
     /// Where it went: none where it was set aside.
     time: Option<Utc>,
+}
+
+/// The last [`LEADERS`] packets of an application that others may follow; of two with one count the later.
+#[derive(Debug)]
+struct Leaders {
+    /// Apart from the times, so that they are looked through at once; [`NO_COUNT`] where there is none.
+    counts: [u16; LEADERS],
+    times: [Option<Utc>; LEADERS],
+    /// The oldest, which the next one replaces.
+    oldest: usize,
+}
+
+impl Default for Leaders {
+    fn default() -> Self {
+        Self { counts: [NO_COUNT; LEADERS], times: [None; LEADERS], oldest: 0 }
+    }
+}
+
+impl Leaders {
+    fn push(&mut self, leader: Leader) {
+        if let Some(mut at) = self.counts.iter().position(|count| *count == leader.count) {
+            // What is younger moves up, so that its place becomes that of the youngest.
+            loop {
+                let next = (at + 1) % LEADERS;
+                if next == self.oldest {
+                    break;
+                }
+                (self.counts[at], self.times[at]) = (self.counts[next], self.times[next]);
+                at = next;
+            }
+            (self.counts[at], self.times[at]) = (leader.count, leader.time);
+            return;
+        }
+        (self.counts[self.oldest], self.times[self.oldest]) = (leader.count, leader.time);
+        self.oldest = (self.oldest + 1) % LEADERS;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Leader> {
+        let known = self.counts.iter().zip(&self.times).filter(|(count, _)| **count != NO_COUNT);
+        known.map(|(count, time)| Leader { count: *count, time: *time })
+    }
 }
 
 impl Timeline {
@@ -96,10 +137,9 @@ impl Timeline {
     /// which holds for a channel, because frames with earlier counts interrupt its packets.
     pub fn place(&mut self, mission: &Mission, packet: &ExtractedPacket, header: &SpaceHeader) -> Placement {
         let key = (packet.channel, header.apid);
-        if mission.time_rule(header.apid).is_none() {
-            return Placement::AsReceived;
-        }
-        let time = mission.packet_time(&packet.bytes);
+        let Some((code, offset)) = mission.time_rule(header.apid) else { return Placement::AsReceived };
+        let code = packet.bytes.get(offset..).filter(|_| header.has_secondary).map(|bytes| code.parse(bytes));
+        let time = code.flatten();
         let placement = match time {
             Some(time) if self.is_credible(time, packet.received) => Placement::At(time),
             Some(_) => Placement::Aside(Reason::ClockJump, time),
@@ -120,12 +160,12 @@ impl Timeline {
             return Placement::Aside(reason, None);
         }
         let count = u32::from(header.count);
-        let distance = |leader: &&Leader| match Modulus::PACKET.step(u32::from(leader.count), count) {
+        let distance = |leader: &Leader| match Modulus::PACKET.step(u32::from(leader.count), count) {
             Step::Next => Some(0),
             Step::Gap { missing } => Some(missing),
             Step::Same | Step::Back => None,
         };
-        let leaders = self.leaders.get(&key).into_iter().flatten();
+        let leaders = self.leaders.get(&key).into_iter().flat_map(Leaders::iter);
         let nearest = leaders.filter(|leader| distance(leader).is_some()).min_by_key(distance);
         match nearest.map(|leader| leader.time) {
             Some(Some(time)) => Placement::At(time),
@@ -134,17 +174,12 @@ impl Timeline {
         }
     }
 
-    /// Remembers a packet that others may follow; of two with one count the later.
+    /// Remembers a packet that others may follow.
     fn lead(&mut self, key: (Channel, Apid), leader: Leader) {
         if self.leaders.len() >= MOST_STREAMS && !self.leaders.contains_key(&key) {
             return;
         }
-        let leaders = self.leaders.entry(key).or_default();
-        leaders.retain(|known| known.count != leader.count);
-        if leaders.len() >= LEADERS {
-            leaders.pop_front();
-        }
-        leaders.push_back(leader);
+        self.leaders.entry(key).or_default().push(leader);
     }
 
     fn is_credible(&self, time: Utc, received: Utc) -> bool {
@@ -162,6 +197,34 @@ const SAMPLES: usize = 65;
 /// Packets remembered for others to follow, of each application on each channel: 16 scans of an imager, so that a
 /// stretch that comes again finds its place.
 const LEADERS: usize = 16;
+/// No sequence count, which has 14 bits.
+const NO_COUNT: u16 = u16::MAX;
 /// Applications of channels for which that is done, 1 MiB in all; a spacecraft has some hundred. The packets of
 /// further ones that have no time of their own are set aside.
 const MOST_STREAMS: usize = 2_048;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn the_last_leaders_are_known_each_by_its_latest_time(counts in proptest::collection::vec(0u16..24, 0..100)) {
+            let (mut leaders, mut naive) = (Leaders::default(), VecDeque::new());
+            for (at, count) in counts.into_iter().enumerate() {
+                let time = Some(Utc::from_nanos(at as i64));
+                leaders.push(Leader { count, time });
+                naive.retain(|(known, _)| *known != count);
+                naive.push_back((count, time));
+                if naive.len() > LEADERS {
+                    naive.pop_front();
+                }
+                let mut known: Vec<_> = leaders.iter().map(|leader| (leader.count, leader.time)).collect();
+                known.sort_by_key(|(_, time)| *time);
+                prop_assert_eq!(&known, naive.make_contiguous());
+            }
+        }
+    }
+}

@@ -106,7 +106,9 @@ impl ApidAccount {
         self.packets += 1;
         self.bytes += Bytes::of(held.bytes.len());
         self.corrected_packets += u64::from(held.quality.is_corrected());
-        self.vcids.insert(held.vcid);
+        if !self.vcids.contains(&held.vcid) {
+            self.vcids.insert(held.vcid);
+        }
         self.last = stamp;
     }
 }

@@ -15,7 +15,8 @@ use std::io::{BufWriter, Write};
 pub(crate) struct PacketFile<W: Write> {
     out: Output<W>,
     index: Option<Output<W>>,
-    pub(crate) account: Account,
+    /// None where the file will be written anew.
+    accountant: Option<Accountant>,
 }
 
 /// What a packet file holds.
@@ -27,17 +28,34 @@ pub(crate) struct Account {
     pub first: Option<Stamp>,
     pub last: Option<Stamp>,
     pub apids: BTreeMap<Apid, ApidAccount>,
+}
+
+/// Keeps the account of a packet file while it is written.
+struct Accountant {
     counters: Counters,
-    /// The last packet of each counter, by the application that the counter is known by.
-    last_counts: BTreeMap<Apid, Last>,
+    /// Of what is the same whatever the APID.
+    whole: Account,
+    /// By APID, its place in `streams` and one more; 0 where it has none.
+    places: Box<[u16]>,
+    streams: Vec<Stream>,
+    /// The last packet of each counter, by the APID that the counter is known by.
+    last: Vec<(Apid, Option<Last>)>,
     listed_gaps: usize,
+}
+
+/// The account of one APID.
+struct Stream {
+    apid: Apid,
+    account: ApidAccount,
+    /// Its counter's place.
+    counter: usize,
 }
 
 /// A packet file that is complete but not published.
 pub(crate) struct Written<W> {
     pub file: W,
     pub working: String,
-    /// Empty where the file was not to be digested.
+    /// Empty, as the account is, where the file is provisional.
     pub sha256: String,
     pub account: Account,
 }
@@ -57,7 +75,7 @@ impl<W: Write> PacketFile<W> {
         Ok(Self {
             out: Output::digested(files, working)?,
             index,
-            account: Account { counters: counters.clone(), ..Account::default() },
+            accountant: Some(Accountant::new(counters)),
         })
     }
 
@@ -67,13 +85,16 @@ impl<W: Write> PacketFile<W> {
         if let Some(index) = &mut self.index {
             index.put(&entry::head(slot, held))?;
         }
-        self.account.add(held, time);
+        if let Some(accountant) = &mut self.accountant {
+            accountant.add(held, time);
+        }
         Ok(())
     }
 
-    /// Stops digesting: the file will be written anew.
-    pub fn abandon_digest(&mut self) {
+    /// Keeps neither digest nor account any more: the file will be written anew.
+    pub fn make_provisional(&mut self) {
         self.out.hash = None;
+        self.accountant = None;
     }
 
     /// Flushes and closes both files, so that they can be read back. Returns the index's working name.
@@ -83,28 +104,68 @@ impl<W: Write> PacketFile<W> {
             None => None,
             Some(index) => Some(index.close()?.working),
         };
-        Ok((Written { file, working, sha256, account: self.account }, index))
+        Ok((
+            Written {
+                file,
+                working,
+                sha256,
+                account: self.accountant.map(Accountant::complete).unwrap_or_default(),
+            },
+            index,
+        ))
     }
 }
 
-impl Account {
+impl Accountant {
+    fn new(counters: &Counters) -> Self {
+        Self {
+            counters: counters.clone(),
+            whole: Account::default(),
+            places: vec![0; usize::from(Apid::MAX.value()) + 1].into(),
+            streams: Vec::new(),
+            last: Vec::new(),
+            listed_gaps: 0,
+        }
+    }
+
     fn add(&mut self, held: &Held<'_>, time: Option<Utc>) {
         let stamp = Stamp { time, received: held.received };
-        self.first.get_or_insert(stamp);
-        self.last = Some(stamp);
+        self.whole.first.get_or_insert(stamp);
+        self.whole.last = Some(stamp);
+        let offset = self.whole.size;
+        let place = match self.places[usize::from(held.apid.value())] {
+            0 => self.open(held.apid, ApidAccount::new(stamp, offset)),
+            place => usize::from(place) - 1,
+        };
+        let Stream { account, counter, .. } = &mut self.streams[place];
         let last = Last { count: held.count, stamp };
-        let before = self.last_counts.insert(self.counters.of(held.apid), last);
-        let offset = self.size;
-        let apid = self.apids.entry(held.apid).or_insert_with(|| ApidAccount::new(stamp, offset));
-        let gap = before.and_then(|before| apid.follow(before, last, offset));
+        let before = self.last[*counter].1.replace(last);
+        let gap = before.and_then(|before| account.follow(before, last, offset));
         if let Some(gap) = gap.filter(|_| self.listed_gaps < LISTED_GAPS) {
             self.listed_gaps += 1;
-            apid.gaps.push(gap);
+            account.gaps.push(gap);
         }
-        apid.add(held, stamp);
-        self.packets += 1;
-        self.size += Bytes::of(held.bytes.len());
-        self.corrected_packets += u64::from(held.quality.is_corrected());
+        account.add(held, stamp);
+        self.whole.packets += 1;
+        self.whole.size += Bytes::of(held.bytes.len());
+        self.whole.corrected_packets += u64::from(held.quality.is_corrected());
+    }
+
+    /// Begins the account of an APID; returns its place.
+    fn open(&mut self, apid: Apid, account: ApidAccount) -> usize {
+        let known_by = self.counters.of(apid);
+        let counter = self.last.iter().position(|(apid, _)| *apid == known_by).unwrap_or_else(|| {
+            self.last.push((known_by, None));
+            self.last.len() - 1
+        });
+        self.streams.push(Stream { apid, account, counter });
+        self.places[usize::from(apid.value())] = self.streams.len() as u16;
+        self.streams.len() - 1
+    }
+
+    fn complete(self) -> Account {
+        let apids = self.streams.into_iter().map(|stream| (stream.apid, stream.account)).collect();
+        Account { apids, ..self.whole }
     }
 }
 
@@ -192,10 +253,11 @@ mod tests {
 
     #[test]
     fn missing_is_the_sum_of_gaps_over_the_wrap_and_resets_are_apart() {
-        let mut account = Account::default();
+        let mut accountant = Accountant::new(&Counters::default());
         for count in [16_381u16, 16_382, 2, 3, 3, 10, 4] {
-            account.add(&held(Apid::MAX, count), None);
+            accountant.add(&held(Apid::MAX, count), None);
         }
+        let account = accountant.complete();
         let apid = &account.apids[&Apid::MAX];
         let gaps: Vec<_> = apid.gaps.iter().map(|gap| (gap.first_missing, gap.missed, gap.offset)).collect();
         assert_eq!(gaps, [(16_383, 3, 20), (4, 6, 50)]);
@@ -207,9 +269,11 @@ mod tests {
 
     #[test]
     fn a_full_list_still_counts() {
-        let mut account = Account { listed_gaps: LISTED_GAPS, ..Account::default() };
-        account.add(&held(Apid::MAX, 0), None);
-        account.add(&held(Apid::MAX, 5), None);
+        let mut accountant = Accountant::new(&Counters::default());
+        accountant.listed_gaps = LISTED_GAPS;
+        accountant.add(&held(Apid::MAX, 0), None);
+        accountant.add(&held(Apid::MAX, 5), None);
+        let account = accountant.complete();
         let apid = &account.apids[&Apid::MAX];
         assert_eq!((apid.gaps.len(), apid.gap_count, apid.missing), (0, 1, 4));
     }

@@ -92,7 +92,7 @@ impl<F: Files> ProductBuilder<F> {
         let slot = Slot { time, rank: self.plan.order.rank(held.apid) };
         if self.written.is_some_and(|written| slot <= written) {
             self.late.push(slot, held);
-            self.file.abandon_digest();
+            self.file.make_provisional();
             return Ok(());
         }
         self.frontier.pass(time);
