@@ -1,19 +1,19 @@
-//! One input: bytes in, contacts out. A contact opens with the first frame and closes after silence, or when the input
-//! says that it is over.
+//! One channel: what its receiver brings in, contacts out. A contact opens with the first frame and closes after silence,
+//! or when the input says that it is over.
 
 use super::contact::Contact;
-use super::input::{Chunk, Source};
+use super::input::Chunk;
 use super::memo::{Memo, Place};
 use super::packing::{Pace, Packing};
+use super::receiver::Receiver;
 use super::resume::{Resume, Resumed};
 use super::shared::Shared;
 use super::spooler::ToSpool;
-use crate::config::{self, Input};
+use crate::config;
 use crate::fault::Fault;
 use crate::status::{ChannelState, StoreState};
-use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::{Identification, InputFormat};
-use skyhaul_ccsds::mission::{FrameFormat, Mission, MissionSet};
+use skyhaul_ccsds::capture::CaptureEvent;
+use skyhaul_ccsds::mission::{FrameFormat, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Open, Record};
 use skyhaul_ccsds::sync::SyncConfig;
@@ -25,24 +25,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// An input and the contact that comes from it.
+/// A channel and the contact that comes from it.
 #[derive(Debug)]
 pub struct ChannelRunner {
     index: usize,
     config: config::Channel,
-    missions: MissionSet,
-    mission: Option<Mission>,
     shared: Arc<Shared>,
     blocks: SyncSender<ToSpool>,
     clock: Clock,
     /// The longest that a record waits in a block.
     gather: Duration,
-    /// When a marker is believed.
-    sync: SyncConfig,
-    source: Source,
+    receiver: Receiver,
     memo: Memo,
-    capture: Capture,
-    identified: Option<Identification>,
     contact: Option<Contact>,
     packing: Packing,
     /// When the last frame came.
@@ -51,10 +45,6 @@ pub struct ChannelRunner {
     show_at: Instant,
     /// Of earlier contacts: what the channel's totals begin with.
     before: (u64, u64, u64),
-    /// The next byte of the input.
-    offset: u64,
-    /// The byte that the present capture began with.
-    capture_from: u64,
     /// The opening record of the contact.
     open: Option<Open>,
 }
@@ -76,8 +66,6 @@ pub struct Common {
     pub sync: SyncConfig,
 }
 
-/// Read at once: 140 ms at 15 Mbit/s; what is read together is stamped with one time.
-const READ: usize = 64 << 10;
 /// The longest wait for input: the stop flag is looked at this often.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// Between two records of how synchronisation goes.
@@ -93,36 +81,28 @@ impl ChannelRunner {
     /// # Errors
     /// The input cannot be opened; the mission configured cannot be read.
     pub fn open(index: usize, config: config::Channel, state: &Path, common: Common) -> Result<Self, Fault> {
-        let Common { shared, blocks, clock, missions, gather, sync } = common;
-        let mission = super::mission_of(&config, &missions)?;
         let memo = Memo::of(state, config.name.as_str());
-        let is_file = matches!(config.input, Input::File(_));
-        let resume = Resume::find(&mut shared.spool(), &memo).map_err(|error| super::spool_fault(&error))?;
+        let is_file = matches!(config.input, config::Input::File(_));
+        let resume =
+            Resume::find(&mut common.shared.spool(), &memo).map_err(|error| super::spool_fault(&error))?;
         let start = if is_file { resume.position() } else { BitPosition::START };
-        let source = Source::open(&config.input, config.rate, start.byte(), clock)?;
-        let address = source.address().map(|address| address.to_string());
+        let receiver = Receiver::open(config.clone(), &common, start)?;
+        let Common { shared, blocks, clock, gather, .. } = common;
+        let address = receiver.address().map(|address| address.to_string());
         shared.channel(index, |shown| shown.address = address);
-        let options = CaptureOptions { start, ..options(&config, mission.clone(), sync) };
         let mut runner = Self {
             index,
-            missions: missions.clone(),
-            mission,
             blocks,
             clock,
             gather,
-            sync,
-            source,
+            receiver,
             memo,
-            capture: Capture::new(missions, options),
-            identified: None,
             contact: None,
             packing: Packing::new(config.compress),
             last_frame: clock.now(),
             progress_at: Instant::ZERO,
             show_at: Instant::ZERO,
             before: (0, 0, 0),
-            offset: start.byte(),
-            capture_from: start.byte(),
             open: None,
             shared,
             config,
@@ -140,13 +120,12 @@ impl ChannelRunner {
 
     /// Runs until the input is exhausted or the station ends.
     pub fn run(mut self) {
-        if self.contact.is_some() && !self.is_file() {
+        if self.contact.is_some() && !self.receiver.is_file() {
             // What was sent meanwhile is gone: the contact ends where the station did.
             self.end_contact();
         }
-        let mut buffer = vec![0; READ];
         while !self.shared.life.is_stopping() {
-            let chunk = match self.source.read(&mut buffer, self.patience()) {
+            let chunk = match self.receiver.read(self.patience()) {
                 Ok(chunk) => chunk,
                 Err(error) => {
                     self.shared
@@ -157,11 +136,7 @@ impl ChannelRunner {
                 }
             };
             match chunk {
-                Chunk::Data(len) => {
-                    self.offset += len as u64;
-                    self.capture.push(self.clock.utc(), &buffer[..len]);
-                    self.take_events();
-                }
+                Chunk::Data(_) => self.take_events(),
                 Chunk::Idle => {}
                 Chunk::Break => self.end_contact(),
                 Chunk::End => {
@@ -188,18 +163,18 @@ impl ChannelRunner {
             && now >= self.progress_at
         {
             self.progress_at = now + PROGRESS;
-            let drops = self.source.kernel_drops();
+            let drops = self.receiver.kernel_drops();
             self.shared.channel(self.index, |shown| shown.dropped_datagrams = drops);
-            contact.record(now, &Record::Progress(self.capture.stats().sync));
+            contact.record(now, &Record::Progress(self.receiver.sync_counts()));
         }
         if self.contact.as_ref().and_then(|contact| contact.due(self.gather)).is_some_and(|due| due <= now) {
             self.flush();
         }
         if now >= self.show_at {
             self.show_at = now + SHOW;
-            let state = if self.capture.is_locked() && self.contact.is_some() {
+            let state = if self.receiver.is_locked() && self.contact.is_some() {
                 ChannelState::Lock
-            } else if self.offset > self.capture_from {
+            } else if self.receiver.has_heard() {
                 ChannelState::Search
             } else {
                 ChannelState::Waiting
@@ -209,9 +184,8 @@ impl ChannelRunner {
     }
 
     fn take_events(&mut self) {
-        while let Some(event) = self.capture.poll() {
+        while let Some(event) = self.receiver.poll() {
             match event {
-                CaptureEvent::Identified(identification) => self.identified = Some(*identification),
                 CaptureEvent::Frame(frame) => self.frame(&frame),
                 CaptureEvent::OtherSpacecraft { scid, .. } => {
                     let reason =
@@ -220,12 +194,12 @@ impl ChannelRunner {
                         .life
                         .alarm(&format!("channel {} carries two spacecraft", self.config.name), &reason);
                 }
-                CaptureEvent::Unidentified(reason) if self.offset > self.capture_from => {
+                CaptureEvent::Unidentified(reason) if self.receiver.has_heard() => {
                     self.shared.life.alarm(&format!("channel {}", self.config.name), &reason.to_string());
                 }
                 // Nothing came in that could have been anything.
                 CaptureEvent::Unidentified(_) => {}
-                CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) => {}
+                CaptureEvent::Identified(_) | CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) => {}
             }
         }
     }
@@ -245,7 +219,7 @@ impl ChannelRunner {
 
     /// Opens a contact for the frame that came, waiting for space as long as the station runs.
     fn begin_contact(&mut self, now: Instant, opened: Utc) {
-        let Some(identified) = &self.identified else { return };
+        let Some(identified) = self.receiver.identified() else { return };
         let open = Open {
             channel: self.config.name.to_string(),
             mission: identified.mission.text().to_owned(),
@@ -275,8 +249,8 @@ impl ChannelRunner {
             }
         };
         self.shared.life.clear_alarm("no contact can be opened");
-        let format = identified.format;
-        self.remember(&Place::Open { from: self.capture_from, format, flow, open: open.clone() });
+        let (format, from) = (identified.format, self.receiver.capture_from());
+        self.remember(&Place::Open { from, format, flow, open: open.clone() });
         // Waiting for space is no silence of the input.
         self.last_frame = self.clock.now();
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
@@ -323,26 +297,21 @@ impl ChannelRunner {
         contact.record(now, &Record::Resumed(position));
         self.contact = Some(contact);
         self.open = Some(open);
-        if !self.is_file() {
-            return;
+        if self.receiver.is_file() {
+            self.receiver.go_on(position, mission, format);
         }
-        let known = options(&self.config, Some(mission), self.sync);
-        let options = CaptureOptions { start: position, format: Some(format), ..known };
-        self.capture = Capture::new(self.missions.clone(), options);
     }
 
     /// Closes the contact with what the capture still holds, and begins to look for another.
     fn end_contact(&mut self) {
-        self.capture.finish();
+        self.receiver.finish();
         self.take_events();
-        self.capture_from = self.offset;
-        let start = BitPosition::from_bits(8 * self.offset);
-        let options = CaptureOptions { start, ..options(&self.config, self.mission.clone(), self.sync) };
-        self.capture = Capture::new(self.missions.clone(), options);
-        self.identified = None;
+        self.receiver.begin_anew();
         let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else { return };
-        let (flow, next) = (contact.flow(), self.offset);
-        if !self.remember(&Place::Closing { next, format: contact.layout(), flow, open }) && self.is_file() {
+        let (flow, next) = (contact.flow(), self.receiver.offset());
+        if !self.remember(&Place::Closing { next, format: contact.layout(), flow, open })
+            && self.receiver.is_file()
+        {
             // A contact that were closed now would be captured again; left open, it goes on at the next start.
             return;
         }
@@ -363,11 +332,7 @@ impl ChannelRunner {
 
     /// The station ends: a file's contact goes on at the next start, a live one is closed.
     fn stop(&mut self) {
-        if self.is_file() { self.flush() } else { self.end_contact() }
-    }
-
-    const fn is_file(&self) -> bool {
-        matches!(self.config.input, Input::File(_))
+        if self.receiver.is_file() { self.flush() } else { self.end_contact() }
     }
 
     fn flush(&mut self) {
@@ -382,8 +347,8 @@ impl ChannelRunner {
 
     /// Hands the gathered block over; waits where the spool is behind, which holds the input back.
     fn send(&mut self, contact: &mut Contact) {
-        let waits = self.is_file() && self.config.rate.is_none();
-        let live = contact.since().filter(|_| !waits).map(|since| self.clock.now().since(since));
+        let live =
+            contact.since().filter(|_| !self.receiver.waits()).map(|since| self.clock.now().since(since));
         let (line, unsent) = (self.shared.line_rate(), self.shared.unsent());
         let (clock, pace) = (self.clock, Pace { live, line, unsent });
         let pack = |records: &[u8], frames: &[Range<usize>], format: &FrameFormat| {
@@ -400,10 +365,10 @@ impl ChannelRunner {
         if let Some(contact) = contact {
             self.shared.contact(contact);
         }
-        let identified = self.identified.as_ref();
+        let (identified, bytes) = (self.receiver.identified(), self.receiver.offset());
         self.shared.channel(self.index, |shown| {
             shown.state = state;
-            shown.bytes = self.offset;
+            shown.bytes = bytes;
             if let Some(identified) = identified {
                 shown.mission = Some(identified.mission.name().to_owned());
                 shown.scid = identified.scid.map(|scid| scid.value());
@@ -412,21 +377,5 @@ impl ChannelRunner {
             shown.corrected_symbols = self.before.1 + contact.map_or(0, |contact| contact.corrected_symbols);
             shown.set_aside = self.before.2 + contact.map_or(0, |contact| contact.set_aside);
         });
-    }
-}
-
-fn options(config: &config::Channel, mission: Option<Mission>, sync: SyncConfig) -> CaptureOptions {
-    let format = match config.format {
-        config::InputFormat::Auto => None,
-        config::InputFormat::Bits => Some(InputFormat::Bits),
-        config::InputFormat::Cadus => Some(InputFormat::Cadus),
-        config::InputFormat::Frames => Some(InputFormat::Frames),
-    };
-    CaptureOptions {
-        format,
-        mission,
-        keep_check_symbols: config.keep_check_symbols,
-        sync,
-        ..CaptureOptions::default()
     }
 }

@@ -13,6 +13,7 @@ mod order;
 mod packing;
 mod paths;
 mod reach;
+mod receiver;
 mod reload;
 mod resume;
 mod shared;

@@ -1,0 +1,174 @@
+//! One source of a channel, with what turns its bytes into frames. A receiver knows its own input and nothing of contacts:
+//! the channel asks it to read, takes the events that this gave, and says when a transmission is over.
+
+use super::channel::Common;
+use super::input::{Chunk, Source};
+use crate::config::{self, Input};
+use crate::fault::Fault;
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
+use skyhaul_ccsds::identify::{Identification, InputFormat};
+use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_ccsds::record::SyncCounts;
+use skyhaul_ccsds::sync::SyncConfig;
+use skyhaul_net::Clock;
+use skyhaul_units::Duration;
+use std::io;
+use std::net::SocketAddr;
+
+/// An input and its capture.
+#[derive(Debug)]
+pub struct Receiver {
+    config: config::Channel,
+    missions: MissionSet,
+    /// The mission configured.
+    mission: Option<Mission>,
+    /// When a marker is believed.
+    sync: SyncConfig,
+    clock: Clock,
+    source: Source,
+    buffer: Vec<u8>,
+    capture: Capture,
+    identified: Option<Identification>,
+    /// The next byte of the input.
+    offset: u64,
+    /// The byte that the present capture began with.
+    capture_from: u64,
+}
+
+/// Read at once: 140 ms at 15 Mbit/s; what is read together is stamped with one time.
+const READ: usize = 64 << 10;
+
+impl Receiver {
+    /// Opens the input of a channel; a file is read from `start` on.
+    ///
+    /// # Errors
+    /// The input cannot be opened; the mission configured cannot be read.
+    pub fn open(config: config::Channel, common: &Common, start: BitPosition) -> Result<Self, Fault> {
+        let mission = super::mission_of(&config, &common.missions)?;
+        let source = Source::open(&config.input, config.rate, start.byte(), common.clock)?;
+        let options = CaptureOptions { start, ..options(&config, mission.clone(), common.sync) };
+        Ok(Self {
+            missions: common.missions.clone(),
+            mission,
+            sync: common.sync,
+            clock: common.clock,
+            source,
+            buffer: vec![0; READ],
+            capture: Capture::new(common.missions.clone(), options),
+            identified: None,
+            offset: start.byte(),
+            capture_from: start.byte(),
+            config,
+        })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.source.address()
+    }
+
+    /// Whether its input can be read again from any place.
+    pub const fn is_file(&self) -> bool {
+        matches!(self.config.input, Input::File(_))
+    }
+
+    /// Whether its input waits for the station, instead of going on without it.
+    pub const fn waits(&self) -> bool {
+        self.is_file() && self.config.rate.is_none()
+    }
+
+    /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it does not tell.
+    pub fn kernel_drops(&self) -> u64 {
+        self.source.kernel_drops()
+    }
+
+    /// Reads what is there, waiting up to `patience` for something; then poll for what it gave.
+    ///
+    /// # Errors
+    /// The file or pipe failed. Trouble on a socket ends a transmission and is no error.
+    pub fn read(&mut self, patience: Duration) -> io::Result<Chunk> {
+        let chunk = self.source.read(&mut self.buffer, patience)?;
+        if let Chunk::Data(len) = chunk {
+            self.offset += len as u64;
+            self.capture.push(self.clock.utc(), &self.buffer[..len]);
+        }
+        Ok(chunk)
+    }
+
+    /// The next event of the capture; `None` where more has to be read.
+    pub fn poll(&mut self) -> Option<CaptureEvent> {
+        let event = self.capture.poll()?;
+        if let CaptureEvent::Identified(identification) = &event {
+            self.identified = Some((**identification).clone());
+        }
+        Some(event)
+    }
+
+    /// The transmission is over: poll for what the capture still holds, then [`Self::begin_anew`].
+    pub fn finish(&mut self) {
+        self.capture.finish();
+    }
+
+    /// Begins to look for another downlink from the next byte on.
+    pub fn begin_anew(&mut self) {
+        self.capture_from = self.offset;
+        let start = BitPosition::from_bits(8 * self.offset);
+        let options = CaptureOptions { start, ..options(&self.config, self.mission.clone(), self.sync) };
+        self.capture = Capture::new(self.missions.clone(), options);
+        self.identified = None;
+    }
+
+    /// Goes on with a downlink that is known, at the place that the input was opened at.
+    pub fn go_on(&mut self, start: BitPosition, mission: Mission, format: InputFormat) {
+        let known = options(&self.config, Some(mission), self.sync);
+        let options = CaptureOptions { start, format: Some(format), ..known };
+        self.capture = Capture::new(self.missions.clone(), options);
+    }
+
+    /// What the present downlink was found to be.
+    pub const fn identified(&self) -> Option<&Identification> {
+        self.identified.as_ref()
+    }
+
+    /// Whether frames are being followed.
+    pub fn is_locked(&self) -> bool {
+        self.capture.is_locked()
+    }
+
+    /// What the synchroniser counted in the present capture.
+    pub fn sync_counts(&self) -> SyncCounts {
+        self.capture.stats().sync
+    }
+
+    /// The next byte of the input.
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The byte that the present capture began with.
+    pub const fn capture_from(&self) -> u64 {
+        self.capture_from
+    }
+
+    /// Whether anything came in since the present capture began.
+    pub const fn has_heard(&self) -> bool {
+        self.offset > self.capture_from
+    }
+}
+
+fn options(config: &config::Channel, mission: Option<Mission>, sync: SyncConfig) -> CaptureOptions {
+    let format = match config.format {
+        config::InputFormat::Auto => None,
+        config::InputFormat::Bits => Some(InputFormat::Bits),
+        config::InputFormat::Cadus => Some(InputFormat::Cadus),
+        config::InputFormat::Frames => Some(InputFormat::Frames),
+    };
+    CaptureOptions {
+        format,
+        mission,
+        keep_check_symbols: config.keep_check_symbols,
+        sync,
+        ..CaptureOptions::default()
+    }
+}
