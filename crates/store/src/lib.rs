@@ -1,7 +1,8 @@
 //! Durable storage at both ends: a checksummed log, the station's spool, the centre's contact store.
 //!
 //! A [`Spool`] keeps what was captured until the centre has it in custody; a [`ContactStore`] keeps what
-//! arrived, one [`Log`] a contact, and says what may be receipted. Nothing counts as kept before an
+//! arrived, one [`Log`] a contact, and says what may be receipted; a [`raw`] recording keeps what an input
+//! received, byte for byte. Nothing counts as kept before an
 //! `fdatasync` that began after it was written. Any moment may be the last one: whatever a power cut, a kill
 //! or a full disk leaves behind, opening again finds a valid log with everything that was durable in it,
 //! once.
@@ -33,6 +34,7 @@ mod contacts;
 mod disk;
 mod log;
 mod publish;
+pub mod raw;
 mod spool;
 
 pub use contacts::{

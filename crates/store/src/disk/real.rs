@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The operating system's files under a root directory, held for this process alone.
+/// The operating system's files under a root directory, held for this process alone, or only looked at.
 ///
 /// ```no_run
 /// use skyhaul_store::RealDisk;
@@ -18,8 +18,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct RealDisk {
     root: PathBuf,
-    // Released by the operating system when the process ends, however it ends.
-    _lock: File,
+    // Released by the operating system when the process ends, however it ends. None: files are only read.
+    lock: Option<File>,
 }
 
 impl RealDisk {
@@ -38,7 +38,7 @@ impl RealDisk {
             .open(root.join(LOCK_NAME))
             .map_err(explain)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { root: root.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { root: root.to_owned(), lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 format!(
@@ -48,6 +48,16 @@ impl RealDisk {
             )),
             Err(TryLockError::Error(error)) => Err(explain(error)),
         }
+    }
+
+    /// Looks at a directory that another process may hold; whatever would change it is refused.
+    pub fn look(root: &Path) -> Self {
+        Self { root: root.to_owned(), lock: None }
+    }
+
+    fn may_change(&self) -> io::Result<()> {
+        let refused = || io::Error::new(io::ErrorKind::PermissionDenied, "the directory is only looked at");
+        self.lock.as_ref().map(|_| ()).ok_or_else(refused)
     }
 
     /// The directory.
@@ -85,6 +95,7 @@ impl Disk for RealDisk {
     }
 
     fn make_dir(&self, dir: &str) -> io::Result<()> {
+        self.may_change()?;
         let mut made = PathBuf::from(&self.root);
         for part in dir.split('/').filter(|part| !part.is_empty()) {
             let parent = made.clone();
@@ -99,6 +110,7 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.may_change()?;
         let path = self.locate(path);
         // Append mode and truncation exclude one another: the file is emptied first.
         OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
@@ -106,7 +118,8 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(RealFile(OpenOptions::new().read(true).append(true).open(self.locate(path))?)))
+        let append = self.lock.is_some();
+        Ok(Arc::new(RealFile(OpenOptions::new().read(true).append(append).open(self.locate(path))?)))
     }
 
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
@@ -114,14 +127,17 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.may_change()?;
         fs::rename(self.locate(from), self.locate(to))
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
+        self.may_change()?;
         fs::remove_file(self.locate(path))
     }
 
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
+        self.may_change()?;
         fs::remove_dir(self.locate(dir))
     }
 
