@@ -10,6 +10,7 @@ mod one_way;
 mod path;
 mod perf;
 mod relay;
+mod replay;
 mod signals;
 mod station;
 mod status;
@@ -45,6 +46,8 @@ pub enum Command {
     Perf(perf::Perf),
     /// Relays UDP over an emulated line: rate, delay, loss, queue. Needs no root.
     Relay(relay::Relay),
+    /// Plays what a station recorded, or a capture file, with its original timing or at any rate.
+    Replay(replay::Replay),
     /// Captures downlinks and sends them to its centre.
     Station(station::Station),
     /// Asks a running station or centre how it is.
@@ -67,6 +70,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::OneWay(command) => one_way::run(command, out),
         Command::Perf(command) => perf::run(command, out),
         Command::Relay(command) => relay::run(&command, out),
+        Command::Replay(command) => replay::run(&command, out),
         Command::Station(command) => station::run(&command),
         Command::Status(command) => status::run(&command, out),
     }

@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState, LinePath, LineState,
-    NodeStatus, StageLatency, StationStatus, StoreState, ask,
+    NodeStatus, RecordingStatus, StageLatency, StationStatus, StoreState, ask,
 };
 use skyhaul_units::{Bytes, Probability};
 use std::collections::BTreeMap;
@@ -92,6 +92,10 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
             channel.set_aside,
             channel.address.as_deref().unwrap_or(&channel.input)
         )?;
+        if let Some(recording) = &channel.recording {
+            let (taken, disk) = (megabytes(recording.bytes), megabytes(recording.disk_bytes));
+            writeln!(out, "    recorded as received: {taken}, {disk} on disk{}", not_recorded(recording))?;
+        }
     }
     write_saved(&station.contacts, out)?;
     let spool = &station.spool;
@@ -118,6 +122,13 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     write_paths(&line.paths, out)?;
     write_forecasts(&station.forecasts, out)?;
     write_alarms(&station.alarms, out)
+}
+
+fn not_recorded(recording: &RecordingStatus) -> String {
+    match recording.dropped_bytes {
+        0 => String::new(),
+        bytes => format!(", {} NOT recorded", megabytes(bytes)),
+    }
 }
 
 /// What stays off the line, a line a mission.

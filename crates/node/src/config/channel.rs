@@ -2,7 +2,7 @@
 
 use super::name::{HostPort, Name, from_text};
 use super::section::section;
-use skyhaul_units::{Duration, Rate};
+use skyhaul_units::{Bytes, Duration, Rate};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -32,6 +32,14 @@ section! {
         deadline: Duration => optional,
         /// Sends the Reed-Solomon check symbols too (an eighth more bytes), for archives that keep CADUs as received.
         keep_check_symbols: bool => "false",
+        /// Keeps every byte as it was received, under `raw/` in the node's state folder, indexed by time: for `skyhaul replay`, and
+        /// for decoding again. A full disk ends the recording, never the capture.
+        record_raw: bool => "false",
+        /// The most that the recording takes of the disk, at least 128 MiB; the oldest files of 64 MiB go first. 64 GB: nine
+        /// hours of 15 Mbit/s.
+        raw_size: Bytes => "64 GB",
+        /// How long a recording is kept. A week is longer than a gap stays unnoticed.
+        raw_retention: Duration => "7 d",
         /// Makes blocks smaller before they are kept and sent: `auto` as far as the line is slower than the processor, `fast`,
         /// `normal` or `thorough` always with that effort, `off` never. What the centre gets out is the same.
         compress: Compress => "auto",
@@ -116,6 +124,9 @@ pub enum ChannelError {
     /// A deadline that nothing can meet.
     #[error("channel `{0}` has a deadline of nothing, and would always be late; write one such as \"30 s\"")]
     AlwaysLate(Name),
+    /// A recording that has no room for two files.
+    #[error("channel `{0}` has raw_size {1}; write \"128 MiB\" or more: the recording's files have 64 MiB")]
+    SmallRecording(Name, Bytes),
     /// A replay that would never move.
     #[error("channel `{0}` would be played at 0 bit/s; write a rate such as \"15 Mbit/s\", or remove it")]
     StandingStill(Name),
@@ -128,6 +139,9 @@ impl Channel {
         }
         if self.deadline == Some(Duration::ZERO) {
             return Err(ChannelError::AlwaysLate(self.name.clone()));
+        }
+        if self.raw_size < LEAST_RECORDING {
+            return Err(ChannelError::SmallRecording(self.name.clone(), self.raw_size));
         }
         match (&self.input, self.rate) {
             (Input::File(_), Some(Rate::ZERO)) => Err(ChannelError::StandingStill(self.name.clone())),
@@ -146,6 +160,8 @@ impl Channel {
     }
 }
 
+/// Two files of a recording.
+const LEAST_RECORDING: Bytes = Bytes::mib(128);
 /// As many as classes have.
 const LAST_PRIORITY: u8 = 7;
 

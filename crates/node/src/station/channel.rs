@@ -18,7 +18,7 @@ use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Open, Record};
 use skyhaul_ccsds::sync::SyncConfig;
 use skyhaul_net::Clock;
-use skyhaul_store::{SpoolError, is_full};
+use skyhaul_store::{Disk, SpoolError, is_full};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::ops::Range;
 use std::path::Path;
@@ -54,6 +54,8 @@ pub struct ChannelRunner {
 pub struct Common {
     /// The station's state.
     pub shared: Arc<Shared>,
+    /// Its state folder.
+    pub disk: Arc<dyn Disk>,
     /// Where blocks go.
     pub blocks: SyncSender<ToSpool>,
     /// The process's clock.
@@ -86,7 +88,7 @@ impl ChannelRunner {
         let resume =
             Resume::find(&mut common.shared.spool(), &memo).map_err(|error| super::spool_fault(&error))?;
         let start = if is_file { resume.position() } else { BitPosition::START };
-        let receiver = Receiver::open(config.clone(), &common, start)?;
+        let receiver = Receiver::open(index, config.clone(), &common, start)?;
         let Common { shared, blocks, clock, gather, .. } = common;
         let address = receiver.address().map(|address| address.to_string());
         shared.channel(index, |shown| shown.address = address);

@@ -106,6 +106,11 @@ impl Source {
         }
     }
 
+    /// Whether each read brings one datagram.
+    pub const fn is_datagrams(&self) -> bool {
+        matches!(self.kind, Kind::Udp(_))
+    }
+
     /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it does not tell.
     pub fn kernel_drops(&self) -> u64 {
         let Kind::Udp(socket) = &self.kind else { return 0 };

@@ -1,6 +1,6 @@
 //! The station: captures downlinks, keeps them in its spool, sends them to its centre.
 //!
-//! Threads: one for each input (`channel`), one that waits for the disk (`spooler`), one for the line (`uplink`), one
+//! Threads: one for each input (`channel`) and, where it is recorded, one for that (`recording`), one that waits for the disk (`spooler`), one for the line (`uplink`), one
 //! that answers for status. They meet in `shared`.
 
 mod channel;
@@ -14,6 +14,7 @@ mod packing;
 mod paths;
 mod reach;
 mod receiver;
+mod recording;
 mod reload;
 mod resume;
 mod shared;
@@ -32,10 +33,9 @@ use paths::Paths;
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::{Clock, Driver};
-use skyhaul_store::{RealDisk, Spool, SpoolConfig, SpoolError};
+use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolError};
 use skyhaul_units::{Bytes, Duration};
 use sockets::{Opened, Opener};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -72,12 +72,14 @@ pub fn run(
     let state = &config.node.state;
     services::make_folder(state)?;
     let (driver, paths) = driver(config, clock)?;
-    let spool = open_spool(config, state, clock)?;
+    let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let spool = open_spool(config, disk.clone(), clock)?;
     let (name, channels) = (config.node.name.to_string(), config.channel.iter().map(shown).collect());
     let shared = Arc::new(Shared::new(name, channels, spool, clock, driver.waker()));
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
-    let threads = start(config, &shared, clock, (driver, paths))?;
+    let threads = start(config, (&shared, disk), clock, (driver, paths))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
         reload.look(&shared);
@@ -149,15 +151,14 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault
     Ok((driver, Paths::new(opener, &planned)))
 }
 
-fn open_spool(config: &StationConfig, state: &Path, clock: Clock) -> Result<Spool, Fault> {
+fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Result<Spool, Fault> {
     let settings = SpoolConfig {
         segment_size: config.spool.segment_size,
         max_size: config.spool.max_size,
         retention: config.spool.retention,
         ..SpoolConfig::default()
     };
-    let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
-    let spool = Spool::open(Arc::new(disk), settings, clock.utc()).map_err(|error| spool_fault(&error))?;
+    let spool = Spool::open(disk, settings, clock.utc()).map_err(|error| spool_fault(&error))?;
     for damage in spool.damages() {
         tracing::warn!("the spool is damaged: {damage}");
     }
@@ -167,15 +168,15 @@ fn open_spool(config: &StationConfig, state: &Path, clock: Clock) -> Result<Spoo
 /// Starts the threads; the order is that in which they end.
 fn start(
     config: &StationConfig,
-    shared: &Arc<Shared>,
+    (shared, disk): (&Arc<Shared>, Arc<dyn Disk>),
     clock: Clock,
     line: (Driver, Paths),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
     let gather = config.spool.sync_interval / 2;
-    let common =
-        Common { shared: shared.clone(), blocks, clock, missions, gather, sync: config.sync.thresholds() };
+    let (shared_too, sync) = (shared.clone(), config.sync.thresholds());
+    let common = Common { shared: shared_too, disk, blocks, clock, missions, gather, sync };
     let channels = config.channel.iter().enumerate();
     let runners: Vec<ChannelRunner> = channels
         .map(|(index, channel)| {

@@ -3,6 +3,7 @@
 
 use super::channel::Common;
 use super::input::{Chunk, Source};
+use super::recording::{Destination, Recording};
 use crate::config::{self, Input};
 use crate::fault::Fault;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
@@ -12,6 +13,7 @@ use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::record::SyncCounts;
 use skyhaul_ccsds::sync::SyncConfig;
 use skyhaul_net::Clock;
+use skyhaul_store::raw::{RawConfig, RawKind};
 use skyhaul_units::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -27,6 +29,7 @@ pub struct Receiver {
     sync: SyncConfig,
     clock: Clock,
     source: Source,
+    recording: Option<Recording>,
     buffer: Vec<u8>,
     capture: Capture,
     identified: Option<Identification>,
@@ -40,11 +43,16 @@ pub struct Receiver {
 const READ: usize = 64 << 10;
 
 impl Receiver {
-    /// Opens the input of a channel; a file is read from `start` on.
+    /// Opens the input of channel number `index`; a file is read from `start` on.
     ///
     /// # Errors
-    /// The input cannot be opened; the mission configured cannot be read.
-    pub fn open(config: config::Channel, common: &Common, start: BitPosition) -> Result<Self, Fault> {
+    /// The input or its recording cannot be opened; the mission configured cannot be read.
+    pub fn open(
+        index: usize,
+        config: config::Channel,
+        common: &Common,
+        start: BitPosition,
+    ) -> Result<Self, Fault> {
         let mission = super::mission_of(&config, &common.missions)?;
         let source = Source::open(&config.input, config.rate, start.byte(), common.clock)?;
         let options = CaptureOptions { start, ..options(&config, mission.clone(), common.sync) };
@@ -54,6 +62,7 @@ impl Receiver {
             sync: common.sync,
             clock: common.clock,
             source,
+            recording: recording(index, &config, common)?,
             buffer: vec![0; READ],
             capture: Capture::new(common.missions.clone(), options),
             identified: None,
@@ -75,7 +84,7 @@ impl Receiver {
 
     /// Whether its input waits for the station, instead of going on without it.
     pub const fn waits(&self) -> bool {
-        self.is_file() && self.config.rate.is_none()
+        waits(&self.config)
     }
 
     /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it does not tell.
@@ -89,9 +98,23 @@ impl Receiver {
     /// The file or pipe failed. Trouble on a socket ends a transmission and is no error.
     pub fn read(&mut self, patience: Duration) -> io::Result<Chunk> {
         let chunk = self.source.read(&mut self.buffer, patience)?;
-        if let Chunk::Data(len) = chunk {
-            self.offset += len as u64;
-            self.capture.push(self.clock.utc(), &self.buffer[..len]);
+        let received = self.clock.utc();
+        let bytes = match chunk {
+            Chunk::Data(len) => &self.buffer[..len],
+            Chunk::Idle | Chunk::Break | Chunk::End => &[],
+        };
+        if let Some(recording) = &self.recording {
+            let kind = match chunk {
+                Chunk::Data(_) if self.source.is_datagrams() => Some(RawKind::Datagram),
+                Chunk::Data(_) => Some(RawKind::Stream),
+                Chunk::Break => Some(RawKind::Break),
+                Chunk::Idle | Chunk::End => None,
+            };
+            kind.into_iter().for_each(|kind| recording.take(received, self.offset, kind, bytes));
+        }
+        if !bytes.is_empty() {
+            self.offset += bytes.len() as u64;
+            self.capture.push(received, bytes);
         }
         Ok(chunk)
     }
@@ -155,6 +178,27 @@ impl Receiver {
     pub const fn has_heard(&self) -> bool {
         self.offset > self.capture_from
     }
+}
+
+/// The recording of a channel that wants one.
+fn recording(index: usize, config: &config::Channel, common: &Common) -> Result<Option<Recording>, Fault> {
+    if !config.record_raw {
+        return Ok(None);
+    }
+    let bounds =
+        RawConfig { max_size: config.raw_size, retention: config.raw_retention, ..RawConfig::default() };
+    let to = Destination {
+        disk: common.disk.clone(),
+        index,
+        channel: config.name.to_string(),
+        config: bounds,
+        waits: waits(config),
+    };
+    Recording::start(to, common.shared.clone(), common.clock).map(Some)
+}
+
+const fn waits(config: &config::Channel) -> bool {
+    matches!(config.input, Input::File(_)) && config.rate.is_none()
 }
 
 fn options(config: &config::Channel, mission: Option<Mission>, sync: SyncConfig) -> CaptureOptions {

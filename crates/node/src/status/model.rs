@@ -85,6 +85,20 @@ pub struct ChannelStatus {
     pub set_aside: u64,
     /// UDP datagrams that the system dropped before they were read, where it tells.
     pub dropped_datagrams: u64,
+    /// Its recording, where it is recorded as received.
+    #[serde(default)]
+    pub recording: Option<RecordingStatus>,
+}
+
+/// The recording of an input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordingStatus {
+    /// Bytes recorded since the station started.
+    pub bytes: u64,
+    /// Bytes that came in and could not be recorded.
+    pub dropped_bytes: u64,
+    /// What the recording fills on the disk, with its index.
+    pub disk_bytes: u64,
 }
 
 /// Whether a contact goes on.

@@ -1,0 +1,300 @@
+//! The recording of what a receiver takes in, beside the capture: a thread of its own writes it, so that a slow or full disk
+//! ends the recording and never holds the capture.
+
+use super::shared::Shared;
+use crate::fault::Fault;
+use crate::services;
+use crate::status::RecordingStatus;
+use skyhaul_net::Clock;
+use skyhaul_store::Disk;
+use skyhaul_store::raw::{RawConfig, RawError, RawKind, RawRecorder, RawStamp};
+use skyhaul_units::{Bytes, Duration, Instant, Utc};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+/// Hands what comes in to the thread that records it; ends it when dropped.
+#[derive(Debug)]
+pub struct Recording {
+    queue: Option<SyncSender<Taken>>,
+    backlog: Arc<Backlog>,
+    /// The input waits: so may the recording.
+    waits: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is recorded where.
+#[derive(Debug)]
+pub struct Destination {
+    /// The station's state folder.
+    pub disk: Arc<dyn Disk>,
+    /// The channel's number in the status.
+    pub index: usize,
+    /// The channel's name, which names the folder.
+    pub channel: String,
+    /// Its bounds.
+    pub config: RawConfig,
+    /// Whether the input waits for the station.
+    pub waits: bool,
+}
+
+/// One read of an input.
+#[derive(Debug)]
+struct Taken {
+    stamp: RawStamp,
+    bytes: Vec<u8>,
+}
+
+/// What waits for the disk.
+#[derive(Debug, Default)]
+struct Backlog {
+    bytes: AtomicU64,
+    /// Bytes that found no room in it, ever.
+    dropped: AtomicU64,
+}
+
+/// Bytes that wait for the disk at most: a disk may stand still for 4 s at 130 Mbit/s.
+const MOST_BYTES: u64 = 64 << 20;
+/// Reads that wait for the disk at most, those of small datagrams: 4 MB of book-keeping.
+const MOST_READS: usize = 64 << 10;
+/// What was gathered is written after this at the latest.
+const FLUSH: Duration = Duration::from_millis(10);
+/// What was written is durable after this at the latest.
+const SYNC: Duration = Duration::from_secs(1);
+/// Between two attempts at a disk that refused: what comes in meanwhile is not recorded.
+const RETRY: Duration = Duration::from_secs(2);
+/// Nothing was dropped for so long: the disk keeps up again.
+const CALM: Duration = Duration::from_secs(10);
+
+impl Recording {
+    /// Goes on with the recording of a channel.
+    ///
+    /// # Errors
+    /// The recording cannot be opened, or no thread be started.
+    pub fn start(to: Destination, shared: Arc<Shared>, clock: Clock) -> Result<Self, Fault> {
+        let dir = folder(&to.channel);
+        let recorder = RawRecorder::open(to.disk, &dir, to.config).map_err(|error| {
+            let help = "mend the disk, or write `record_raw = false` for the channel";
+            Fault::environment(format!("the recording cannot be opened ({error})"), &dir, help)
+        })?;
+        let (queue, taken) = sync_channel(MOST_READS);
+        let backlog = Arc::new(Backlog::default());
+        let writer = Writer {
+            recorder,
+            taken,
+            backlog: backlog.clone(),
+            shared,
+            clock,
+            index: to.index,
+            channel: to.channel,
+            retry_at: Instant::ZERO,
+            refused_at: Bytes::ZERO,
+            sync_at: Instant::ZERO,
+            dropped: 0,
+            calm_at: Instant::ZERO,
+        };
+        let thread = services::thread("recording", move || writer.run())?;
+        Ok(Self { queue: Some(queue), backlog, waits: to.waits, thread: Some(thread) })
+    }
+
+    /// Records one read of the input, or the end of a transmission. Where the disk is behind, it is left out and counted.
+    pub fn take(&self, received: Utc, input: u64, kind: RawKind, bytes: &[u8]) {
+        let Some(queue) = &self.queue else { return };
+        let length = bytes.len() as u64;
+        let is_behind = self.backlog.bytes.load(Ordering::Relaxed) + length > MOST_BYTES;
+        if is_behind && !self.waits {
+            self.backlog.dropped.fetch_add(length, Ordering::Relaxed);
+            return;
+        }
+        self.backlog.bytes.fetch_add(length, Ordering::Relaxed);
+        let taken = Taken { stamp: RawStamp { received, input, kind }, bytes: bytes.to_vec() };
+        let is_taken = if self.waits {
+            queue.send(taken).is_ok()
+        } else {
+            match queue.try_send(taken) {
+                Ok(()) => true,
+                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+            }
+        };
+        if !is_taken {
+            self.backlog.bytes.fetch_sub(length, Ordering::Relaxed);
+            self.backlog.dropped.fetch_add(length, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so; what is on the disk is checked at the next start.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Where the recording of a channel lies under a node's state.
+pub fn folder(channel: &str) -> String {
+    format!("raw/{channel}")
+}
+
+/// What the thread has.
+#[derive(Debug)]
+struct Writer {
+    recorder: RawRecorder,
+    taken: Receiver<Taken>,
+    backlog: Arc<Backlog>,
+    shared: Arc<Shared>,
+    clock: Clock,
+    index: usize,
+    channel: String,
+    retry_at: Instant,
+    /// What had been recorded when the disk last refused.
+    refused_at: Bytes,
+    sync_at: Instant,
+    /// Bytes that found no room in the queue, as told last.
+    dropped: u64,
+    calm_at: Instant,
+}
+
+impl Writer {
+    fn run(mut self) {
+        loop {
+            match self.taken.recv_timeout(FLUSH.to_std()) {
+                Ok(taken) => {
+                    self.backlog.bytes.fetch_sub(taken.bytes.len() as u64, Ordering::Relaxed);
+                    if self.clock.now() < self.retry_at {
+                        self.recorder.count_dropped(Bytes::of(taken.bytes.len()));
+                    } else {
+                        let appended = self.recorder.append(taken.stamp, &taken.bytes);
+                        self.report(appended);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let flushed = self.recorder.flush();
+                    self.report(flushed);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.clock.now() >= self.sync_at {
+                self.sync_at = self.clock.now() + SYNC;
+                self.keep_time();
+            }
+        }
+        let ended = self.recorder.flush().and_then(|()| self.recorder.sync());
+        self.report(ended);
+        self.show();
+    }
+
+    fn keep_time(&mut self) {
+        let now = self.clock.now();
+        if now >= self.retry_at {
+            let kept = self.recorder.flush().and_then(|()| self.recorder.sync());
+            self.report(kept);
+            let trimmed = self.recorder.trim(self.clock.utc());
+            self.report(trimmed);
+            // An empty flush succeeds on a full disk too: what tells is that something was recorded.
+            if self.recorder.stats().recorded > self.refused_at {
+                self.shared.life.clear_alarm(&self.alarm());
+            }
+        }
+        let dropped = self.backlog.dropped.load(Ordering::Relaxed);
+        let behind = format!("the disk is too slow to record channel {}", self.channel);
+        if dropped > self.dropped {
+            let bytes = Bytes::new(dropped - self.dropped);
+            self.recorder.count_dropped(bytes);
+            self.dropped = dropped;
+            self.calm_at = now + CALM;
+            self.shared.life.alarm(&behind, "part of what comes in is not recorded; the capture goes on");
+        } else if now >= self.calm_at {
+            self.shared.life.clear_alarm(&behind);
+        }
+        self.show();
+    }
+
+    /// A refusal stops the recording for a while.
+    fn report(&mut self, outcome: Result<(), RawError>) {
+        let Err(error) = outcome else { return };
+        self.retry_at = self.clock.now() + RETRY;
+        self.refused_at = self.recorder.stats().recorded;
+        let reason = if error.is_full() {
+            "there is no room for it; make room on the file system of the state folder, or lower raw_size. The capture goes on"
+                .to_owned()
+        } else {
+            format!("{error}. The capture goes on")
+        };
+        self.shared.life.alarm(&self.alarm(), &reason);
+    }
+
+    fn alarm(&self) -> String {
+        format!("channel {} is not recorded", self.channel)
+    }
+
+    fn show(&self) {
+        let stats = self.recorder.stats();
+        let recording = RecordingStatus {
+            bytes: stats.recorded.as_u64(),
+            dropped_bytes: stats.dropped.as_u64(),
+            disk_bytes: stats.disk.as_u64(),
+        };
+        self.shared.channel(self.index, |shown| shown.recording = Some(recording));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{ChannelStatus, NodeStatus};
+    use skyhaul_net::Waker;
+    use skyhaul_store::raw::{RawReader, RawSpan};
+    use skyhaul_store::sim::SimDisk;
+    use skyhaul_store::{Spool, SpoolConfig};
+
+    fn shared(clock: Clock) -> Arc<Shared> {
+        let spool = Spool::open(Arc::new(SimDisk::new(Bytes::mib(512))), SpoolConfig::default(), clock.utc());
+        let waker = Waker::new().unwrap();
+        Arc::new(Shared::new("s".to_owned(), vec![ChannelStatus::default()], spool.unwrap(), clock, waker))
+    }
+
+    fn shown(shared: &Shared) -> (Option<RecordingStatus>, Vec<String>) {
+        let NodeStatus::Station(status) = shared.status() else { panic!("a station") };
+        (status.channels[0].recording, status.alarms)
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_recording_with_an_alarm_and_returned_space_takes_it_up_again() {
+        let (clock, sim) = (Clock::start(), SimDisk::new(Bytes::mib(1)));
+        let shared = shared(clock);
+        let disk: Arc<dyn Disk> = Arc::new(sim.clone());
+        let to = Destination {
+            disk: disk.clone(),
+            index: 0,
+            channel: "x".to_owned(),
+            config: RawConfig::default(),
+            waits: false,
+        };
+        let recording = Recording::start(to, shared.clone(), clock).unwrap();
+        let mut input = 0;
+        let mut take_until = |is_so: &dyn Fn() -> bool| {
+            for _ in 0..3_000 {
+                recording.take(clock.utc(), input, RawKind::Stream, &[7; 100]);
+                input += 100;
+                if is_so() {
+                    return true;
+                }
+                shared.life.pause(Duration::from_millis(5));
+            }
+            false
+        };
+        let is_alarmed = || shown(&shared).1.iter().any(|alarm| alarm.contains("channel x is not recorded"));
+        assert!(take_until(&is_alarmed), "told");
+        sim.set_capacity(Bytes::mib(512));
+        assert!(take_until(&|| !is_alarmed()), "over");
+        drop(recording);
+        let status = shown(&shared).0.unwrap();
+        assert!(status.bytes > 0 && status.dropped_bytes > 0 && status.bytes + status.dropped_bytes == input);
+        let extent = RawReader::open(disk, "raw/x").extent(&RawSpan::default()).unwrap().unwrap();
+        assert_eq!(extent.bytes.as_u64(), status.bytes);
+    }
+}
