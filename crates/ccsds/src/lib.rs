@@ -38,6 +38,7 @@ pub mod frame;
 pub mod generate;
 pub mod id;
 pub mod identify;
+pub mod inner;
 pub mod mission;
 pub mod packet;
 pub mod quality;

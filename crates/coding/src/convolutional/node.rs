@@ -17,6 +17,7 @@
 
 use super::{Code, Decoder, Growth, Rate};
 use crate::gf::Kernel;
+use std::collections::VecDeque;
 
 /// What is open about a stream of symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +98,21 @@ pub struct NodeSynchroniser {
     /// Symbols given up.
     skipped: u64,
     locks: u64,
+    /// Symbols that no longer wait.
+    taken: u64,
+    /// Bits put out.
+    decoded: u64,
+    /// Where locks began, the latest last.
+    begun: VecDeque<Begun>,
+}
+
+/// Where a lock began.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    /// The first bit put out in it.
+    bit: u64,
+    /// The symbol that it came from.
+    symbol: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -115,17 +131,29 @@ impl NodeSynchroniser {
     /// Symbols that wait at most, between calls.
     pub const MAX_WAITING: usize = PROBE;
 
+    /// Locks whose beginnings are remembered. A lock lasts for a probe or longer, so that these are ten times what frames
+    /// under way can stretch over.
+    const MAX_BEGUN: usize = 64;
+
     /// Begins without lock.
     pub fn new(code: Code, modulation: Modulation) -> Self {
+        Self::with_kernel(code, modulation, Kernel::best())
+    }
+
+    /// The same with given instructions.
+    pub fn with_kernel(code: Code, modulation: Modulation, kernel: Kernel) -> Self {
         let receptions = Reception::all(code, modulation);
         Self {
             code,
-            kernel: Kernel::best(),
+            kernel,
             receptions,
             waiting: Vec::new(),
             lock: None,
             skipped: 0,
             locks: 0,
+            taken: 0,
+            decoded: 0,
+            begun: VecDeque::new(),
         }
     }
 
@@ -142,6 +170,14 @@ impl NodeSynchroniser {
     /// Times that lock was reached.
     pub const fn locks(&self) -> u64 {
         self.locks
+    }
+
+    /// The place among all symbols pushed that a bit put out came from; that of the first lock for any before it.
+    pub fn symbol_of(&self, bit: u64) -> u64 {
+        let after = self.begun.partition_point(|begun| begun.bit <= bit);
+        let Some(begun) = self.begun.get(after.saturating_sub(1)) else { return self.taken };
+        let (period, steps) = (self.code.rate.period() as u64, self.code.rate.sent().len() as u64);
+        begun.symbol + bit.saturating_sub(begun.bit) * period / steps
     }
 
     /// Takes the stream's next symbols and appends the bits that are certain now.
@@ -161,11 +197,14 @@ impl NodeSynchroniser {
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         match &mut self.lock {
             Some(lock) => {
+                let start = out.len();
                 lock.decode(&self.waiting, out);
                 lock.decoder.finish(out);
+                self.decoded += 8 * (out.len() - start) as u64;
             }
             None => self.skipped += self.waiting.len() as u64,
         }
+        self.taken += self.waiting.len() as u64;
         self.waiting.clear();
         self.lock = None;
     }
@@ -188,10 +227,16 @@ impl NodeSynchroniser {
             Some((_, reception)) => {
                 self.lock = Some(Lock::new(code, kernel, reception));
                 self.locks += 1;
+                if self.begun.len() == Self::MAX_BEGUN {
+                    self.begun.pop_front();
+                }
+                let symbol = self.taken + reception.skipped as u64;
+                self.begun.push_back(Begun { bit: self.decoded, symbol });
             }
             None => {
                 // An even number: pairs stay pairs.
                 self.waiting.drain(..PROBE / 2);
+                self.taken += PROBE as u64 / 2;
                 self.skipped += PROBE as u64 / 2;
             }
         }
@@ -207,8 +252,11 @@ impl NodeSynchroniser {
         if taken == 0 {
             return false;
         }
+        let start = out.len();
         lock.decode(&self.waiting[..taken], out);
+        self.decoded += 8 * (out.len() - start) as u64;
         self.waiting.drain(..taken);
+        self.taken += taken as u64;
         if lock.since == PROBE && !lock.holds() {
             self.lock = None;
         }
