@@ -9,6 +9,7 @@ use crate::decode::{BlockDecoder, DecodedBlock};
 use crate::frame;
 use crate::id::{Channel, Scid};
 use crate::identify::{Identification, InputFormat, Unidentified, identify};
+use crate::inner::{InnerDecoder, Symbols, identify_symbols};
 use crate::mission::{FrameFormat, Mission, MissionSet};
 use crate::quality::{BitPosition, CapturedFrame, Quality};
 use crate::record::SyncCounts;
@@ -26,6 +27,9 @@ pub struct CaptureOptions {
     pub mission: Option<Mission>,
     /// Where the input goes on: the first byte pushed holds this bit. Later than the start needs a mission.
     pub start: BitPosition,
+    /// Frames that begin before this place of the input are passed over: they are known. Symbols have to be decoded from
+    /// further back than the frame wanted, see [`CaptureOptions::read_from`].
+    pub frames_from: BitPosition,
     /// Good frames come with their check symbols.
     pub keep_check_symbols: bool,
     /// Thresholds of the synchroniser.
@@ -43,6 +47,7 @@ impl Default for CaptureOptions {
             format: None,
             mission: None,
             start: BitPosition::START,
+            frames_from: BitPosition::START,
             keep_check_symbols: false,
             sync: SyncConfig::default(),
             identify_limit: 256 * 1024,
@@ -124,6 +129,12 @@ struct Held {
 
 #[derive(Debug)]
 struct BitStage {
+    /// Makes bits of symbols, where symbols come.
+    inner: Option<InnerDecoder>,
+    /// Bits that were made of one push.
+    bits: Vec<u8>,
+    /// When the last of the input came.
+    received: Utc,
     sync: Synchroniser<DecodedBlock>,
     decoder: BlockDecoder,
 }
@@ -143,6 +154,11 @@ struct FrameStage {
 
 /// Identifying is first tried with this many bytes, some frames, and then each time that twice as many have come.
 const FIRST_TRY_BYTES: usize = 8 * 1024;
+/// Bits by which a frame may begin before the place from which frames are wanted, and be the one meant: places among symbols
+/// are rounded, and no frame is that short.
+const PLACE_SLACK: u64 = 64;
+/// Bytes by which a mission that has an inner code, and was named by the caller, shows whether bits come or symbols.
+const SYMBOLS_SHOW: usize = 64 * 1024;
 /// Most pushes whose times are told apart while the input is unknown.
 const MAX_ARRIVALS: usize = 4_096;
 /// Most spacecraft looked out for.
@@ -175,7 +191,7 @@ impl Capture {
     pub fn push(&mut self, received: Utc, bytes: &[u8]) {
         let received = Utc::from_micros(received.as_micros());
         match &mut self.stage {
-            Stage::Bits(stage) => stage.sync.push_through(received, bytes, &mut stage.decoder),
+            Stage::Bits(stage) => stage.push(received, bytes),
             Stage::Frames(stage) => stage.push(received, bytes),
             Stage::Unknown(held) => {
                 held.push(received, bytes);
@@ -194,7 +210,7 @@ impl Capture {
             self.try_to_identify();
         }
         match &mut self.stage {
-            Stage::Bits(stage) => stage.sync.finish(),
+            Stage::Bits(stage) => stage.finish(),
             Stage::Frames(_) | Stage::Unknown(_) => {}
         }
     }
@@ -204,17 +220,25 @@ impl Capture {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        let frame = match &mut self.stage {
-            Stage::Unknown(_) => return None,
-            Stage::Frames(stage) => stage.ready.pop_front()?,
-            Stage::Bits(stage) => match stage.sync.poll(&mut stage.decoder)? {
-                SyncEvent::Locked(position) => return Some(CaptureEvent::Locked(position)),
-                SyncEvent::Lost(position) => return Some(CaptureEvent::LockLost(position)),
-                SyncEvent::Found(found) => captured(found),
-            },
-        };
-        self.count(&frame);
-        Some(CaptureEvent::Frame(frame))
+        loop {
+            let frame = match &mut self.stage {
+                Stage::Unknown(_) => return None,
+                Stage::Frames(stage) => stage.ready.pop_front()?,
+                Stage::Bits(stage) => match stage.sync.poll(&mut stage.decoder)? {
+                    SyncEvent::Locked(position) => return Some(CaptureEvent::Locked(stage.place(position))),
+                    SyncEvent::Lost(position) => return Some(CaptureEvent::LockLost(stage.place(position))),
+                    SyncEvent::Found(found) => {
+                        let position = stage.place(found.position);
+                        CapturedFrame { position, ..captured(found) }
+                    }
+                },
+            };
+            if frame.position.as_bits() + PLACE_SLACK < self.options.frames_from.as_bits() {
+                continue;
+            }
+            self.count(&frame);
+            return Some(CaptureEvent::Frame(frame));
+        }
     }
 
     /// What became of the input so far.
@@ -273,19 +297,10 @@ impl Capture {
         self.format = Some(*mission.frame());
         let start = self.options.start.as_bits().max(8 * held.start);
         self.stage = match format {
-            InputFormat::Bits | InputFormat::Cadus => Stage::Bits(Box::new(BitStage {
-                sync: Synchroniser::new(
-                    self.options.sync,
-                    mission.coding().marker,
-                    mission.block_len(),
-                    BitPosition::from_bits(start),
-                ),
-                decoder: BlockDecoder::with_kernel(
-                    mission,
-                    self.options.keep_check_symbols,
-                    self.options.kernel,
-                ),
-            })),
+            InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
+                let start = BitPosition::from_bits(start);
+                Stage::Bits(Box::new(BitStage::new(mission, *format, start, &self.options)))
+            }
             InputFormat::Frames => Stage::Frames(Box::new(FrameStage::new(mission, start))),
         };
         self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
@@ -323,6 +338,14 @@ impl Capture {
 }
 
 impl CaptureOptions {
+    /// The place to read an input from so that the frame at `position` comes out: the place itself, or further back where
+    /// symbols have to be decoded first.
+    pub fn read_from(format: InputFormat, position: BitPosition) -> BitPosition {
+        let Some(symbols) = format.symbols() else { return position };
+        let from = position.as_bits().saturating_sub(InnerDecoder::lead(symbols));
+        BitPosition::from_bits(from / 8 * 8)
+    }
+
     /// What the input is, with what the caller knows of it taken for granted.
     fn recognise(
         &self,
@@ -331,14 +354,33 @@ impl CaptureOptions {
         is_whole: bool,
     ) -> Result<Identification, Unidentified> {
         let Some(mission) = &self.mission else {
-            let found = identify(sample, missions, is_whole)?;
-            let format = self.format.unwrap_or(found.format);
-            return Ok(Identification { format, ..found });
+            return match self.format {
+                Some(format) => match format.symbols() {
+                    Some(symbols) => identify_symbols(sample, symbols, missions, is_whole),
+                    None => {
+                        identify(sample, missions, is_whole).map(|found| Identification { format, ..found })
+                    }
+                },
+                None => identify(sample, missions, is_whole).or_else(|reason| {
+                    identify_symbols(sample, Symbols::Hard, missions, is_whole).map_err(|_| reason)
+                }),
+            };
         };
         let mut only = MissionSet::empty();
         only.add(mission.clone()).expect("an empty set has room");
-        let found = identify(sample, &only, is_whole).ok();
-        let own = found.filter(|found| found.mission.name() == mission.name() && !found.is_generic);
+        let has_inner = !mission.coding().inner.is_none();
+        let is_own = |found: &Identification| found.mission.name() == mission.name() && !found.is_generic;
+        let mut found = match self.format.and_then(InputFormat::symbols) {
+            Some(symbols) => identify_symbols(sample, symbols, &only, is_whole),
+            None => identify(sample, &only, is_whole),
+        };
+        if self.format.is_none() && has_inner && !found.as_ref().is_ok_and(is_own) {
+            found = identify_symbols(sample, Symbols::Hard, &only, is_whole);
+            if !found.as_ref().is_ok_and(is_own) && !is_whole && sample.len() < SYMBOLS_SHOW {
+                return Err(found.err().unwrap_or(Unidentified::Nothing));
+            }
+        }
+        let own = found.ok().filter(is_own);
         // The caller names the mission: an input that shows no sign of it yet is taken for bits.
         Ok(own.unwrap_or_else(|| Identification {
             format: InputFormat::Bits,
@@ -346,6 +388,49 @@ impl CaptureOptions {
             scid: None,
             is_generic: false,
         }))
+    }
+}
+
+impl BitStage {
+    fn new(mission: &Mission, format: InputFormat, start: BitPosition, options: &CaptureOptions) -> Self {
+        let inner = format
+            .symbols()
+            .map(|symbols| InnerDecoder::new(mission.coding().inner, symbols, start, options.kernel));
+        let start = if inner.is_some() { BitPosition::START } else { start };
+        Self {
+            sync: Synchroniser::new(options.sync, mission.coding().marker, mission.block_len(), start),
+            decoder: BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel),
+            inner,
+            bits: Vec::new(),
+            received: Utc::default(),
+        }
+    }
+
+    fn push(&mut self, received: Utc, bytes: &[u8]) {
+        let bits = match &mut self.inner {
+            None => bytes,
+            Some(inner) => {
+                self.bits.clear();
+                inner.push(bytes, &mut self.bits);
+                &self.bits
+            }
+        };
+        self.sync.push_through(received, bits, &mut self.decoder);
+        self.received = received;
+    }
+
+    fn finish(&mut self) {
+        if let Some(inner) = &mut self.inner {
+            self.bits.clear();
+            inner.finish(&mut self.bits);
+            self.sync.push_through(self.received, &self.bits, &mut self.decoder);
+        }
+        self.sync.finish();
+    }
+
+    /// A place in the bits as one of the input.
+    fn place(&self, position: BitPosition) -> BitPosition {
+        self.inner.as_ref().map_or(position, |inner| inner.position(position.as_bits()))
     }
 }
 

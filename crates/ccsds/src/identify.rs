@@ -8,6 +8,7 @@
 use crate::decode::BlockDecoder;
 use crate::frame::{self, Frame};
 use crate::id::{Channel, Scid};
+use crate::inner::Symbols;
 use crate::mission::{FrameKind, MARKER_LEN, Mission, MissionSet};
 use crate::sync::{Judge, Judgement};
 use std::collections::BTreeMap;
@@ -21,6 +22,21 @@ pub enum InputFormat {
     Cadus,
     /// Transfer frames one after the other, without markers.
     Frames,
+    /// A demodulator's symbols, one bit each, to be decoded to bits as the mission's inner code says.
+    Symbols,
+    /// The same, each a signed byte: the sign is the bit, positive for one, the size is how sure it is.
+    Soft,
+}
+
+impl InputFormat {
+    /// How symbols come, where the input holds such.
+    pub const fn symbols(self) -> Option<Symbols> {
+        match self {
+            Self::Symbols => Some(Symbols::Hard),
+            Self::Soft => Some(Symbols::Soft),
+            Self::Bits | Self::Cadus | Self::Frames => None,
+        }
+    }
 }
 
 /// What an input was found to be.

@@ -8,8 +8,10 @@
 //! Places in the bits are given as places in the input ([`InnerDecoder::position`]), so that an input can be read again from
 //! a frame on.
 
+use crate::identify::{Identification, InputFormat, Unidentified, identify};
+use crate::mission::{Mission, MissionSet};
 use crate::quality::BitPosition;
-use skyhaul_coding::convolutional::{Code, Modulation, NodeSynchroniser};
+use skyhaul_coding::convolutional::{Code, Modulation, NodeSynchroniser, Rate, SecondOutput};
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::nrzm;
 
@@ -37,6 +39,102 @@ impl InnerCode {
     pub const fn is_none(self) -> bool {
         self.convolutional.is_none() && matches!(self.line, LineCode::Level)
     }
+
+    /// Bits of the input that so many decoded bits take, coming as `symbols`.
+    pub fn input_bits(self, symbols: Symbols, bits: u64) -> u64 {
+        let symbols_sent = self.convolutional.map_or(bits, |(code, _)| code.rate.symbols(bits));
+        symbols.bits() * symbols_sent
+    }
+
+    /// As a mission's `[coding]` says it: the line code before other tables, the convolutional code behind them.
+    fn text(self) -> (String, String) {
+        let line = match self.line {
+            LineCode::Level => String::new(),
+            LineCode::Mark => "line_code = \"nrz-m\"\n".to_owned(),
+        };
+        let convolutional = self.convolutional.map(|(code, modulation)| {
+            let rate = match code.rate {
+                Rate::Half => "1/2",
+                Rate::TwoThirds => "2/3",
+                Rate::ThreeQuarters => "3/4",
+                Rate::FiveSixths => "5/6",
+                Rate::SevenEighths => "7/8",
+            };
+            let second = match code.second {
+                SecondOutput::Plain => "plain",
+                SecondOutput::Inverted => "inverted",
+            };
+            let modulation = match modulation {
+                Modulation::Bpsk => "bpsk",
+                Modulation::Qpsk => "qpsk",
+            };
+            format!("\n[coding.convolutional]\nrate = \"{rate}\"\nsecond_output = \"{second}\"\nmodulation = \"{modulation}\"\n")
+        });
+        (line, convolutional.unwrap_or_default())
+    }
+}
+
+/// Finds out what a sample of symbols is, by each inner code that the missions have, bits as they are first.
+///
+/// # Errors
+/// [`Unidentified`], as the code that came closest has it.
+pub fn identify_symbols(
+    sample: &[u8],
+    symbols: Symbols,
+    missions: &MissionSet,
+    is_whole: bool,
+) -> Result<Identification, Unidentified> {
+    let mut codes = vec![InnerCode::default()];
+    for mission in missions.iter() {
+        let code = mission.coding().inner;
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    let mut closest = Unidentified::Nothing;
+    for code in codes {
+        match identify_by(code, sample, symbols, missions, is_whole) {
+            Ok(found) => return Ok(found),
+            Err(Unidentified::Nothing) => {}
+            Err(closer) => closest = closer,
+        }
+    }
+    Err(closest)
+}
+
+fn identify_by(
+    code: InnerCode,
+    sample: &[u8],
+    symbols: Symbols,
+    missions: &MissionSet,
+    is_whole: bool,
+) -> Result<Identification, Unidentified> {
+    let mut decoder = InnerDecoder::new(code, symbols, BitPosition::START, Kernel::best());
+    let mut bits = Vec::new();
+    decoder.push(sample, &mut bits);
+    decoder.finish(&mut bits);
+    let mut having = MissionSet::empty();
+    for mission in missions.iter().filter(|mission| mission.coding().inner == code) {
+        having.append(mission.clone());
+    }
+    let found = identify(&bits, &having, is_whole)?;
+    if found.format == InputFormat::Frames {
+        // Frames are not sent without markers.
+        return Err(Unidentified::Nothing);
+    }
+    let mission = match found.is_generic {
+        true => {
+            let (line, convolutional) = code.text();
+            let text = found.mission.text().replace("[coding]\n", &format!("[coding]\n{line}"));
+            Mission::from_toml(&format!("{text}{convolutional}")).map_err(|_| Unidentified::Nothing)?
+        }
+        false => found.mission,
+    };
+    let format = match symbols {
+        Symbols::Hard => InputFormat::Symbols,
+        Symbols::Soft => InputFormat::Soft,
+    };
+    Ok(Identification { format, mission, ..found })
 }
 
 /// How symbols come.
@@ -79,7 +177,12 @@ const PIECE: usize = 4_096;
 impl InnerDecoder {
     /// Symbols before a place that have to be decoded so that the bits from there on come out, with lock found and the
     /// decoder's memory filled.
-    pub const LEAD: u64 = 4 * NodeSynchroniser::MAX_WAITING as u64;
+    const LEAD: u64 = 4 * NodeSynchroniser::MAX_WAITING as u64;
+
+    /// The same in bits of the input.
+    pub const fn lead(symbols: Symbols) -> u64 {
+        symbols.bits() * Self::LEAD
+    }
 
     /// Begins with the symbol that starts at bit `start` of the input, a whole byte.
     pub fn new(code: InnerCode, symbols: Symbols, start: BitPosition, kernel: Kernel) -> Self {

@@ -53,6 +53,11 @@ impl Rate {
     pub const ALL: [Self; 5] =
         [Self::Half, Self::TwoThirds, Self::ThreeQuarters, Self::FiveSixths, Self::SevenEighths];
 
+    /// Symbols that so many information bits are sent as, rounded down.
+    pub const fn symbols(self, bits: u64) -> u64 {
+        bits * self.period() as u64 / self.sent().len() as u64
+    }
+
     /// Which of an encoder's outputs are sent, for each information bit, over and over. CCSDS 131.0-B-2 table 3-1.
     const fn sent(self) -> &'static [[bool; 2]] {
         const BOTH: [bool; 2] = [true, true];

@@ -13,6 +13,7 @@ pub use counters::Counters;
 pub use text::MissionError;
 
 use crate::id::{Apid, Scid, Vcid};
+use crate::inner::InnerCode;
 use crate::time::TimeCode;
 use skyhaul_coding::{ParameterError, Parameters, Randomiser, ReedSolomon};
 use skyhaul_units::Utc;
@@ -73,6 +74,8 @@ pub struct Coding {
     pub randomiser: Option<(Randomiser, Derandomise)>,
     /// Reed-Solomon code, if any.
     pub reed_solomon: Option<Parameters>,
+    /// What stands between all that and the symbols of a demodulator.
+    pub inner: InnerCode,
 }
 
 /// What a virtual channel carries.
@@ -273,6 +276,10 @@ impl MissionSet {
         }
         self.missions.insert(0, mission);
         Ok(())
+    }
+    /// Adds a mission behind those that are there.
+    pub(crate) fn append(&mut self, mission: Mission) {
+        self.missions.push(mission);
     }
     /// The mission of a name.
     pub fn by_name(&self, name: &str) -> Option<&Mission> {

@@ -5,9 +5,11 @@ use super::{
     Mission, ProductGroup, TimeRule,
 };
 use crate::id::{Apid, Scid, Vcid};
+use crate::inner::{InnerCode, LineCode};
 use crate::packet::SpaceHeader;
 use crate::time::TimeCode;
 use serde::Deserialize;
+use skyhaul_coding::convolutional::{Code, Modulation, Rate, SecondOutput};
 use skyhaul_coding::{Basis, Correction, Parameters, Randomiser, ReedSolomon};
 use toml::Spanned;
 
@@ -103,6 +105,44 @@ struct CodingForm {
     derandomise_after_decoding_from: Option<Spanned<usize>>,
     #[serde(default)]
     reed_solomon: Option<Spanned<ReedSolomonForm>>,
+    #[serde(default)]
+    convolutional: Option<ConvolutionalForm>,
+    #[serde(default)]
+    line_code: LineCodeForm,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConvolutionalForm {
+    rate: Spanned<String>,
+    #[serde(default)]
+    second_output: Option<SecondOutputForm>,
+    #[serde(default)]
+    modulation: ModulationForm,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SecondOutputForm {
+    Inverted,
+    Plain,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+enum ModulationForm {
+    Bpsk,
+    #[default]
+    Qpsk,
+}
+
+#[derive(Deserialize, Default)]
+enum LineCodeForm {
+    #[default]
+    #[serde(rename = "nrz-l")]
+    NrzL,
+    #[serde(rename = "nrz-m")]
+    NrzM,
 }
 
 #[derive(Deserialize)]
@@ -347,7 +387,8 @@ impl Reader<'_> {
     }
 
     fn coding(&self, form: &Spanned<CodingForm>, length: &Spanned<usize>) -> Result<Coding, MissionError> {
-        let CodingForm { marker, randomiser, derandomise_after_decoding_from, reed_solomon } = form.get_ref();
+        let CodingForm { marker, randomiser, derandomise_after_decoding_from, reed_solomon, .. } =
+            form.get_ref();
         let marker = match marker {
             None => DEFAULT_MARKER,
             Some(text) => Some(text.get_ref())
@@ -375,7 +416,42 @@ impl Reader<'_> {
             RandomiserForm::Ccsds131071 => Some(Randomiser::Ccsds131071),
             RandomiserForm::None => None,
         };
-        Ok(Coding { marker, randomiser: randomiser.map(|kind| (kind, derandomise)), reed_solomon })
+        let inner = self.inner(form.get_ref())?;
+        Ok(Coding { marker, randomiser: randomiser.map(|kind| (kind, derandomise)), reed_solomon, inner })
+    }
+
+    fn inner(&self, form: &CodingForm) -> Result<InnerCode, MissionError> {
+        let convolutional = form.convolutional.as_ref().map(|form| {
+            let rate = match form.rate.get_ref().as_str() {
+                "1/2" => Rate::Half,
+                "2/3" => Rate::TwoThirds,
+                "3/4" => Rate::ThreeQuarters,
+                "5/6" => Rate::FiveSixths,
+                "7/8" => Rate::SevenEighths,
+                other => {
+                    let reason = format!(
+                        "there is no rate `{other}`; write \"1/2\", \"2/3\", \"3/4\", \"5/6\" or \"7/8\""
+                    );
+                    return Err(self.refuse(&form.rate, reason));
+                }
+            };
+            let usual = Code::new(rate);
+            let second = match form.second_output {
+                None => usual.second,
+                Some(SecondOutputForm::Inverted) => SecondOutput::Inverted,
+                Some(SecondOutputForm::Plain) => SecondOutput::Plain,
+            };
+            let modulation = match form.modulation {
+                ModulationForm::Bpsk => Modulation::Bpsk,
+                ModulationForm::Qpsk => Modulation::Qpsk,
+            };
+            Ok((Code { rate, second }, modulation))
+        });
+        let line = match form.line_code {
+            LineCodeForm::NrzL => LineCode::Level,
+            LineCodeForm::NrzM => LineCode::Mark,
+        };
+        Ok(InnerCode { convolutional: convolutional.transpose()?, line })
     }
 
     fn reed_solomon(

@@ -43,7 +43,7 @@ pub struct Decode {
     /// The mission: a name (suomi-npp), or a mission file ending in .toml.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
-    /// What the files hold: auto, bits, cadus or frames.
+    /// What the files hold: auto, bits, cadus, frames, or a demodulator's symbols: symbols (a bit each) or soft (a byte each).
     #[arg(long, default_value = "auto")]
     format: config::InputFormat,
     /// Writes the packets of each virtual channel to a file of its own in this folder.
@@ -83,12 +83,7 @@ struct FileResult {
 pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
     let known = MissionSet::built_in();
     let options = CaptureOptions {
-        format: match command.format {
-            config::InputFormat::Auto => None,
-            config::InputFormat::Bits => Some(InputFormat::Bits),
-            config::InputFormat::Cadus => Some(InputFormat::Cadus),
-            config::InputFormat::Frames => Some(InputFormat::Frames),
-        },
+        format: command.format.known(),
         mission: command.mission.as_ref().map(|wanted| mission(wanted, &known)).transpose()?,
         ..CaptureOptions::default()
     };

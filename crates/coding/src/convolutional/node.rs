@@ -176,8 +176,7 @@ impl NodeSynchroniser {
     pub fn symbol_of(&self, bit: u64) -> u64 {
         let after = self.begun.partition_point(|begun| begun.bit <= bit);
         let Some(begun) = self.begun.get(after.saturating_sub(1)) else { return self.taken };
-        let (period, steps) = (self.code.rate.period() as u64, self.code.rate.sent().len() as u64);
-        begun.symbol + bit.saturating_sub(begun.bit) * period / steps
+        begun.symbol + self.code.rate.symbols(bit.saturating_sub(begun.bit))
     }
 
     /// Takes the stream's next symbols and appends the bits that are certain now.

@@ -2,6 +2,7 @@
 
 use super::name::{HostPort, Name, from_text};
 use super::section::section;
+use skyhaul_ccsds::identify;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ section! {
         name: Name => required,
         /// Where the data comes from: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH` or `stdin`.
         input: Input => required,
-        /// What the data is: `auto`, `bits`, `cadus` or `frames`. By itself the program finds out.
+        /// What the data is: `auto`, `bits`, `cadus`, `frames`, or a demodulator's symbols before the Viterbi decoder: `symbols` (one
+        /// bit each) or `soft` (one signed byte each, positive for a one). By itself the program finds out all but `soft`.
         format: InputFormat => "auto",
         /// A mission's name, or a file ending in `.toml`; left out: found out from the data.
         mission: MissionRef => optional,
@@ -72,6 +74,24 @@ pub enum InputFormat {
     Cadus,
     /// Transfer frames without marker and check symbols.
     Frames,
+    /// A demodulator's symbols, one bit each, packed.
+    Symbols,
+    /// A demodulator's symbols, one signed byte each.
+    Soft,
+}
+
+impl InputFormat {
+    /// What is known of the data; `None` where it is found out.
+    pub const fn known(self) -> Option<identify::InputFormat> {
+        match self {
+            Self::Auto => None,
+            Self::Bits => Some(identify::InputFormat::Bits),
+            Self::Cadus => Some(identify::InputFormat::Cadus),
+            Self::Frames => Some(identify::InputFormat::Frames),
+            Self::Symbols => Some(identify::InputFormat::Symbols),
+            Self::Soft => Some(identify::InputFormat::Soft),
+        }
+    }
 }
 
 /// How much effort goes into making blocks smaller.
@@ -107,7 +127,7 @@ pub enum ChannelError {
     )]
     Input(String),
     /// Not one of the formats.
-    #[error("`{0}` is not a format; write auto, bits, cadus or frames")]
+    #[error("`{0}` is not a format; write auto, bits, cadus, frames, symbols or soft")]
     Format(String),
     /// Not one of the efforts.
     #[error("`{0}` is no effort to compress with; write auto, off, fast, normal or thorough")]
@@ -191,6 +211,8 @@ impl FromStr for InputFormat {
             "bits" => Ok(Self::Bits),
             "cadus" => Ok(Self::Cadus),
             "frames" => Ok(Self::Frames),
+            "symbols" => Ok(Self::Symbols),
+            "soft" => Ok(Self::Soft),
             _ => Err(ChannelError::Format(text.to_owned())),
         }
     }
@@ -242,6 +264,8 @@ impl std::fmt::Display for InputFormat {
             Self::Bits => "bits",
             Self::Cadus => "cadus",
             Self::Frames => "frames",
+            Self::Symbols => "symbols",
+            Self::Soft => "soft",
         })
     }
 }

@@ -30,8 +30,10 @@ pub struct Contact {
     /// How a frame's header is read.
     format: FrameFormat,
     layout: InputFormat,
-    /// Bits from one frame's start to the next one's.
+    /// Bits of the input from one frame's start to the next one's.
     stride: u64,
+    /// Bytes of a frame as the spacecraft sends it, with marker and check symbols, without an inner code.
+    unit: u64,
     /// Bytes of each frame that stay here: marker and check symbols.
     saved: u64,
     shown: ContactCaptured,
@@ -51,10 +53,15 @@ impl Contact {
         before: Option<Head>,
     ) -> Self {
         let sent = if open.keeps_check_symbols { mission.block_len() } else { mission.frame().length };
-        let (stride, saved) = match layout {
-            InputFormat::Bits | InputFormat::Cadus => (mission.cadu_len(), mission.cadu_len() - sent),
+        let (unit, saved) = match layout {
+            InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
+                (mission.cadu_len(), mission.cadu_len() - sent)
+            }
             InputFormat::Frames => (mission.frame().length, 0),
         };
+        let bits = 8 * unit as u64;
+        let stride =
+            layout.symbols().map_or(bits, |symbols| mission.coding().inner.input_bits(symbols, bits));
         let shown = ContactCaptured {
             flow: flow.0,
             channel: open.channel.clone(),
@@ -74,7 +81,8 @@ impl Contact {
             last_bit: open.opened,
             format: *mission.frame(),
             layout,
-            stride: 8 * stride as u64,
+            stride,
+            unit: unit as u64,
             saved: saved as u64,
             shown,
         };
@@ -85,7 +93,7 @@ impl Contact {
             contact.shown.corrected_symbols = head.corrected_symbols;
             contact.shown.frames = head.frames.iter().map(|(_, frames)| frames).sum();
             contact.shown.bytes_saved = contact.shown.frames * contact.saved;
-            contact.shown.bytes_captured = contact.shown.frames * contact.stride / 8;
+            contact.shown.bytes_captured = contact.shown.frames * contact.unit;
             contact.frames = head.frames.into_iter().collect();
         }
         contact
@@ -132,7 +140,7 @@ impl Contact {
         self.shown.frames += 1;
         self.shown.corrected_symbols += u64::from(frame.quality.corrected.total());
         self.shown.bytes_saved += self.saved;
-        self.shown.bytes_captured += self.stride / 8;
+        self.shown.bytes_captured += self.unit;
     }
 
     /// When the first record of the block being gathered came.

@@ -3,7 +3,7 @@
 //! | field | size | what |
 //! |---|---|---|
 //! | state | u8 | 0 between contacts, 1 contact open, 2 contact closing |
-//! | format | u8 | of the input: 0 bits, 1 CADUs, 2 frames; 0 between contacts |
+//! | format | u8 | of the input: 0 bits, 1 CADUs, 2 frames, 3 symbols, 4 soft symbols; 0 between contacts |
 //! | place | u64 | byte of the input: open: where the contact's capture began; otherwise: where the next one begins |
 //! | flow, opening record | u32 + record | of the contact, open or closing |
 
@@ -92,7 +92,8 @@ impl Memo {
 }
 
 /// In the order of their numbers in the file.
-const FORMATS: [InputFormat; 3] = [InputFormat::Bits, InputFormat::Cadus, InputFormat::Frames];
+const FORMATS: [InputFormat; 5] =
+    [InputFormat::Bits, InputFormat::Cadus, InputFormat::Frames, InputFormat::Symbols, InputFormat::Soft];
 
 fn parse(bytes: &[u8]) -> Option<Place> {
     let ([state, format], rest) = bytes.split_first_chunk::<2>()?;

@@ -142,10 +142,12 @@ impl Receiver {
         self.identified = None;
     }
 
-    /// Goes on with a downlink that is known, at the place that the input was opened at.
-    pub fn go_on(&mut self, start: BitPosition, mission: Mission, format: InputFormat) {
+    /// Goes on with a downlink that is known, with the frame at `frames_from`; the input was opened where that one is to be
+    /// read from.
+    pub fn go_on(&mut self, frames_from: BitPosition, mission: Mission, format: InputFormat) {
         let known = options(&self.config, Some(mission), self.sync);
-        let options = CaptureOptions { start, format: Some(format), ..known };
+        let start = CaptureOptions::read_from(format, frames_from);
+        let options = CaptureOptions { start, frames_from, format: Some(format), ..known };
         self.capture = Capture::new(self.missions.clone(), options);
     }
 
@@ -202,14 +204,8 @@ const fn waits(config: &config::Channel) -> bool {
 }
 
 fn options(config: &config::Channel, mission: Option<Mission>, sync: SyncConfig) -> CaptureOptions {
-    let format = match config.format {
-        config::InputFormat::Auto => None,
-        config::InputFormat::Bits => Some(InputFormat::Bits),
-        config::InputFormat::Cadus => Some(InputFormat::Cadus),
-        config::InputFormat::Frames => Some(InputFormat::Frames),
-    };
     CaptureOptions {
-        format,
+        format: config.format.known(),
         mission,
         keep_check_symbols: config.keep_check_symbols,
         sync,

@@ -2,6 +2,7 @@
 
 use super::memo::{Memo, Place};
 use crate::payload::Head;
+use skyhaul_ccsds::capture::CaptureOptions;
 use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::BitPosition;
@@ -38,7 +39,7 @@ impl Resume {
     pub fn position(&self) -> BitPosition {
         match self {
             Self::At(byte) => BitPosition::from_bits(byte.saturating_mul(8)),
-            Self::In(resumed) => resumed.head.position,
+            Self::In(resumed) => CaptureOptions::read_from(resumed.format, resumed.head.position),
         }
     }
 
