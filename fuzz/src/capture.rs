@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::extract::Extractor;
+use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
@@ -32,6 +33,25 @@ pub fn bit_stream(input: &[u8]) {
     let stats = capture.stats();
     assert_eq!((stats.good_frames, stats.set_aside), (good, set_aside));
     assert_eq!(stats.sync.bits, 8 * input.len() as u64);
+}
+
+/// Any symbols, hard and soft, as an unknown input and as a known mission's: frames are within the input.
+pub fn symbols(input: &[u8]) {
+    let npp = MissionSet::built_in().by_name("suomi-npp").cloned();
+    for format in [InputFormat::Symbols, InputFormat::Soft] {
+        for mission in [None, npp.clone()] {
+            let options = CaptureOptions { format: Some(format), mission, ..CaptureOptions::default() };
+            let mut capture = Capture::new(MissionSet::built_in(), options);
+            for piece in input.chunks(1 + input.len() / 3) {
+                capture.push(Utc::from_micros(0), piece);
+            }
+            capture.finish();
+            while let Some(event) = capture.poll() {
+                let CaptureEvent::Frame(frame) = event else { continue };
+                assert!(frame.position.as_bits() <= 8 * input.len() as u64);
+            }
+        }
+    }
 }
 
 /// A packet file is divided into packets and a rest, and nothing is lost between them.

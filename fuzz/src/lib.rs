@@ -13,7 +13,7 @@ mod storage;
 mod tls;
 mod wire;
 
-pub use capture::{bit_stream, contact_records, frames, mission, packed_records, packets};
+pub use capture::{bit_stream, contact_records, frames, mission, packed_records, packets, symbols};
 pub use configuration::configuration;
 pub use one_way::one_way;
 pub use products::{construction_record, product_name};
@@ -37,6 +37,7 @@ pub struct Target {
 /// Every target.
 pub const TARGETS: &[Target] = &[
     Target { name: "bit_stream", body: bit_stream, rounds: 300 },
+    Target { name: "symbols", body: symbols, rounds: 30 },
     Target { name: "configuration", body: configuration, rounds: 20_000 },
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },

@@ -273,7 +273,7 @@ mod tests {
         match code.convolutional {
             Some((convolutional, _)) => Encoder::new(convolutional).encode(&levels, |bit| sent.push(bit)),
             None => {
-                sent.extend(levels.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)))
+                sent.extend(levels.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)));
             }
         }
         match form {
