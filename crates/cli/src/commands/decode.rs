@@ -14,7 +14,7 @@ use page::Contact;
 use pages::Pages;
 use skyhaul_ccsds::account::{ChannelReport, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
-use skyhaul_ccsds::identify::{Identification, InputFormat, Unidentified};
+use skyhaul_ccsds::identify::{Identification, Unidentified};
 use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
 use skyhaul_ccsds::sync::RUN_BLOCKS;
 use skyhaul_node::config::{self, MissionRef};
