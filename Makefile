@@ -7,6 +7,7 @@
 # make bench   wall-clock figures of the hot paths on this machine
 # make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
+# make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
 
 FUZZ_SECONDS = 60
@@ -14,7 +15,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test simulate kill-test lab bench bench-net bench-steady fuzz setup build
+.PHONY: demo test simulate kill-test lab bench bench-net bench-steady fuzz fuzz-long setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -47,6 +48,9 @@ bench-net: build
 
 bench-steady: build
 	bench/peers/steady.py target/release/skyhaul
+
+fuzz-long: setup
+	SKYHAUL_FUZZ_FACTOR=260 SKYHAUL_FUZZ_TARGETS=packets,contact_records,frames,bit_stream CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo test --locked --manifest-path fuzz/Cargo.toml -- --show-output mutated
 
 fuzz: setup
 	@scripts/fuzz $(FUZZ_SECONDS)

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use skyhaul_fuzz::{TARGETS, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn every_corpus_replays() {
@@ -19,16 +20,43 @@ fn every_corpus_replays() {
     }
 }
 
+/// As often as each target says; with `SKYHAUL_FUZZ_FACTOR=N` N times that, and with `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
 #[test]
 fn mutated_inputs_are_read_or_refused() {
-    for target in TARGETS {
-        let corpus: Vec<Vec<u8>> = corpus(target).into_iter().map(|(_, input)| input).collect();
-        assert!(!corpus.is_empty(), "corpus/{} is empty: put a good input there", target.name);
-        let mut random = ChaCha8Rng::seed_from_u64(SEED);
-        for round in 0..target.rounds {
-            let input = mutated(&corpus, &mut random);
-            attempt(target, &input, &format!("seed {SEED}, round {round}"));
+    let factor = std::env::var("SKYHAUL_FUZZ_FACTOR")
+        .map_or(1, |text| text.parse().expect("SKYHAUL_FUZZ_FACTOR is a number"));
+    let wanted = std::env::var("SKYHAUL_FUZZ_TARGETS").ok();
+    let is_wanted = |target: &&Target| {
+        wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == target.name))
+    };
+    let targets: Vec<&Target> = TARGETS.iter().filter(is_wanted).collect();
+    assert!(!targets.is_empty(), "SKYHAUL_FUZZ_TARGETS names no target");
+    // Shares of the rounds, so that no thread is left with the longest target.
+    let shares: Vec<(&Target, u64)> =
+        targets.iter().flat_map(|target| (0..SHARES).map(move |share| (*target, share))).collect();
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((target, share)) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    mutations(target, *share, u64::from(target.rounds) * factor / SHARES);
+                }
+            });
         }
+    });
+    for target in targets {
+        println!("{}: {} executions", target.name, u64::from(target.rounds) * factor / SHARES * SHARES);
+    }
+}
+
+fn mutations(target: &Target, share: u64, rounds: u64) {
+    let corpus: Vec<Vec<u8>> = corpus(target).into_iter().map(|(_, input)| input).collect();
+    assert!(!corpus.is_empty(), "corpus/{} is empty: put a good input there", target.name);
+    let mut random = ChaCha8Rng::seed_from_u64(SEED + share);
+    for round in 0..rounds {
+        let input = mutated(&corpus, &mut random);
+        attempt(target, &input, &format!("seed {SEED} + {share}, round {round}"));
     }
 }
 
@@ -120,5 +148,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 const SEED: u64 = 0x5379_6861_756c;
+/// Parts that a target's rounds are run in, each with a seed of its own.
+const SHARES: u64 = 10;
 /// 64 KiB: dozens of frames, hundreds of messages.
 const MAX_INPUT: usize = 1 << 16;
