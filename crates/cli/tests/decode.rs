@@ -162,6 +162,12 @@ fn each_contact_has_a_page_with_the_numbers_of_independent_decoders() {
             apids.sort_by_key(|(apid, _)| apid.parse::<u16>().unwrap());
             assert_eq!(shown, apids, "{name}, channel {vcid}");
         }
+        let products = page.rows("products");
+        let apids = channels.values().filter_map(|channel| channel.get("apids")?.as_object());
+        let packets: u64 =
+            apids.flatten().filter(|(apid, _)| *apid != "2047").map(|(_, count)| of(count)).sum();
+        assert_eq!(products[1..].iter().map(|row| plain(&row[2])).sum::<u64>(), packets, "{name}");
+        assert!(products[1..].iter().all(|row| (plain(&row[4]) == 0) == (row[5] == "complete")), "{name}");
     }
 }
 
@@ -180,6 +186,9 @@ fn the_page_of_an_impaired_capture_shows_slips_polarity_and_gaps() {
         "inverted from here on",
     ];
     assert_eq!(changes[1..], known);
+    let products = page.rows("products");
+    assert_eq!(products[1][..5], ["viirs-science", "15", "270", "820\u{202f}828", "3"]);
+    assert_eq!(products[1][5], "1.1 % missing, of 2 applications");
     let gaps = page.rows("gaps");
     assert_eq!(gaps.len(), 3);
     assert!(gaps[1..].iter().all(|gap| gap[..2] == ["1", "VC 16"]));

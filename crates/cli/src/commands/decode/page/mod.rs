@@ -2,6 +2,7 @@
 
 mod bytes;
 mod plots;
+mod products;
 mod tables;
 mod verdict;
 
@@ -65,6 +66,7 @@ pub fn page(contact: &Contact<'_>) -> String {
     body.push_str(&plots::packets(contact));
     body.push_str(&bytes::figure_of(contact));
     body.push_str("</div>\n");
+    products::products(contact, &mut body);
     tables::channels(contact, &mut body);
     body.push_str("<div class=\"columns\">\n");
     tables::changes(contact, &mut body);
