@@ -1,5 +1,6 @@
 # make demo    installs what is missing, builds, and runs the whole chain over an emulated long line
 # make test    everything that must hold before a change lands; needs no root
+# make test-neon    channel coding and run decoding as on ARM, emulated (needs qemu-aarch64 and rustup)
 # make simulate    custody through 5,000 seeds of crashes, cuts and full disks, and sessions through 10,000 seeds of anything,
 #                  in virtual time
 # make kill-test   200 kills of real stations and centres
@@ -15,7 +16,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test simulate kill-test lab bench bench-net bench-steady fuzz fuzz-long setup build
+.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady fuzz fuzz-long setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -29,6 +30,11 @@ demo: build
 
 test: setup
 	@scripts/test
+
+test-neon: setup
+	rustup target add aarch64-unknown-linux-musl
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64 \
+		cargo test --locked --target aarch64-unknown-linux-musl -p skyhaul-coding -p skyhaul-ccsds --lib --test batch --test runs
 
 simulate: setup
 	SKYHAUL_SEEDS=$(SEEDS) cargo test --locked -p skyhaul-node --test custody_sim -- --nocapture
