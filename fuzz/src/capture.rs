@@ -81,9 +81,20 @@ pub fn packed_records(input: &[u8]) {
     }
 }
 
-/// Frames of each mission, one after the other: packets come out with the bytes that the counts say.
+/// A mission of USLP frames: short, so that an input holds many.
+const USLP: &str = "name = \"uslp\"\ntitle = \"USLP\"\nscids = []\n[frame]\nkind = \"uslp\"\nlength = 64\ninsert_zone = 2\n\
+                    [coding]\nrandomiser = \"none\"\n";
+
+/// Frames of each format, one after the other: packets come out with the bytes that the counts say.
 pub fn frames(input: &[u8]) {
-    for mission in MissionSet::built_in().iter() {
+    let mut missions: Vec<Mission> = Vec::new();
+    let uslp = Mission::from_toml(USLP).expect("it is a mission");
+    for mission in MissionSet::built_in().iter().chain([&uslp]) {
+        if !missions.iter().any(|known| known.frame() == mission.frame()) {
+            missions.push(mission.clone());
+        }
+    }
+    for mission in &missions {
         let mut extractor = Extractor::new(mission.clone());
         let (mut packets, mut size) = (0, 0);
         for frame in input.chunks(mission.frame().length) {

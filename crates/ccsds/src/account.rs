@@ -17,6 +17,9 @@ pub struct FileReport {
     pub file: String,
     /// Name of the mission that it was read by.
     pub mission: String,
+    /// Names of other missions that fit as well when the input was identified; the caller knows them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also_fits: Vec<String>,
     /// Spacecraft that most good frames are of; `None` without good frames.
     pub scid: Option<Scid>,
     /// Frames found, good or not.
@@ -71,6 +74,9 @@ pub struct ChannelReport {
     pub packets_sha256: String,
     /// Packets by application process id.
     pub apids: BTreeMap<u16, u64>,
+    /// Packets by multiplexer access point, where frames have them (USLP).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub maps: BTreeMap<u8, u64>,
 }
 
 /// Keeps the account of one capture.
@@ -108,6 +114,7 @@ struct VerdictCounts {
 struct PacketCounts {
     digest: Sha256,
     apids: BTreeMap<u16, u64>,
+    maps: BTreeMap<u8, u64>,
 }
 
 /// Most spacecraft kept apart; frames of further ones count in the totals only.
@@ -184,6 +191,9 @@ impl PacketAccount {
             if let Header::Space(header) = packet.header {
                 *counts.apids.entry(header.apid.value()).or_default() += 1;
             }
+            if let Some(map) = packet.map {
+                *counts.maps.entry(map.value()).or_default() += 1;
+            }
             sink(&packet);
         });
         let (channel, count) = pushed.ok()?;
@@ -215,6 +225,7 @@ impl PacketAccount {
         FileReport {
             file: file.to_owned(),
             mission: self.mission.name().to_owned(),
+            also_fits: Vec::new(),
             scid: main,
             cadus: clean + corrected + set_aside,
             clean_frames: clean,
@@ -267,6 +278,7 @@ impl PacketAccount {
             bytes: counts.packet_bytes,
             packets_sha256: hex(packets.map(|packets| packets.digest.clone()).unwrap_or_default()),
             apids: packets.map(|packets| packets.apids.clone()).unwrap_or_default(),
+            maps: packets.map(|packets| packets.maps.clone()).unwrap_or_default(),
         }
     }
 }

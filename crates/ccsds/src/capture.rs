@@ -171,7 +171,7 @@ impl Capture {
     /// frames, give [`InputFormat::Frames`].
     pub fn new(missions: MissionSet, options: CaptureOptions) -> Self {
         let mut capture = Self {
-            missions,
+            missions: missions.identifiable(),
             stage: Stage::Unknown(Held { start: options.start.byte(), ..Held::default() }),
             options,
             events: VecDeque::new(),
@@ -182,7 +182,7 @@ impl Capture {
             ended: false,
         };
         if let (Some(mission), Some(format)) = (capture.options.mission.clone(), capture.options.format) {
-            capture.begin(Identification { format, mission, scid: None, is_generic: false });
+            capture.begin(Identification::given(format, mission));
         }
         capture
     }
@@ -330,7 +330,11 @@ impl Capture {
         };
         *frames += 1;
         if *frames == BELIEVED_FRAMES {
-            let known = self.missions.iter().find(|mission| mission.scids().contains(&scid));
+            let fits = |mission: &&Mission| {
+                mission.scids().contains(&scid)
+                    && Some(mission.frame().length) == self.format.map(|f| f.length)
+            };
+            let known = self.missions.iter().find(fits);
             let mission = known.cloned().map(Box::new);
             self.events.push_back(CaptureEvent::OtherSpacecraft { scid, mission });
         }
@@ -382,12 +386,7 @@ impl CaptureOptions {
         }
         let own = found.ok().filter(is_own);
         // The caller names the mission: an input that shows no sign of it yet is taken for bits.
-        Ok(own.unwrap_or_else(|| Identification {
-            format: InputFormat::Bits,
-            mission: mission.clone(),
-            scid: None,
-            is_generic: false,
-        }))
+        Ok(own.unwrap_or_else(|| Identification::given(InputFormat::Bits, mission.clone())))
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// How many values a counter has before it starts again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Modulus(u32);
+pub struct Modulus(u64);
 
 impl Modulus {
     /// TM virtual channel frame count: 8 bits (CCSDS 132.0-B-3 4.1.2.5).
@@ -11,12 +11,22 @@ impl Modulus {
     pub const AOS_FRAME: Self = Self(1 << 24);
     /// AOS frame count with its cycle: 28 bits (CCSDS 732.0-B 4.1.2.5.4).
     pub const AOS_FRAME_CYCLE: Self = Self(1 << 28);
+    /// A counter of one value: every count is the next. USLP frames without a virtual channel frame count.
+    pub const NONE: Self = Self(1);
     /// Packet sequence count: 14 bits (CCSDS 133.0-B-2 4.1.3.4.3).
     pub const PACKET: Self = Self(1 << 14);
 
+    /// USLP virtual channel frame count of so many octets, 0 to 7: none, or 8 bits each (CCSDS 732.1-B-3 4.1.2.10).
+    pub const fn of_octets(octets: u8) -> Self {
+        Self(1 << (8 * (octets & 7)))
+    }
+    /// How many values the counter has.
+    pub const fn values(self) -> u64 {
+        self.0
+    }
     /// How `next` follows `last`. A step of more than half the range back is taken for a repeat or a reset,
     /// because a gap that long is less likely.
-    pub const fn step(self, last: u32, next: u32) -> Step {
+    pub const fn step(self, last: u64, next: u64) -> Step {
         let ahead = next.wrapping_sub(last).wrapping_sub(1) & (self.0 - 1);
         if ahead == 0 {
             Step::Next
@@ -29,11 +39,11 @@ impl Modulus {
         }
     }
     /// The value after `count`.
-    pub const fn after(self, count: u32) -> u32 {
+    pub const fn after(self, count: u64) -> u64 {
         count.wrapping_add(1) & (self.0 - 1)
     }
     /// `count` moved on by `steps`.
-    pub const fn advance(self, count: u32, steps: u32) -> u32 {
+    pub const fn advance(self, count: u64, steps: u64) -> u64 {
         count.wrapping_add(steps) & (self.0 - 1)
     }
 }
@@ -48,7 +58,7 @@ pub enum Step {
     /// Some counts were skipped.
     Gap {
         /// How many did not come.
-        missing: u32,
+        missing: u64,
     },
     /// A count from before: a replay or a reset.
     Back,
@@ -58,6 +68,14 @@ pub enum Step {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_counter_of_no_octets_has_no_gaps_and_no_repeats() {
+        assert_eq!(Modulus::of_octets(0), Modulus::NONE);
+        assert_eq!(Modulus::NONE.step(0, 0), Step::Next);
+        assert_eq!(Modulus::of_octets(7).step((1 << 56) - 1, 0), Step::Next);
+        assert_eq!(Modulus::of_octets(1), Modulus::TM_FRAME);
+    }
 
     #[test]
     fn counters_wrap() {
@@ -73,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_gap_says_how_far_the_count_went(start in 0u32..1 << 14, missing in 1u32..=1 << 13) {
+        fn a_gap_says_how_far_the_count_went(start in 0u64..1 << 14, missing in 1u64..=1 << 13) {
             let next = Modulus::PACKET.advance(start, missing + 1);
             prop_assert_eq!(Modulus::PACKET.step(start, next), Step::Gap { missing });
         }

@@ -6,8 +6,8 @@
 //! packets, which are Level-0's business.
 
 use crate::count::Step;
-use crate::frame::{Check, FirstHeader, Frame, FrameError, VcCount};
-use crate::id::Channel;
+use crate::frame::{Check, FirstHeader, Frame, FrameError, Stream, VcCount};
+use crate::id::{Channel, MapId};
 use crate::mission::{Content, Mission};
 use crate::packet::{Header, HeaderError};
 use crate::quality::{CapturedFrame, Verdict};
@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 pub struct ExtractedPacket {
     /// Spacecraft and virtual channel.
     pub channel: Channel,
+    /// The multiplexer access point that it came through; USLP frames alone have them.
+    pub map: Option<MapId>,
     /// Reception of the frame that holds its first byte.
     pub received: Utc,
     /// A frame that holds some of it had symbols corrected.
@@ -116,7 +118,7 @@ impl Extractor {
             }
             None => self.channels.entry(frame.channel).or_default(),
         };
-        let is_repeat = channel.follow(frame.count);
+        let is_repeat = channel.follow(frame.stream(), frame.count);
         let has_packets =
             self.mission.content(frame.channel.vcid) == Content::Packets && !frame.is_idle(format.kind);
         if is_repeat || !has_packets || !self.mission.covers(frame.channel.scid) {
@@ -126,6 +128,7 @@ impl Extractor {
         let source = Source {
             frame: &captured.bytes,
             channel: frame.channel,
+            map: frame.stream().map,
             received: captured.received,
             corrected: captured.quality.verdict == Verdict::Corrected || frame.fhec == Check::Corrected,
             unchecked: captured.quality.verdict == Verdict::NotChecked || captured.quality.flywheel,
@@ -158,6 +161,7 @@ struct Source<'a> {
     /// The frame that holds it.
     frame: &'a Bytes,
     channel: Channel,
+    map: Option<MapId>,
     received: Utc,
     corrected: bool,
     unchecked: bool,
@@ -167,8 +171,15 @@ struct Source<'a> {
 #[derive(Debug, Default)]
 struct ChannelState {
     last: Option<VcCount>,
-    /// The packet that runs on into the next frame.
+    /// The last expedited frame's.
+    last_expedited: Option<VcCount>,
+    /// The stream that the last frame was of.
+    stream: Stream,
+    /// The packet that runs on into that stream's next frame.
     open: Option<OpenPacket>,
+    /// Packets that run on into the next frames of other streams: at most one for each access point and quality of
+    /// service, 32 in all.
+    parked: BTreeMap<Stream, OpenPacket>,
     counts: ChannelCounts,
 }
 
@@ -184,10 +195,18 @@ struct OpenPacket {
 }
 
 impl ChannelState {
-    /// Compares the count with the last one; true for a frame that came twice.
-    fn follow(&mut self, count: VcCount) -> bool {
+    /// Compares the count with the last one of its kind; true for a frame that came twice. What follows is of `stream`.
+    fn follow(&mut self, stream: Stream, count: VcCount) -> bool {
         self.counts.frames += 1;
-        let step = match self.last {
+        if stream != self.stream {
+            if let Some(open) = self.open.take() {
+                self.parked.insert(self.stream, open);
+            }
+            self.open = self.parked.remove(&stream);
+            self.stream = stream;
+        }
+        let last = if stream.is_expedited { &mut self.last_expedited } else { &mut self.last };
+        let step = match *last {
             Some(last) => count.modulus.step(last.value, count.value),
             None => Step::Next,
         };
@@ -199,16 +218,27 @@ impl ChannelState {
             }
             Step::Gap { missing } => {
                 self.counts.gaps += 1;
-                self.counts.missing_frames += u64::from(missing);
-                self.interrupt();
+                self.counts.missing_frames += missing;
+                self.interrupt_all();
             }
             Step::Back => {
                 self.counts.resets += 1;
-                self.interrupt();
+                self.interrupt_all();
             }
         }
-        self.last = Some(count);
+        let last = if stream.is_expedited { &mut self.last_expedited } else { &mut self.last };
+        *last = Some(count);
         false
+    }
+
+    /// A missing frame may have been of any stream that has this count.
+    fn interrupt_all(&mut self) {
+        self.interrupt();
+        let is_expedited = self.stream.is_expedited;
+        for (_, open) in self.parked.extract_if(.., |stream, _| stream.is_expedited == is_expedited) {
+            self.counts.interrupted_packets += 1;
+            self.counts.dropped_bytes += open.bytes.len() as u64;
+        }
     }
 
     fn interrupt(&mut self) {
@@ -297,6 +327,7 @@ impl ChannelState {
             let OpenPacket { received, corrected, unchecked, bytes, .. } = open;
             let packet = ExtractedPacket {
                 channel: source.channel,
+                map: source.map,
                 received,
                 from_corrected: corrected,
                 from_unchecked: unchecked,
@@ -333,6 +364,7 @@ impl ChannelState {
             rest = after;
             let packet = ExtractedPacket {
                 channel: source.channel,
+                map: source.map,
                 received: source.received,
                 from_corrected: source.corrected,
                 from_unchecked: source.unchecked,

@@ -1,20 +1,28 @@
-//! Transfer frames: TM (CCSDS 132.0-B-3 4.1) and AOS (732.0-B 4.1) headers, zones and trailers.
+//! Transfer frames: TM (CCSDS 132.0-B-3 4.1), AOS (732.0-B 4.1) and USLP (732.1-B-3 4.1) headers, zones and trailers.
 //!
-//! [`Frame::parse`] borrows; after it succeeds, all fields are within the frame.
+//! [`Frame::parse`] borrows; after it succeeds, all fields are within the frame. [`write()`] makes frames.
+
+mod aos;
+mod tm;
+mod trailer;
+mod uslp;
+mod write;
+
+pub use uslp::{ConstructionRule, UslpFields};
+pub use write::{FrameFields, seal, set_count, set_first_header, write};
 
 use crate::count::Modulus;
-use crate::id::{Channel, Scid, Vcid};
+use crate::id::{Channel, MapId, Vcid};
 use crate::mission::{FrameFormat, FrameKind};
-use skyhaul_coding::{crc, fhec};
 
-/// Length of both primary headers in bytes.
+/// Length of the primary headers of TM and AOS frames in bytes.
 pub const HEADER_LEN: usize = 6;
 
 /// A count that frames of one virtual channel carry, with the range it wraps in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VcCount {
     /// The count.
-    pub value: u32,
+    pub value: u64,
     /// Where it wraps.
     pub modulus: Modulus,
 }
@@ -34,7 +42,7 @@ pub enum Check {
 }
 
 /// Where a frame's first packet header stands (the M_PDU header of an AOS frame, the data field status of a TM
-/// frame).
+/// frame, the data field header of a USLP frame).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstHeader {
     /// At this offset of the packet zone.
@@ -46,7 +54,7 @@ pub enum FirstHeader {
 }
 
 impl FirstHeader {
-    /// From the 11-bit pointer.
+    /// From the 11-bit pointer of TM and AOS frames.
     const fn from_pointer(pointer: u16) -> Self {
         match pointer & 0x7FF {
             0x7FF => Self::Continuation,
@@ -56,7 +64,7 @@ impl FirstHeader {
     }
 }
 
-/// An M_PDU (CCSDS 732.0-B 4.1.4.2) or the like zone of a TM frame: where packets lie.
+/// An M_PDU (CCSDS 732.0-B 4.1.4.2) or the like zone of a TM or USLP frame: where packets lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MPdu<'a> {
     /// Where the first packet header stands.
@@ -72,7 +80,7 @@ pub struct Frame<'a> {
     pub channel: Channel,
     /// Virtual channel frame count.
     pub count: VcCount,
-    /// AOS replay flag; never set in TM frames.
+    /// AOS replay flag; never set in other frames.
     pub is_replay: bool,
     /// Frame header error control.
     pub fhec: Check,
@@ -80,12 +88,14 @@ pub struct Frame<'a> {
     pub insert_zone: &'a [u8],
     /// Data field.
     pub data: &'a [u8],
-    /// TM data field status: the packet zone's pointer, `None` where the data field holds no packets.
+    /// What TM and USLP frames say of their data field: where the first packet begins, `None` where it holds no packets.
     first_header: Option<FirstHeader>,
     /// Operational control field.
     pub ocf: Option<[u8; 4]>,
     /// Frame error control.
     pub fecf: Check,
+    /// What only USLP frames say.
+    pub uslp: Option<UslpFields>,
 }
 
 /// Why bytes are no frame of the format.
@@ -105,9 +115,9 @@ pub enum FrameError {
     /// The header error control found more errors than it corrects.
     #[error("the frame header is damaged beyond its error control")]
     Header,
-    /// A TM secondary header that is longer than the frame.
-    #[error("the secondary header is longer than the frame")]
-    SecondaryHeader,
+    /// A secondary header, count or zone that is longer than the frame.
+    #[error("the frame is too short for the fields that it has")]
+    TooShort,
 }
 
 impl<'a> Frame<'a> {
@@ -121,102 +131,20 @@ impl<'a> Frame<'a> {
         if found != expected {
             return Err(FrameError::Length { found, expected });
         }
-        let header = *bytes.first_chunk::<HEADER_LEN>().ok_or(FrameError::Length { found, expected })?;
         match format.kind {
-            FrameKind::Tm => Self::parse_tm(bytes, header, format),
-            FrameKind::Aos => Self::parse_aos(bytes, header, format),
+            FrameKind::Tm => tm::parse(bytes, format),
+            FrameKind::Aos => aos::parse(bytes, format),
+            FrameKind::Uslp => uslp::parse(bytes, format),
         }
     }
 
-    /// CCSDS 132.0-B-3 4.1.2.
-    fn parse_tm(bytes: &'a [u8], header: [u8; 6], format: &FrameFormat) -> Result<Self, FrameError> {
-        let [a, b, _, count, status, low] = header;
-        if a >> 6 != 0 {
-            return Err(FrameError::Version(a >> 6));
-        }
-        let has_ocf = b & 1 != 0;
-        let secondary_len = if status & 0x80 == 0 {
-            0
-        } else {
-            usize::from(bytes.get(HEADER_LEN).ok_or(FrameError::SecondaryHeader)? & 0x3F) + 1
-        };
-        let trailer = Trailer::read(bytes, has_ocf, format.fecf).ok_or(FrameError::SecondaryHeader)?;
-        let zones = &bytes[..trailer.start];
-        let data_start = HEADER_LEN + format.insert_zone + secondary_len;
-        let data = zones.get(data_start..).ok_or(FrameError::SecondaryHeader)?;
-        let has_packets = status & 0x40 == 0;
-        Ok(Self {
-            channel: Channel {
-                scid: Scid::from_bits(u16::from_be_bytes([a, b]) >> 4),
-                vcid: Vcid::from_bits(b >> 1 & 7),
-            },
-            count: VcCount { value: u32::from(count), modulus: Modulus::TM_FRAME },
-            is_replay: false,
-            fhec: Check::None,
-            insert_zone: &zones[HEADER_LEN..data_start],
-            data,
-            first_header: has_packets.then(|| FirstHeader::from_pointer(u16::from_be_bytes([status, low]))),
-            ocf: trailer.ocf,
-            fecf: trailer.fecf,
-        })
-    }
-
-    /// CCSDS 732.0-B 4.1.2.
-    fn parse_aos(bytes: &'a [u8], header: [u8; 6], format: &FrameFormat) -> Result<Self, FrameError> {
-        let [mut a, mut b, c0, c1, c2, mut signalling] = header;
-        let mut start = HEADER_LEN;
-        let mut fhec_check = Check::None;
-        if format.fhec {
-            let field = bytes.get(HEADER_LEN..HEADER_LEN + 2).ok_or(FrameError::Header)?;
-            let mut covered = [a, b, signalling];
-            fhec_check = match fhec::correct(&mut covered, u16::from_be_bytes([field[0], field[1]])) {
-                fhec::Outcome::Clean => Check::Good,
-                fhec::Outcome::Corrected(_) => Check::Corrected,
-                fhec::Outcome::Uncorrectable => return Err(FrameError::Header),
-            };
-            [a, b, signalling] = covered;
-            start += 2;
-        }
-        if a >> 6 != 1 {
-            return Err(if fhec_check == Check::Bad {
-                FrameError::Header
-            } else {
-                FrameError::Version(a >> 6)
-            });
-        }
-        let trailer = Trailer::read(bytes, format.ocf, format.fecf).ok_or(FrameError::SecondaryHeader)?;
-        let zones = bytes.get(start..trailer.start).ok_or(FrameError::SecondaryHeader)?;
-        let (insert_zone, data) =
-            zones.split_at_checked(format.insert_zone).ok_or(FrameError::SecondaryHeader)?;
-        let high = if format.wide_scid { high_scid_bits(signalling) } else { 0 };
-        let value = u32::from_be_bytes([0, c0, c1, c2]);
-        let count = if signalling & 0x40 == 0 {
-            VcCount { value, modulus: Modulus::AOS_FRAME }
-        } else {
-            let cycle = u32::from(signalling & 0x0F) << 24;
-            VcCount { value: cycle | value, modulus: Modulus::AOS_FRAME_CYCLE }
-        };
-        Ok(Self {
-            channel: Channel {
-                scid: Scid::from_bits(high | (u16::from_be_bytes([a, b]) >> 6 & 0xFF)),
-                vcid: Vcid::from_bits(b),
-            },
-            count,
-            is_replay: signalling & 0x80 != 0,
-            fhec: fhec_check,
-            insert_zone,
-            data,
-            first_header: None,
-            ocf: trailer.ocf,
-            fecf: trailer.fecf,
-        })
-    }
-
-    /// The data field as packets: `None` where a TM frame says that it holds none, or the field is too short.
+    /// The data field as packets: `None` where a TM or USLP frame says that it holds none, or the field is too short.
     /// Call it for channels that carry packets.
     pub fn m_pdu(&self, kind: FrameKind) -> Option<MPdu<'a>> {
         match kind {
-            FrameKind::Tm => Some(MPdu { first_header: self.first_header?, zone: self.data }),
+            FrameKind::Tm | FrameKind::Uslp => {
+                Some(MPdu { first_header: self.first_header?, zone: self.data })
+            }
             FrameKind::Aos => {
                 let (pointer, zone) = self.data.split_first_chunk::<2>()?;
                 Some(MPdu { first_header: FirstHeader::from_pointer(u16::from_be_bytes(*pointer)), zone })
@@ -224,76 +152,59 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether this is an AOS only-idle-data frame (732.0-B 4.1.2.3: virtual channel 63) or a TM frame that says
-    /// it has idle data only (132.0-B-3 4.1.2.7.6).
+    /// Whether this is an only-idle-data frame of AOS or USLP (732.0-B 4.1.2.3, 732.1-B-3 4.1.2.4: virtual channel 63), or
+    /// a TM frame that says it has idle data only (132.0-B-3 4.1.2.7.6).
     pub fn is_idle(&self, kind: FrameKind) -> bool {
         match kind {
             FrameKind::Tm => self.first_header == Some(FirstHeader::Idle),
-            FrameKind::Aos => self.channel.vcid == Vcid::MAX,
+            FrameKind::Aos | FrameKind::Uslp => self.channel.vcid == Vcid::MAX,
         }
+    }
+
+    /// Which of the channel's streams the frame belongs to: USLP keeps packets of each access point apart, and counts
+    /// expedited frames by themselves. Other frames have one stream a channel.
+    pub fn stream(&self) -> Stream {
+        self.uslp.map_or(Stream::default(), |fields| Stream {
+            map: Some(fields.map),
+            is_expedited: fields.is_expedited,
+        })
     }
 }
 
-/// The fields at the end of a frame.
-struct Trailer {
-    start: usize,
-    ocf: Option<[u8; 4]>,
-    fecf: Check,
+/// A part of a virtual channel in which packets follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Stream {
+    /// The multiplexer access point of USLP frames.
+    pub map: Option<MapId>,
+    /// Of expedited frames, which have a count of their own (CCSDS 732.1-B-3 4.1.2.11).
+    pub is_expedited: bool,
 }
 
-impl Trailer {
-    fn read(bytes: &[u8], has_ocf: bool, has_fecf: bool) -> Option<Self> {
-        let mut start = bytes.len();
-        let mut fecf = Check::None;
-        if has_fecf {
-            start = start.checked_sub(2)?;
-            fecf = if crc::is_intact(bytes) { Check::Good } else { Check::Bad };
-        }
-        let mut ocf = None;
-        if has_ocf {
-            start = start.checked_sub(4)?;
-            ocf = bytes[start..].first_chunk::<4>().copied();
-        }
-        (start >= HEADER_LEN).then_some(Self { start, ocf, fecf })
-    }
-}
-
-/// Spacecraft and version of a frame header by its kind, without looking further; for identifying a downlink.
-pub fn glimpse(bytes: &[u8]) -> Option<(FrameKind, Channel, u32)> {
-    let [a, b, c0, c1, c2, _] = *bytes.first_chunk::<HEADER_LEN>()?;
-    let ids = u16::from_be_bytes([a, b]);
-    match a >> 6 {
-        0 => {
-            let channel = Channel { scid: Scid::from_bits(ids >> 4), vcid: Vcid::from_bits(b >> 1 & 7) };
-            Some((FrameKind::Tm, channel, u32::from(c1)))
-        }
-        1 => {
-            let channel = Channel { scid: Scid::from_bits(ids >> 6 & 0xFF), vcid: Vcid::from_bits(b) };
-            Some((FrameKind::Aos, channel, u32::from_be_bytes([0, c0, c1, c2])))
-        }
+/// Kind, channel and count that a frame's header shows, without looking further; for identifying a downlink.
+/// `bytes` is the whole frame: USLP frames say their length.
+pub fn glimpse(bytes: &[u8]) -> Option<(FrameKind, Channel, VcCount)> {
+    match bytes.first()? >> 6 {
+        0 => tm::glimpse(bytes),
+        1 => aos::glimpse(bytes, false),
+        3 => uslp::glimpse(bytes),
         _ => None,
     }
 }
 
 /// As [`glimpse`], with the spacecraft id as wide as frames of `format` have it.
-pub fn glimpse_as(bytes: &[u8], format: &FrameFormat) -> Option<(FrameKind, Channel, u32)> {
-    let (kind, Channel { scid, vcid }, count) = glimpse(bytes)?;
-    let high = match kind {
-        FrameKind::Aos if format.wide_scid => high_scid_bits(bytes[HEADER_LEN - 1]),
-        FrameKind::Aos | FrameKind::Tm => 0,
-    };
-    Some((kind, Channel { scid: Scid::from_bits(high | scid.value()), vcid }, count))
-}
-
-/// The two highest bits of a wide AOS spacecraft id (CCSDS 732.0-B-5 4.1.2.2.2), in their place.
-const fn high_scid_bits(signalling: u8) -> u16 {
-    (signalling as u16 >> 4 & 3) << 8
+pub fn glimpse_as(bytes: &[u8], format: &FrameFormat) -> Option<(FrameKind, Channel, VcCount)> {
+    match bytes.first()? >> 6 {
+        1 => aos::glimpse(bytes, format.wide_scid),
+        _ => glimpse(bytes),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mission::FrameCheck;
     use proptest::prelude::*;
+    use skyhaul_coding::{crc, fhec};
 
     fn aos(length: usize) -> FrameFormat {
         FrameFormat {
@@ -303,7 +214,7 @@ mod tests {
             fhec: false,
             insert_zone: 0,
             ocf: false,
-            fecf: false,
+            fecf: FrameCheck::None,
         }
     }
 
@@ -358,7 +269,7 @@ mod tests {
         let mut bytes = vec![0x2A, 0x89, 7, 200, 0x18, 0x03, 1, 2, 3, 4, 5, 0xA, 0xB, 0xC, 0xD];
         let check = crc::fecf(&bytes).to_be_bytes();
         bytes.extend(check);
-        let format = FrameFormat { kind: FrameKind::Tm, fecf: true, ..aos(17) };
+        let format = FrameFormat { kind: FrameKind::Tm, fecf: FrameCheck::Crc16, ..aos(17) };
         let frame = Frame::parse(&bytes, &format).unwrap();
         assert_eq!(
             (frame.channel.scid.value(), frame.channel.vcid.value(), frame.count.value),
@@ -373,9 +284,10 @@ mod tests {
         #[test]
         fn any_bytes_are_a_frame_or_refused(
             bytes in proptest::collection::vec(any::<u8>(), 0..64),
-            tm: bool, fhec: bool, ocf: bool, fecf: bool, insert_zone in 0usize..70,
+            kind in 0usize..3, check in 0usize..3, fhec: bool, ocf: bool, insert_zone in 0usize..70,
         ) {
-            let kind = if tm { FrameKind::Tm } else { FrameKind::Aos };
+            let kind = [FrameKind::Tm, FrameKind::Aos, FrameKind::Uslp][kind];
+            let fecf = [FrameCheck::None, FrameCheck::Crc16, FrameCheck::Crc32][check];
             let format = FrameFormat { kind, length: bytes.len(), wide_scid: true, fhec, insert_zone, ocf, fecf };
             if let Ok(frame) = Frame::parse(&bytes, &format) {
                 let _ = frame.m_pdu(kind);

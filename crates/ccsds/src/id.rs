@@ -11,7 +11,7 @@ macro_rules! id {
 
         impl $name {
             /// The greatest value that fits the field.
-            pub const MAX: Self = Self((1 << $bits) - 1);
+            pub const MAX: Self = Self(<$inner>::MAX >> (<$inner>::BITS - $bits));
 
             /// From a number; `None` where the field is too narrow for it.
             pub const fn new(value: $inner) -> Option<Self> {
@@ -42,12 +42,17 @@ macro_rules! id {
 }
 
 id!(
-    /// A spacecraft: 10 bits (CCSDS 132.0-B-3 4.1.2.2; 732.0-B-5 4.1.2.2.2, earlier issues have 8 for AOS).
-    Scid(u16), 10
+    /// A spacecraft: 16 bits in USLP frames (CCSDS 732.1-B-3 4.1.2.2), 10 in others (132.0-B-3 4.1.2.2; 732.0-B-5
+    /// 4.1.2.2.2, earlier issues have 8 for AOS).
+    Scid(u16), 16
 );
 id!(
-    /// A virtual channel of a spacecraft: 3 bits in TM, 6 in AOS frames.
+    /// A virtual channel of a spacecraft: 3 bits in TM, 6 in AOS and USLP frames.
     Vcid(u8), 6
+);
+id!(
+    /// A multiplexer access point of a USLP virtual channel: 4 bits (CCSDS 732.1-B-3 4.1.2.5).
+    MapId(u8), 4
 );
 id!(
     /// An application process of a spacecraft: 11 bits (CCSDS 133.0-B-2 4.1.3.3.4).
@@ -80,7 +85,8 @@ mod tests {
 
     #[test]
     fn a_value_wider_than_its_field_is_refused() {
-        assert_eq!(Scid::new(1024), None);
+        assert_eq!(MapId::new(16), None);
+        assert_eq!(Scid::new(0xFFFF), Some(Scid::MAX));
         assert_eq!(Vcid::new(64), None);
         assert_eq!(Apid::new(2048), None);
         assert_eq!(Apid::new(2047), Some(Apid::IDLE));

@@ -5,12 +5,16 @@
 //! what was found, so that frames come out all the same. Without markers, a frame length is sought at which
 //! headers repeat and their counts go on.
 
+mod fitness;
+
 use crate::decode::BlockDecoder;
-use crate::frame::{self, Frame};
+use crate::frame::{self, VcCount};
 use crate::id::{Channel, Scid};
 use crate::inner::Symbols;
 use crate::mission::{FrameKind, MARKER_LEN, Mission, MissionSet};
 use crate::sync::{Judge, Judgement};
+use bytes::Bytes;
+use fitness::{Fitness, closest};
 use std::collections::BTreeMap;
 
 /// How the input is laid out.
@@ -50,6 +54,15 @@ pub struct Identification {
     pub scid: Option<Scid>,
     /// The mission is generic: made for this input, frames only.
     pub is_generic: bool,
+    /// Names of other missions that fit as many frames; the one above is closer, or comes first in the set.
+    pub also_fits: Vec<String>,
+}
+
+impl Identification {
+    /// What the caller says it is.
+    pub const fn given(format: InputFormat, mission: Mission) -> Self {
+        Self { format, mission, scid: None, is_generic: false, also_fits: Vec::new() }
+    }
 }
 
 /// Why a sample was not identified.
@@ -71,6 +84,7 @@ pub enum Unidentified {
 }
 
 /// Finds out what `sample` is. `is_whole` says that nothing will follow it, so that fewer repetitions suffice.
+/// Of several missions that fit as well, the first is taken; one that names no spacecraft fits any.
 ///
 /// # Errors
 /// [`Unidentified`], for this much of the input; more of it may succeed.
@@ -87,11 +101,11 @@ pub fn identify(
     let mut tried = None;
     for length in lengths {
         let blocks = blocks(sample, &hits, length - MARKER_LEN);
-        if let Some((mission, scid, is_generic)) = coding(&blocks, missions) {
+        if let Some(found) = coding(&blocks, missions) {
             let aligned =
                 hits[0].position == 0 && hits.iter().all(|hit| hit.position % 8 == 0 && !hit.inverted);
             let format = if aligned { InputFormat::Cadus } else { InputFormat::Bits };
-            return Ok(Identification { format, mission, scid, is_generic });
+            return Ok(Identification { format, ..found });
         }
         tried = tried.or(Some(length));
     }
@@ -185,60 +199,58 @@ fn blocks(sample: &[u8], hits: &[MarkerHit], block_len: usize) -> Vec<Vec<u8>> {
     hits.iter().filter_map(block).take(MAX_BLOCKS).collect()
 }
 
-/// The mission whose coding decodes the most blocks to frames of its own, else a generic one.
-fn coding(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<(Mission, Option<Scid>, bool)> {
+/// The mission whose coding decodes the most blocks to frames of its own, else a generic one. Its input format is left
+/// to the caller.
+fn coding(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
     let block_len = blocks.first()?.len();
-    let mut best: Option<(usize, &Mission, Scid)> = None;
+    let mut fitting = Vec::new();
     for mission in missions.iter().filter(|mission| mission.block_len() == block_len) {
-        let mut own = BTreeMap::new();
-        for channel in decoded(blocks, mission) {
-            if mission.covers(channel.scid) {
-                *own.entry(channel.scid).or_insert(0usize) += 1;
-            }
-        }
-        let most = own.into_iter().max_by_key(|(_, count)| *count);
-        if let Some((scid, count)) = most.filter(|(_, count)| best.is_none_or(|(most, ..)| *count > most)) {
-            best = Some((count, mission, scid));
+        let fitness = Fitness::of(mission, &decoded(blocks, mission));
+        // Uncoded blocks all "decode": there most headers have to be the mission's.
+        let fewest = if mission.is_coded() { 1 } else { blocks.len() / 2 + 1 };
+        if fitness.frames >= fewest {
+            fitting.push((mission, fitness));
         }
     }
-    if let Some((_, mission, scid)) = best {
-        return Some((mission.clone(), Some(scid), false));
+    if let Some(found) = closest(&fitting, InputFormat::Bits) {
+        return Some(found);
     }
     let mut best: Option<(usize, Mission, Scid)> = None;
     for text in generic_codings(block_len) {
         let Ok(mission) = Mission::from_toml(&text) else { continue };
-        let channels = decoded(blocks, &mission);
-        let Some(first) = channels.first() else { continue };
-        let same = channels.iter().filter(|channel| channel.scid == first.scid).count();
-        // Uncoded blocks all "decode": there the headers have to agree.
+        let frames = decoded(blocks, &mission);
+        let scids = || frames.iter().filter_map(|bytes| Some(frame::glimpse(bytes)?.1.scid));
+        let Some(first) = scids().next() else { continue };
+        let same = scids().filter(|scid| *scid == first).count();
+        // As above, and a single block says nothing.
         let fewest = if mission.is_coded() { 1 } else { (blocks.len() / 2 + 1).max(2) };
         if same >= fewest && best.as_ref().is_none_or(|(most, ..)| same > *most) {
-            best = Some((same, mission, first.scid));
+            best = Some((same, mission, first));
         }
     }
-    best.map(|(_, mission, scid)| (mission, Some(scid), true))
+    best.map(|(_, mission, scid)| Identification {
+        format: InputFormat::Bits,
+        mission,
+        scid: Some(scid),
+        is_generic: true,
+        also_fits: Vec::new(),
+    })
 }
 
-/// Channels of the blocks that a mission's coding turns into frames of its kind.
-fn decoded(blocks: &[Vec<u8>], mission: &Mission) -> Vec<Channel> {
+/// The frames that a mission's coding makes of the blocks.
+fn decoded(blocks: &[Vec<u8>], mission: &Mission) -> Vec<Bytes> {
     let mut decoder = BlockDecoder::new(mission, false);
-    let mut channels = Vec::new();
-    for block in blocks {
-        let (judgement, decoded) = decoder.judge(block);
-        if judgement == Judgement::Bad || decoded.set_aside.is_some() {
-            continue;
-        }
-        let frame = Frame::parse(&decoded.bytes, mission.frame()).ok();
-        channels.extend(frame.map(|frame| frame.channel));
-    }
-    channels
+    let judged = blocks.iter().map(|block| decoder.judge(block));
+    let good =
+        judged.filter(|(judgement, decoded)| *judgement != Judgement::Bad && decoded.set_aside.is_none());
+    good.map(|(_, decoded)| decoded.bytes).collect()
 }
 
 /// Mission texts for every coding of the standards that gives blocks of this length, the most usual first.
 fn generic_codings(block_len: usize) -> Vec<String> {
     let mut texts = Vec::new();
     let mut add = |frame_len: usize, check: &str| {
-        for kind in ["aos", "tm"] {
+        for kind in [FrameKind::Aos, FrameKind::Tm, FrameKind::Uslp] {
             for randomiser in ["ccsds255", "ccsds131071", "none"] {
                 texts.push(generic_text(kind, frame_len, &format!("randomiser = \"{randomiser}\"\n{check}")));
             }
@@ -267,39 +279,43 @@ fn generic_codings(block_len: usize) -> Vec<String> {
     texts
 }
 
-fn generic_text(kind: &str, frame_len: usize, coding: &str) -> String {
+fn generic_text(kind: FrameKind, frame_len: usize, coding: &str) -> String {
     format!(
         "name = \"generic\"\ntitle = \"Unknown spacecraft\"\nscids = []\ncontent = \"opaque\"\n\n\
-         [frame]\nkind = \"{kind}\"\nlength = {frame_len}\n\n[coding]\n{coding}"
+         [frame]\nkind = \"{}\"\nlength = {frame_len}\n\n[coding]\n{coding}",
+        kind.name()
     )
 }
 
 /// Frames without markers: of a mission, else of any length at which headers go on.
 fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) -> Option<Identification> {
+    let mut fitting = Vec::new();
     for mission in missions.iter() {
-        let format = mission.frame();
-        let mut seen = BTreeMap::new();
-        let headers: Vec<_> = headers(sample, format.length, |bytes| frame::glimpse_as(bytes, format));
-        for (kind, channel, _) in &headers {
-            if *kind == format.kind && mission.covers(channel.scid) {
-                *seen.entry(channel.scid).or_insert(0usize) += 1;
-            }
+        let length = mission.frame().length;
+        let frames: Vec<Bytes> =
+            sample.chunks_exact(length).take(MAX_HEADERS).map(Bytes::copy_from_slice).collect();
+        let readable = frames.iter().filter(|bytes| frame::glimpse(bytes).is_some()).count();
+        let fitness = Fitness::of(mission, &frames);
+        let enough = if is_whole && sample.len().is_multiple_of(length) { 1 } else { 4 };
+        if fitness.frames >= enough && fitness.frames * 10 >= readable * 9 {
+            fitting.push((mission, fitness));
         }
-        let own: usize = seen.values().sum();
-        let enough = if is_whole && sample.len().is_multiple_of(format.length) { 1 } else { 4 };
-        if own >= enough && own * 10 >= headers.len() * 9 {
-            let scid = seen.into_iter().max_by_key(|(_, count)| *count).map(|(scid, _)| scid);
-            let mission = mission.clone();
-            return Some(Identification { format: InputFormat::Frames, mission, scid, is_generic: false });
-        }
+    }
+    if let Some(found) = closest(&fitting, InputFormat::Frames) {
+        return Some(found);
     }
     let (length, kind, scid) = FRAME_LENGTHS.clone().find_map(|length| {
         let (kind, scid) = running_headers(sample, length)?;
         Some((length, kind, scid))
     })?;
-    let kind = if kind == FrameKind::Tm { "tm" } else { "aos" };
     let mission = Mission::from_toml(&generic_text(kind, length, "randomiser = \"none\"\n")).ok()?;
-    Some(Identification { format: InputFormat::Frames, mission, scid: Some(scid), is_generic: true })
+    Some(Identification {
+        format: InputFormat::Frames,
+        mission,
+        scid: Some(scid),
+        is_generic: true,
+        also_fits: Vec::new(),
+    })
 }
 
 /// Lengths of bare frames in bytes that are tried.
@@ -316,7 +332,7 @@ fn headers<T>(sample: &[u8], length: usize, glimpse: impl Fn(&[u8]) -> Option<T>
 /// How the frame counts of one channel go on.
 #[derive(Default)]
 struct Run {
-    last: Option<u32>,
+    last: Option<VcCount>,
     frames: usize,
     steps: usize,
     in_sequence: usize,
@@ -327,14 +343,13 @@ struct Run {
 fn running_headers(sample: &[u8], length: usize) -> Option<(FrameKind, Scid)> {
     let headers = headers(sample, length, frame::glimpse);
     let (kind, first, _) = *headers.first()?;
-    let range = if kind == FrameKind::Tm { 0xFF } else { 0xFF_FFFF };
     let mut runs: BTreeMap<Channel, Run> = BTreeMap::new();
     for (_, channel, count) in headers.iter().filter(|header| header.0 == kind) {
         let run = runs.entry(*channel).or_default();
         run.frames += 1;
         if let Some(last) = run.last.replace(*count).filter(|last| last != count) {
             run.steps += 1;
-            run.in_sequence += usize::from(*count == (last + 1) & range);
+            run.in_sequence += usize::from(count.value == last.modulus.after(last.value));
         }
     }
     let counting = || runs.values().filter(|run| run.in_sequence > 0);

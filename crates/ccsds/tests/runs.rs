@@ -68,7 +68,7 @@ fn downlink(mission: &Mission, frames: usize, fates: &[(usize, Fate)], offset: u
         (state >> 33) as usize % below
     };
     let coder = BlockDecoder::new(mission, false);
-    let zone = mission.frame().length - 8 - if mission.frame().fecf { 2 } else { 0 };
+    let zone = mission.frame().length - 8 - mission.frame().fecf.len();
     let mut packets: Vec<u8> = Vec::new();
     let mut starts = Vec::new();
     for count in 0.. {
@@ -96,7 +96,7 @@ fn downlink(mission: &Mission, frames: usize, fates: &[(usize, Fate)], offset: u
                 frame[0] ^= 0xC0;
             }
         }
-        if mission.frame().fecf {
+        if !mission.frame().fecf.is_empty() {
             frame.extend(skyhaul_coding::crc::fecf(&frame).to_be_bytes());
         }
         let mut cadu = Vec::new();

@@ -1,4 +1,5 @@
-//! The frame error control field: CRC-16 with polynomial x^16 + x^12 + x^5 + 1.
+//! The frame error control field: CRC-16 with polynomial x^16 + x^12 + x^5 + 1, or CRC-32 with x^32 + x^23 + x^21 +
+//! x^11 + x^2 + 1.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
@@ -17,6 +18,40 @@ pub fn is_intact(frame: &[u8]) -> bool {
     }
 }
 
+/// The 32-bit check value of `bytes`: initial value 0, bits in order, nothing inverted at the end (CCSDS 732.1-B-3
+/// 4.1.7.3, 211.2-B annex C).
+pub fn fecf32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |check, byte| check << 8 ^ TABLE_32[usize::from((check >> 24) as u8 ^ byte)])
+}
+
+/// Whether the last four bytes of `frame` are the 32-bit check value of those before them.
+/// A frame shorter than the field itself is not intact.
+pub fn is_intact32(frame: &[u8]) -> bool {
+    match frame.split_last_chunk::<4>() {
+        Some((covered, field)) => fecf32(covered) == u32::from_be_bytes(*field),
+        None => false,
+    }
+}
+
+const POLYNOMIAL_32: u32 = 0x00A0_0805;
+
+/// What each byte at the top of the register adds to it.
+const TABLE_32: [u32; 256] = {
+    let mut table = [0u32; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut check = (byte as u32) << 24;
+        let mut bit = 0;
+        while bit < 8 {
+            check = check << 1 ^ if check & 0x8000_0000 == 0 { 0 } else { POLYNOMIAL_32 };
+            bit += 1;
+        }
+        table[byte] = check;
+        byte += 1;
+    }
+    table
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,7 +69,30 @@ mod tests {
         assert!(is_intact(&[0xFF, 0xFF]), "the check value of nothing is the initial value");
     }
 
+    #[test]
+    fn a_single_bit_leaves_the_polynomial_in_the_32_bit_check() {
+        assert_eq!(fecf32(&[1]), POLYNOMIAL_32);
+        assert_eq!(fecf32(&[0; 40]), 0, "the initial value is zero");
+        assert!(!is_intact32(&[0, 0, 0]));
+    }
+
     proptest! {
+        #[test]
+        fn any_burst_of_up_to_32_bits_is_seen_by_the_32_bit_check(
+            mut frame in proptest::collection::vec(any::<u8>(), 4..300),
+            burst in 1u32..,
+            place: proptest::sample::Index,
+        ) {
+            let check = fecf32(&frame);
+            frame.extend(check.to_be_bytes());
+            prop_assert!(is_intact32(&frame));
+            let at = place.index(frame.len() - 3);
+            for (byte, error) in frame[at..].iter_mut().zip(burst.to_be_bytes()) {
+                *byte ^= error;
+            }
+            prop_assert!(!is_intact32(&frame));
+        }
+
         #[test]
         fn any_burst_of_up_to_16_bits_is_seen(
             mut frame in proptest::collection::vec(any::<u8>(), 4..300),

@@ -93,7 +93,7 @@ fn cut(bytes: &[u8], format: &FrameFormat) -> Option<(Channel, Cut, Option<usize
             FirstHeader::At(first) if first < packets.zone.len() => (packets.zone, Some(first)),
             FirstHeader::At(_) | FirstHeader::Continuation | FirstHeader::Idle => (packets.zone, None),
         });
-    let tail = 4 * usize::from(frame.ocf.is_some()) + 2 * usize::from(format.fecf);
+    let tail = 4 * usize::from(frame.ocf.is_some()) + format.fecf.len();
     let head = bytes.len().checked_sub(tail + zone.len())?;
     Some((frame.channel, Cut { head, zone: zone.len(), tail }, first)).filter(|_| !zone.is_empty())
 }

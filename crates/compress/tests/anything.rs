@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 use proptest::prelude::*;
-use skyhaul_ccsds::mission::{FrameFormat, FrameKind};
+use skyhaul_ccsds::mission::{FrameCheck, FrameFormat, FrameKind};
 use skyhaul_compress::{Effort, Packer, unpack};
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const FORMAT: FrameFormat = FrameFormat {
     fhec: false,
     insert_zone: 0,
     ocf: true,
-    fecf: false,
+    fecf: FrameCheck::None,
 };
 
 /// Frames of two channels whose zones hold packets and pointers that are right, or nearly; with bytes between them.

@@ -159,8 +159,8 @@ impl Timeline {
             let reason = if header.has_secondary { Reason::ImpossibleTime } else { Reason::NoTime };
             return Placement::Aside(reason, None);
         }
-        let count = u32::from(header.count);
-        let distance = |leader: &Leader| match Modulus::PACKET.step(u32::from(leader.count), count) {
+        let count = u64::from(header.count);
+        let distance = |leader: &Leader| match Modulus::PACKET.step(u64::from(leader.count), count) {
             Step::Next => Some(0),
             Step::Gap { missing } => Some(missing),
             Step::Same | Step::Back => None,

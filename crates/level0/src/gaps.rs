@@ -80,8 +80,8 @@ impl ApidAccount {
     /// Counts how the next packet, at `offset`, follows `before`, the one that its counter showed last: of this APID,
     /// or of another that shares the counter. Returns the break, if there is one.
     pub fn follow(&mut self, before: Last, next: Last, offset: Bytes) -> Option<Gap> {
-        let expected = Modulus::PACKET.after(u32::from(before.count));
-        match Modulus::PACKET.step(u32::from(before.count), u32::from(next.count)) {
+        let expected = Modulus::PACKET.after(u64::from(before.count));
+        match Modulus::PACKET.step(u64::from(before.count), u64::from(next.count)) {
             Step::Next => None,
             Step::Same | Step::Back => {
                 self.resets += 1;
@@ -89,7 +89,7 @@ impl ApidAccount {
             }
             Step::Gap { missing } => {
                 self.gap_count += 1;
-                self.missing += u64::from(missing);
+                self.missing += missing;
                 Some(Gap {
                     first_missing: expected as u16,
                     missed: missing as u16,

@@ -1,4 +1,7 @@
 use super::*;
+use crate::count::Modulus;
+use crate::frame::{ConstructionRule, FrameFields, UslpFields};
+use crate::id::{Scid, Vcid};
 use crate::packet::{Grouping, SpaceHeader};
 use crate::quality::{BitPosition, Quality};
 use proptest::prelude::*;
@@ -176,6 +179,93 @@ fn the_number_of_channels_is_bounded() {
     }
     assert_eq!(extractor.channels().count(), MAX_CHANNELS);
     assert_eq!(extractor.counts().excess_channels, 300 - MAX_CHANNELS as u64);
+}
+
+/// A USLP frame of 60 bytes with one octet of count, its packets after a pointer or, without one, whole.
+fn uslp(map: u8, is_expedited: bool, count: u8, pointer: Option<u16>, data: &[u8]) -> CapturedFrame {
+    let rule =
+        if pointer.is_some() { ConstructionRule::SpanningPackets } else { ConstructionRule::Unsegmented };
+    let fields = FrameFields {
+        channel: Channel { scid: Scid::from_bits(0x1234), vcid: Vcid::from_bits(3) },
+        count: VcCount { value: u64::from(count), modulus: Modulus::of_octets(1) },
+        is_replay: false,
+        first_header: None,
+        insert_zone: &[],
+        data,
+        ocf: None,
+        uslp: Some(UslpFields {
+            is_destination: false,
+            map: MapId::from_bits(map),
+            is_truncated: false,
+            is_expedited,
+            is_control: false,
+            rule,
+            protocol: 0,
+            pointer,
+        }),
+    };
+    let bytes = crate::frame::write(&fields, uslp_mission().frame()).unwrap();
+    CapturedFrame { bytes: Bytes::from(bytes), ..frame(0, 0x7FF, &[0; ZONE]) }
+}
+
+fn uslp_mission() -> Mission {
+    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [4660]\n[frame]\nkind = \"uslp\"\nlength = 60\nfecf = true\n\
+                [coding]\nrandomiser = \"none\"\n";
+    Mission::from_toml(text).unwrap()
+}
+
+/// The zone of the frames of [`uslp`] with a pointer: header 8, data field header 3, error control 2.
+const USLP_ZONE: usize = 60 - 13;
+
+#[test]
+fn packets_of_each_access_point_are_put_together_by_themselves() {
+    let (long, other) = (packet(1, 0, USLP_ZONE + 10), packet(2, 0, USLP_ZONE + 20));
+    let tail = |whole: &[u8], next: usize| {
+        let mut zone = whole[USLP_ZONE..].to_vec();
+        zone.extend(packet(9, next as u16, USLP_ZONE - zone.len()));
+        zone
+    };
+    let frames = [
+        uslp(0, false, 0, Some(0), &long[..USLP_ZONE]),
+        uslp(5, false, 1, Some(0), &other[..USLP_ZONE]),
+        uslp(0, false, 2, Some(10), &tail(&long, 1)),
+        // Expedited frames have a count of their own.
+        uslp(5, true, 77, None, &packet(3, 0, 60 - 11)),
+        uslp(5, false, 3, Some(20), &tail(&other, 2)),
+    ];
+    let mut extractor = Extractor::new(uslp_mission());
+    let mut packets = Vec::new();
+    for frame in &frames {
+        extractor
+            .push(frame, |packet| packets.push((packet.map.unwrap().value(), packet.bytes.to_vec())))
+            .unwrap();
+    }
+    let expected = [(0, long), (5, packet(3, 0, 60 - 11)), (5, other)];
+    let own = packets.into_iter().filter(|(_, bytes)| bytes[1] != 9).collect::<Vec<_>>();
+    assert_eq!(own, expected);
+    let (channel, counts) = extractor.channels().next().unwrap();
+    assert_eq!((channel.scid.value(), channel.vcid.value()), (0x1234, 3));
+    assert_eq!((counts.frames, counts.gaps, counts.bad_first_headers, counts.dropped_bytes), (5, 0, 0, 0));
+}
+
+#[test]
+fn a_missing_frame_interrupts_the_packets_of_all_access_points_of_its_service() {
+    let long = packet(1, 0, 2 * USLP_ZONE);
+    let frames = [
+        uslp(0, false, 0, Some(0), &long[..USLP_ZONE]),
+        uslp(1, false, 1, Some(0), &long[..USLP_ZONE]),
+        uslp(1, true, 9, Some(0), &long[..USLP_ZONE]),
+        uslp(2, false, 3, Some(0xFFFF), &[]),
+        uslp(1, true, 10, Some(0xFFFF), &long[USLP_ZONE..]),
+        uslp(1, false, 4, Some(0xFFFF), &long[USLP_ZONE..]),
+    ];
+    let mut extractor = Extractor::new(uslp_mission());
+    let mut packets = 0;
+    for frame in &frames {
+        extractor.push(frame, |_| packets += 1).unwrap();
+    }
+    let (_, counts) = extractor.channels().next().unwrap();
+    assert_eq!((packets, counts.gaps, counts.missing_frames, counts.interrupted_packets), (1, 1, 1, 2));
 }
 
 proptest! {

@@ -3,11 +3,11 @@
 use super::ChannelTruth;
 use super::source::{ChannelSource, DataField};
 use crate::count::Modulus;
+use crate::frame::{self, FirstHeader, VcCount};
 use crate::id::Apid;
-use crate::mission::{FrameKind, Mission};
+use crate::mission::Mission;
 use crate::packet::{Grouping, SpaceHeader};
 use sha2::{Digest, Sha256};
-use skyhaul_coding::crc;
 use skyhaul_units::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,8 +28,8 @@ pub(super) struct ChannelStream {
     /// Packets begun and not settled: at most those of one frame and the one that runs on.
     open: VecDeque<OpenPacket>,
     /// Zone bytes into the first open packet.
-    frame_count: u32,
-    sequence: BTreeMap<Apid, u32>,
+    frame_count: u64,
+    sequence: BTreeMap<Apid, u64>,
     mission: Mission,
     counts: ChannelTruth,
     digest: Sha256,
@@ -69,7 +69,12 @@ impl ChannelStream {
     /// The channel's next frame. Call [`Self::settle`] after it.
     pub fn next_frame(&mut self, mission: &Mission) -> Vec<u8> {
         let mut frame = self.source.template.clone();
-        self.write_count(&mut frame, mission.frame().kind);
+        let format = mission.frame();
+        frame::set_count(
+            &mut frame,
+            format,
+            VcCount { value: self.frame_count, modulus: self.field.modulus },
+        );
         self.frame_count = self.field.modulus.after(self.frame_count);
         if self.field.has_packets {
             let zone_len = self.field.end - self.field.start;
@@ -85,17 +90,11 @@ impl ChannelStream {
             {
                 *place = byte;
             }
-            let pointer =
-                u16::try_from(first_header).ok().filter(|_| first_header < zone_len).unwrap_or(0x7FF);
-            let status = &mut frame[self.field.pointer..self.field.pointer + 2];
-            status[0] = status[0] & 0xF8 | (pointer >> 8) as u8;
-            status[1] = pointer as u8;
+            let first = Some(first_header).filter(|first| *first < zone_len);
+            let first = first.map_or(FirstHeader::Continuation, FirstHeader::At);
+            frame::set_first_header(&mut frame, format, first);
         }
-        if mission.frame().fecf {
-            let covered = frame.len() - 2;
-            let check = crc::fecf(&frame[..covered]).to_be_bytes();
-            frame[covered..].copy_from_slice(&check);
-        }
+        frame::seal(&mut frame, format);
         frame
     }
 
@@ -135,28 +134,6 @@ impl ChannelStream {
         self.digest.update(packet);
         if let Ok(header) = SpaceHeader::parse(packet) {
             *self.counts.apids.entry(header.apid.value()).or_default() += 1;
-        }
-    }
-
-    fn write_count(&self, frame: &mut [u8], kind: FrameKind) {
-        match kind {
-            FrameKind::Tm => frame[3] = self.frame_count as u8,
-            FrameKind::Aos => {
-                let [cycle, high, middle, low] = self.frame_count.to_be_bytes();
-                frame[2..5].copy_from_slice(&[high, middle, low]);
-                if self.field.modulus == Modulus::AOS_FRAME_CYCLE {
-                    self.write_cycle(frame, cycle);
-                }
-            }
-        }
-    }
-
-    /// The count's cycle is in the signalling field, which the header error control covers.
-    fn write_cycle(&self, frame: &mut [u8], cycle: u8) {
-        frame[5] = frame[5] & 0xF0 | cycle & 0x0F;
-        if self.mission.frame().fhec {
-            let field = skyhaul_coding::fhec::encode([frame[0], frame[1], frame[5]]).to_be_bytes();
-            frame[6..8].copy_from_slice(&field);
         }
     }
 
@@ -200,7 +177,7 @@ impl ChannelStream {
     fn count_after(&mut self, apid: Apid, first: u16) -> u16 {
         let counter = self.mission.counters().of(apid);
         let last = self.sequence.get(&counter);
-        let count = last.map_or(u32::from(first), |last| Modulus::PACKET.after(*last));
+        let count = last.map_or(u64::from(first), |last| Modulus::PACKET.after(*last));
         self.sequence.insert(counter, count);
         count as u16
     }

@@ -248,7 +248,7 @@ impl BitWriter {
 /// Whether a channel carries packets that are sent on.
 fn carries_packets(mission: &Mission, vcid: Vcid) -> bool {
     mission.content(vcid) == crate::mission::Content::Packets
-        && !(mission.frame().kind == crate::mission::FrameKind::Aos && vcid == Vcid::MAX)
+        && !(mission.frame().kind != crate::mission::FrameKind::Tm && vcid == Vcid::MAX)
 }
 
 #[cfg(test)]

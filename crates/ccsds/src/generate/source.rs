@@ -2,9 +2,9 @@
 
 use super::carries_packets;
 use crate::extract::Extractor;
-use crate::frame::{Frame, HEADER_LEN};
+use crate::frame::Frame;
 use crate::id::{Apid, Channel, Scid};
-use crate::mission::{FrameKind, Mission};
+use crate::mission::Mission;
 use crate::packet::{Header, SpaceHeader};
 use crate::quality::CapturedFrame;
 use skyhaul_units::{Duration, Utc};
@@ -45,7 +45,7 @@ pub struct Source {
 pub(super) struct ChannelSource {
     /// A frame whose header and zones are taken over.
     pub template: Vec<u8>,
-    pub first_count: u32,
+    pub first_count: u64,
     /// Complete packets without idle ones.
     pub packets: Vec<Vec<u8>>,
 }
@@ -138,18 +138,11 @@ impl ChannelSource {
     pub fn data_field(&self, mission: &Mission) -> DataField {
         let format = mission.frame();
         let frame = Frame::parse(&self.template, format).expect("templates are frames of the mission");
-        let trailer = 4 * usize::from(frame.ocf.is_some()) + 2 * usize::from(format.fecf);
+        let trailer = 4 * usize::from(frame.ocf.is_some()) + format.fecf.len();
         let end = self.template.len() - trailer;
-        let pointer = match format.kind {
-            FrameKind::Aos => end - frame.data.len(),
-            FrameKind::Tm => HEADER_LEN - 2,
-        };
-        let start = match format.kind {
-            FrameKind::Aos => pointer + 2,
-            FrameKind::Tm => end - frame.data.len(),
-        };
+        let packets = frame.m_pdu(format.kind).map_or(&[][..], |packets| packets.zone);
+        let start = end - packets.len();
         DataField {
-            pointer,
             start,
             end,
             modulus: frame.count.modulus,
@@ -163,8 +156,6 @@ impl ChannelSource {
 /// Places of a frame that change from frame to frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DataField {
-    /// The two bytes with the first header pointer.
-    pub pointer: usize,
     /// The packet zone.
     pub start: usize,
     pub end: usize,

@@ -25,12 +25,58 @@ pub enum FrameKind {
     Tm,
     /// AOS transfer frames (CCSDS 732.0-B).
     Aos,
+    /// USLP transfer frames of fixed length (CCSDS 732.1-B).
+    Uslp,
 }
 
 impl FrameKind {
-    /// Length of the primary header in bytes.
+    /// Length of the shortest primary header in bytes: USLP frames may be truncated, or have a count.
     pub const fn header_len(self) -> usize {
-        6
+        match self {
+            Self::Tm | Self::Aos => 6,
+            Self::Uslp => 4,
+        }
+    }
+    /// The greatest virtual channel of such frames.
+    pub const fn last_vcid(self) -> Vcid {
+        match self {
+            Self::Tm => Vcid::from_bits(7),
+            Self::Aos | Self::Uslp => Vcid::MAX,
+        }
+    }
+    /// What mission files call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tm => "tm",
+            Self::Aos => "aos",
+            Self::Uslp => "uslp",
+        }
+    }
+}
+
+/// Frame error control at the end of every frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameCheck {
+    /// None.
+    None,
+    /// CRC of 16 bits (CCSDS 132.0-B-3 4.1.6, 732.0-B 4.1.6, 732.1-B-3 4.1.7.2).
+    Crc16,
+    /// CRC of 32 bits: USLP alone (732.1-B-3 4.1.7.3).
+    Crc32,
+}
+
+impl FrameCheck {
+    /// Bytes of the field.
+    pub const fn len(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Crc16 => 2,
+            Self::Crc32 => 4,
+        }
+    }
+    /// Whether there is no field.
+    pub const fn is_empty(self) -> bool {
+        matches!(self, Self::None)
     }
 }
 
@@ -41,16 +87,17 @@ pub struct FrameFormat {
     pub kind: FrameKind,
     /// Length of the frame in bytes, without marker and check symbols.
     pub length: usize,
-    /// The spacecraft id has 10 bits: always in TM frames, in AOS frames since issue 5 of CCSDS 732.0-B (4.1.2.2.2).
+    /// The spacecraft id of an AOS frame has 10 bits: since issue 5 of CCSDS 732.0-B (4.1.2.2.2). TM frames always have
+    /// 10, USLP frames 16.
     pub wide_scid: bool,
     /// An AOS frame header error control field of 2 bytes follows the header.
     pub fhec: bool,
     /// Bytes of the insert zone.
     pub insert_zone: usize,
-    /// An operational control field of 4 bytes ends every frame. (TM frames say so themselves.)
+    /// An operational control field of 4 bytes ends every frame. (TM and USLP frames say so themselves.)
     pub ocf: bool,
-    /// A frame error control field of 2 bytes ends the frame.
-    pub fecf: bool,
+    /// The frame error control field that ends the frame.
+    pub fecf: FrameCheck,
 }
 
 /// Which part of a block is randomised, and when that is undone.
@@ -264,6 +311,11 @@ impl MissionSet {
     /// No missions: every downlink is generic.
     pub const fn empty() -> Self {
         Self { missions: Vec::new() }
+    }
+    /// The missions that a downlink shows by itself: those that name a spacecraft. Others would fit any.
+    pub fn identifiable(&self) -> Self {
+        let named = self.missions.iter().filter(|mission| !mission.scids().is_empty());
+        Self { missions: named.cloned().collect() }
     }
     /// Adds a mission; one of the same name is replaced, and is preferred over those that were there.
     ///

@@ -1,8 +1,8 @@
 //! The TOML form of a mission, and the checks that make one of it.
 
 use super::{
-    ApidRange, ChannelRule, Coding, Content, Counters, Derandomise, FrameFormat, FrameKind, MARKER_LEN,
-    Mission, ProductGroup, TimeRule,
+    ApidRange, ChannelRule, Coding, Content, Counters, Derandomise, FrameCheck, FrameFormat, FrameKind,
+    MARKER_LEN, Mission, ProductGroup, TimeRule,
 };
 use crate::id::{Apid, Scid, Vcid};
 use crate::inner::{InnerCode, LineCode};
@@ -86,6 +86,8 @@ struct FrameForm {
     ocf: bool,
     #[serde(default)]
     fecf: bool,
+    #[serde(default)]
+    fecf_bits: Option<Spanned<u8>>,
 }
 
 #[derive(Deserialize)]
@@ -93,6 +95,7 @@ struct FrameForm {
 enum KindForm {
     Tm,
     Aos,
+    Uslp,
 }
 
 #[derive(Deserialize)]
@@ -255,8 +258,8 @@ impl Reader<'_> {
 
     fn mission(&self, form: Form) -> Result<Mission, MissionError> {
         self.name(&form.name)?;
-        let scids = self.scids(&form.scids)?;
         let frame = self.frame(&form.frame)?;
+        let scids = self.scids(&form.scids, &frame)?;
         let coding = self.coding(&form.coding, &form.frame.length)?;
         let lists = [form.channel.len(), form.time.len(), form.product.len(), form.shared_counter.len()];
         self.list(&form.scids, lists.into_iter().max().unwrap_or(0))?;
@@ -313,18 +316,24 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn scids(&self, scids: &Spanned<Vec<u16>>) -> Result<Vec<Scid>, MissionError> {
+    fn scids(&self, scids: &Spanned<Vec<u16>>, frame: &FrameFormat) -> Result<Vec<Scid>, MissionError> {
         self.list(scids, scids.get_ref().len())?;
+        let bits = match (frame.kind, frame.wide_scid) {
+            (FrameKind::Uslp, _) => 16,
+            (FrameKind::Tm, _) | (FrameKind::Aos, true) => 10,
+            (FrameKind::Aos, false) => 8,
+        };
+        let most = u16::MAX >> (16 - bits);
         let read = |value: &u16| {
-            let reason = || format!("spacecraft id {value} does not fit 10 bits (0 to {})", Scid::MAX);
-            Scid::new(*value).ok_or_else(|| self.refuse(scids, reason()))
+            let reason = || format!("spacecraft id {value} does not fit {bits} bits (0 to {most})");
+            Scid::new(*value).filter(|scid| scid.value() <= most).ok_or_else(|| self.refuse(scids, reason()))
         };
         scids.get_ref().iter().map(read).collect()
     }
 
     fn vcids(&self, vcids: &Spanned<Vec<u8>>, kind: FrameKind) -> Result<Vec<Vcid>, MissionError> {
         self.list(vcids, vcids.get_ref().len())?;
-        let most = if kind == FrameKind::Tm { 7 } else { Vcid::MAX.value() };
+        let most = kind.last_vcid().value();
         let read = |value: &u8| {
             let reason =
                 || format!("virtual channel {value} does not exist: this kind of frame has 0 to {most}");
@@ -356,18 +365,20 @@ impl Reader<'_> {
         let kind = match form.kind {
             KindForm::Tm => FrameKind::Tm,
             KindForm::Aos => FrameKind::Aos,
+            KindForm::Uslp => FrameKind::Uslp,
         };
         let fhec = form.fhec.as_ref().is_some_and(|fhec| *fhec.get_ref());
-        if let (true, FrameKind::Tm, Some(at)) = (fhec, kind, &form.fhec) {
-            return Err(self.refuse(at, "TM frames have no header error control; leave `fhec` out"));
+        if let (true, FrameKind::Tm | FrameKind::Uslp, Some(at)) = (fhec, kind, &form.fhec) {
+            return Err(self.refuse(at, "only AOS frames have header error control; leave `fhec` out"));
         }
         let wide_scid = match &form.scid_bits {
-            None => kind == FrameKind::Tm,
+            None => kind != FrameKind::Aos,
             Some(bits) => match (bits.get_ref(), kind) {
-                (10, _) => true,
+                (10, FrameKind::Tm | FrameKind::Aos) | (16, FrameKind::Uslp) => true,
                 (8, FrameKind::Aos) => false,
                 _ => {
-                    return Err(self.refuse(bits, "`scid_bits` is 8 or 10 in AOS frames and 10 in TM frames"));
+                    let reason = "`scid_bits` is 8 or 10 in AOS frames, 10 in TM and 16 in USLP frames";
+                    return Err(self.refuse(bits, reason));
                 }
             },
         };
@@ -376,14 +387,29 @@ impl Reader<'_> {
             let reason = format!("a frame of {length} bytes is longer than {LONGEST_FRAME}");
             return Err(self.refuse(&form.length, reason));
         }
-        let fields = (kind.header_len() + 3 + 2 * usize::from(fhec) + 4 * usize::from(form.ocf))
-            + 2 * usize::from(form.fecf);
+        let fecf = self.frame_check(form, kind)?;
+        let fields = kind.header_len() + 3 + 2 * usize::from(fhec) + 4 * usize::from(form.ocf) + fecf.len();
         if fields.saturating_add(form.insert_zone) > length {
             let reason = format!("a frame of {length} bytes has no room for its header, zones and trailer");
             return Err(self.refuse(&form.length, reason));
         }
-        let FrameForm { insert_zone, ocf, fecf, .. } = *form;
+        let FrameForm { insert_zone, ocf, .. } = *form;
         Ok(FrameFormat { kind, length, wide_scid, fhec, insert_zone, ocf, fecf })
+    }
+
+    fn frame_check(&self, form: &FrameForm, kind: FrameKind) -> Result<FrameCheck, MissionError> {
+        match (&form.fecf_bits, form.fecf) {
+            (None, false) => Ok(FrameCheck::None),
+            (None, true) => Ok(FrameCheck::Crc16),
+            (Some(bits), false) => {
+                Err(self.refuse(bits, "there is no frame error control: give `fecf = true`"))
+            }
+            (Some(bits), true) => match (bits.get_ref(), kind) {
+                (16, _) => Ok(FrameCheck::Crc16),
+                (32, FrameKind::Uslp) => Ok(FrameCheck::Crc32),
+                _ => Err(self.refuse(bits, "`fecf_bits` is 16, or 32 in USLP frames")),
+            },
+        }
     }
 
     fn coding(&self, form: &Spanned<CodingForm>, length: &Spanned<usize>) -> Result<Coding, MissionError> {

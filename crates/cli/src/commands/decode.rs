@@ -212,7 +212,7 @@ fn account(
         Failure::new(Exit::Result, "no frame was found", help).at(name)
     };
     let (Found { frames, packets, clocks, course }, identified) = found.ok_or_else(nothing)?;
-    let report = packets.finish(name, frames);
+    let report = FileReport { also_fits: identified.also_fits.clone(), ..packets.finish(name, frames) };
     if report.cadus == 0 {
         return Err(nothing());
     }

@@ -162,6 +162,7 @@ impl Make {
 pub fn received(vcid: u8, bytes: Vec<u8>, corrected: bool) -> ExtractedPacket {
     ExtractedPacket {
         channel: Channel { scid: Scid::new(157).unwrap(), vcid: Vcid::new(vcid).unwrap() },
+        map: None,
         received: Utc::from_day(DAY, Duration::from_secs(3_600)),
         from_corrected: corrected,
         from_unchecked: false,

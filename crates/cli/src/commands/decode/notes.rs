@@ -62,6 +62,13 @@ impl Clocks {
 /// The notes about a capture.
 pub fn notes(report: &FileReport, stats: &CaptureStats, clocks: &Clocks) -> Vec<String> {
     let mut notes = Vec::new();
+    if !report.also_fits.is_empty() {
+        notes.push(format!(
+            "the downlink also fits mission {}; {} is closer, or comes first: name the --mission if that is wrong",
+            report.also_fits.join(", "),
+            report.mission
+        ));
+    }
     let outside = stats.sync.skipped_bits + stats.sync.dropped_bits;
     if outside > 0 {
         notes.push(format!(

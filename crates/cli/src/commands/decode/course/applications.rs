@@ -14,7 +14,7 @@ pub struct Applications {
     mission: Mission,
     counts: BTreeMap<(Channel, Apid), ApplicationCounts>,
     /// The newest sequence count of each counter.
-    sequences: BTreeMap<(Channel, Apid), u32>,
+    sequences: BTreeMap<(Channel, Apid), u64>,
     /// Earliest and latest packet time of each day, and how many packets say it.
     days: BTreeMap<i64, (Utc, Utc, u64)>,
     /// Bytes of idle packets.
@@ -69,10 +69,10 @@ impl Applications {
         // CCSDS 133.0-B-2 4.1.3.4.3: the count of an idle packet means nothing.
         if header.apid != Apid::IDLE {
             let counter = if is_ours { self.mission.counters().of(header.apid) } else { header.apid };
-            let count = u32::from(header.count);
+            let count = u64::from(header.count);
             let last = self.sequences.insert((packet.channel, counter), count);
             if let Some(Step::Gap { missing }) = last.map(|last| Modulus::PACKET.step(last, count)) {
-                counts.missing += u64::from(missing);
+                counts.missing += missing;
             }
         }
         if is_ours && let Some(time) = self.mission.packet_time(&packet.bytes) {

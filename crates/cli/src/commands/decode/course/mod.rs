@@ -197,7 +197,6 @@ impl Course {
         let bin = self.timeline.current().channel(channel);
         bin.frames += 1;
         let Step::Gap { missing } = step else { return };
-        let missing = u64::from(missing);
         counts.gaps += 1;
         bin.missing += missing;
         let place = self.gaps.partition_point(|gap| gap.missing >= missing);

@@ -1,0 +1,81 @@
+//! How well a mission fits frames of an unknown downlink: several may have the coding, the length and the spacecraft id.
+
+use super::{Identification, InputFormat};
+use crate::frame::{Check, FirstHeader, Frame};
+use crate::id::Scid;
+use crate::mission::{Content, Mission};
+use crate::packet::{Header, HeaderError};
+use bytes::Bytes;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// How well a mission fits; the greater is the closer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Fitness {
+    /// Frames with one of the mission's spacecraft ids.
+    pub frames: usize,
+    /// Check fields of those that agree, less those that do not.
+    checks: isize,
+    /// Packets that begin where those frames say one begins, less places where none can be.
+    packets: isize,
+    /// The mission names the spacecraft that most of them are of.
+    pub scid: Option<Scid>,
+}
+
+impl Fitness {
+    /// Of these frames.
+    pub fn of(mission: &Mission, frames: &[Bytes]) -> Self {
+        let (mut checks, mut packets) = (0, 0);
+        let mut own: BTreeMap<Scid, usize> = BTreeMap::new();
+        for bytes in frames {
+            let Ok(frame) = Frame::parse(bytes, mission.frame()) else { continue };
+            if !mission.covers(frame.channel.scid) {
+                continue;
+            }
+            *own.entry(frame.channel.scid).or_default() += 1;
+            checks += [frame.fhec, frame.fecf].into_iter().map(agreement).sum::<isize>();
+            packets += packet_start(mission, &frame);
+        }
+        let most = own.iter().max_by_key(|(scid, frames)| (**frames, Reverse(**scid)));
+        Self { frames: own.values().sum(), checks, packets, scid: most.map(|(scid, _)| *scid) }
+    }
+}
+
+const fn agreement(check: Check) -> isize {
+    match check {
+        Check::None => 0,
+        Check::Good | Check::Corrected => 1,
+        Check::Bad => -1,
+    }
+}
+
+/// 1 where a packet begins where the frame says so, -1 where none can, 0 where the frame says nothing.
+fn packet_start(mission: &Mission, frame: &Frame<'_>) -> isize {
+    let kind = mission.frame().kind;
+    if mission.content(frame.channel.vcid) != Content::Packets || frame.is_idle(kind) {
+        return 0;
+    }
+    let Some(packets) = frame.m_pdu(kind) else { return 0 };
+    let FirstHeader::At(offset) = packets.first_header else { return 0 };
+    match packets.zone.get(offset..).filter(|zone| !zone.is_empty()).map(Header::parse) {
+        Some(Ok(header)) if header.total_len() <= mission.longest_packet() => 1,
+        Some(Err(HeaderError::Incomplete)) => 0,
+        _ => -1,
+    }
+}
+
+/// The closest of the missions that fit, the first among equals, and the names of the others that fit as many frames.
+pub(super) fn closest(fitting: &[(&Mission, Fitness)], format: InputFormat) -> Option<Identification> {
+    let rank = |fitness: &Fitness| (fitness.frames, fitness.checks, fitness.packets);
+    let (mission, best) = fitting.iter().rev().max_by_key(|(_, fitness)| rank(fitness))?;
+    let others = fitting.iter().filter(|(other, fitness)| {
+        fitness.frames == best.frames && fitness.scid == best.scid && other.name() != mission.name()
+    });
+    Some(Identification {
+        format,
+        mission: (*mission).clone(),
+        scid: best.scid,
+        is_generic: false,
+        also_fits: others.map(|(other, _)| other.name().to_owned()).collect(),
+    })
+}
