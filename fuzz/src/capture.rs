@@ -4,6 +4,7 @@ use bytes::Bytes;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::generate::{Description, Source};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
@@ -109,6 +110,17 @@ pub fn frames(input: &[u8]) {
             (packets + counts.packets, size + counts.packet_bytes)
         });
         assert_eq!(counted, (packets, size), "{}", mission.name());
+    }
+}
+
+/// A description of a made-up downlink: read or refused with a sentence, and so is what it asks of a mission.
+pub fn description(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let missions = MissionSet::built_in();
+    let mission = missions.iter().next().expect("there are missions");
+    match Description::from_toml(text).and_then(|description| Source::described(mission, &description, 0)) {
+        Ok(source) => assert!(source.frames() > 0),
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 

@@ -13,7 +13,7 @@ mod storage;
 mod tls;
 mod wire;
 
-pub use capture::{bit_stream, contact_records, frames, mission, packed_records, packets, symbols};
+pub use capture::{bit_stream, contact_records, description, frames, mission, packed_records, packets, symbols};
 pub use configuration::configuration;
 pub use one_way::one_way;
 pub use products::{construction_record, product_name};
@@ -41,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "configuration", body: configuration, rounds: 20_000 },
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
+    Target { name: "description", body: description, rounds: 500 },
     Target { name: "frames", body: frames, rounds: 5_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },

@@ -11,7 +11,7 @@ mod shared;
 use captures::{CAPTURES, frames, mission};
 use serde_json::{Value, json};
 use skyhaul_ccsds::extract::Extractor;
-use skyhaul_ccsds::generate::{ErrorPlan, Generator, GeneratorOptions, Source};
+use skyhaul_ccsds::generate::{ErrorPlan, Generator, GeneratorOptions, Layout, Source};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::{Reason, Verdict};
 use skyhaul_level0::naming::Digit;
@@ -176,8 +176,13 @@ fn a_longer_pass_made_of_real_packets_has_no_gaps() {
         let Some(recording) = shared::read(&format!("cadu/{file}")) else { return };
         let mission = mission(name);
         let source = Source::from_frames(&mission, &frames(&recording, start())).unwrap();
-        let options =
-            GeneratorOptions { frames: 5 * 1_023, errors: ErrorPlan::default(), offset_bits: 3, seed: 1 };
+        let options = GeneratorOptions {
+            frames: 5 * 1_023,
+            errors: ErrorPlan::default(),
+            offset_bits: 3,
+            seed: 1,
+            layout: Layout::Cadus,
+        };
         let longer: Vec<u8> = Generator::new(source, options).flatten().collect();
         let folder = tempfile::tempdir().unwrap();
         for product in products(&longer, name, folder.path(), false) {

@@ -1,18 +1,31 @@
 //! Channel errors by seed.
 
+use super::random::Random;
+use crate::decode::BlockDecoder;
 use crate::mission::{MARKER_LEN, Mission};
+use serde::Deserialize;
 use skyhaul_coding::Parameters;
 use skyhaul_units::Probability;
 
 /// How often each kind of error happens to a CADU. The kinds exclude each other: their sum is at most one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ErrorPlan {
     /// Wrong symbols, as many as can be corrected at most in each codeword. Needs Reed-Solomon.
     pub correctable: Probability,
-    /// Wrong symbols, more than can be corrected in one codeword. Needs Reed-Solomon.
+    /// Wrong symbols, more than can be corrected in one codeword. Without Reed-Solomon: wrong bits that frame error control
+    /// sees.
     pub uncorrectable: Probability,
+    /// So many bytes one after the other are wrong: whether that can be corrected depends on the code. Needs error control.
+    pub bursts: Probability,
+    /// Bytes of a burst; at most the block is hit. Zero is one.
+    pub burst_bytes: u32,
     /// The CADU is missing.
     pub dropped: Probability,
+    /// From this CADU on so many are missing: the signal is lost for a while.
+    pub gaps: Probability,
+    /// CADUs of a gap, at most [`LONGEST_GAP`]. Zero is one.
+    pub gap_frames: u32,
     /// 1 to 5 bits are deleted or inserted inside the CADU, which is lost by it.
     pub slipped: Probability,
     /// 1 or 2 wrong bits in the marker.
@@ -20,6 +33,65 @@ pub struct ErrorPlan {
     /// From this CADU on the polarity is the other one.
     pub inverted: Probability,
 }
+
+/// Longest gap in frames: half of what a frame count of 8 bits can tell.
+pub const LONGEST_GAP: u32 = 100;
+
+/// Why errors cannot be made on a mission's downlink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ErrorPlanError {
+    /// A kind of error after which nobody could say what a receiver gets.
+    #[error(
+        "errors of the kind `{0}` need a mission with error control; without it nothing tells wrong frames"
+    )]
+    Unchecked(&'static str),
+    /// Symbols to correct, without a code.
+    #[error("errors of the kind `correctable` need a mission with a Reed-Solomon code; use `uncorrectable`")]
+    NoCode,
+    /// A gap that a count cannot tell.
+    #[error("a gap of {0} frames is too long; {LONGEST_GAP} are the most that every frame count can tell")]
+    LongGap(u32),
+    /// More than everything.
+    #[error("the probabilities of all kinds of errors are more than 100 % together; lower them")]
+    TooMany,
+}
+
+impl ErrorPlan {
+    /// Whether the truth about a downlink of the mission with these errors can be told.
+    ///
+    /// # Errors
+    /// [`ErrorPlanError`].
+    pub fn fits(&self, mission: &Mission) -> Result<(), ErrorPlanError> {
+        let is_checked = mission.is_coded() || !mission.frame().fecf.is_empty();
+        let unchecked = [
+            ("uncorrectable", self.uncorrectable),
+            ("bursts", self.bursts),
+            ("slipped", self.slipped),
+            ("marker", self.marker),
+        ];
+        if let Some((kind, _)) =
+            unchecked.iter().find(|(_, often)| !is_checked && *often != Probability::default())
+        {
+            return Err(ErrorPlanError::Unchecked(kind));
+        }
+        if !mission.is_coded() && self.correctable != Probability::default() {
+            return Err(ErrorPlanError::NoCode);
+        }
+        if self.gap_frames > LONGEST_GAP {
+            return Err(ErrorPlanError::LongGap(self.gap_frames));
+        }
+        let all: u64 = self.kinds().into_iter().map(|often| u64::from(often.as_ppb())).sum();
+        if all > BILLION { Err(ErrorPlanError::TooMany) } else { Ok(()) }
+    }
+
+    /// The probabilities, in the order in which they are drawn.
+    const fn kinds(&self) -> [Probability; 8] {
+        let Self { correctable, uncorrectable, dropped, slipped, marker, inverted, bursts, gaps, .. } = *self;
+        [correctable, uncorrectable, dropped, slipped, marker, inverted, bursts, gaps]
+    }
+}
+
+const BILLION: u64 = 1_000_000_000;
 
 /// What happens to the bits of one CADU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,56 +117,144 @@ pub(super) enum Damage {
 pub(super) struct Damager {
     plan: ErrorPlan,
     code: Option<Parameters>,
-    random: u64,
+    has_check: bool,
+    /// Says whether damage is beyond correction: rarely, too many wrong symbols make another codeword.
+    decoder: BlockDecoder,
+    random: Random,
     inverted: bool,
+    /// CADUs of a gap that are still to go missing.
+    gap: u32,
 }
+
+/// The kinds of errors, in the order of [`ErrorPlan::kinds`].
+#[derive(Clone, Copy)]
+enum Kind {
+    Correctable,
+    Uncorrectable,
+    Dropped,
+    Slipped,
+    Marker,
+    Inverted,
+    Burst,
+    Gap,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Correctable,
+    Kind::Uncorrectable,
+    Kind::Dropped,
+    Kind::Slipped,
+    Kind::Marker,
+    Kind::Inverted,
+    Kind::Burst,
+    Kind::Gap,
+];
 
 impl Damager {
     pub fn new(mission: &Mission, plan: ErrorPlan, seed: u64) -> Self {
-        Self { plan, code: mission.coding().reed_solomon, random: seed, inverted: false }
+        Self {
+            plan,
+            code: mission.coding().reed_solomon,
+            has_check: !mission.frame().fecf.is_empty(),
+            decoder: BlockDecoder::new(mission, false),
+            random: Random::new(seed),
+            inverted: false,
+            gap: 0,
+        }
     }
 
     /// Damages the bytes of a CADU; what its bits suffer is returned.
     pub fn damage(&mut self, cadu: &mut [u8]) -> (ChannelErrors, Damage) {
         let mut slip = None;
-        let mut draw = self.below(1_000_000_000);
-        let mut is = |probability: Probability| {
-            let share = u64::from(probability.as_ppb());
-            let hit = draw < share;
-            draw = if hit { u64::MAX } else { draw - share };
-            hit
-        };
-        let ErrorPlan { correctable, uncorrectable, dropped, slipped, marker, inverted } = self.plan;
-        let happens =
-            [is(correctable), is(uncorrectable), is(dropped), is(slipped), is(marker), is(inverted)];
-        let damage = match (happens, self.code) {
-            ([true, ..], Some(code)) => Damage::Correctable(self.wrong_symbols(cadu, code)),
-            ([_, true, ..], Some(code)) => {
-                self.too_many_symbols(cadu, code);
-                Damage::Uncorrectable
+        let kind = self.draw();
+        if self.gap > 0 {
+            self.gap -= 1;
+            return (ChannelErrors { inverted: self.inverted, slip }, Damage::Dropped);
+        }
+        let damage = match (kind, self.code) {
+            (Some(Kind::Correctable), Some(code)) => Damage::Correctable(self.wrong_symbols(cadu, code)),
+            (Some(Kind::Uncorrectable), code) => self.beyond_correction(cadu, code),
+            (Some(Kind::Burst), code) => self.burst(cadu, code),
+            (Some(Kind::Dropped), _) => Damage::Dropped,
+            (Some(Kind::Gap), _) => {
+                self.gap = self.plan.gap_frames.saturating_sub(1);
+                Damage::Dropped
             }
-            ([_, _, true, ..], _) => Damage::Dropped,
-            ([_, _, _, true, ..], _) => {
+            (Some(Kind::Slipped), _) => {
                 // Well inside, so that codewords before and behind are hit.
-                let at = 8 * (MARKER_LEN + cadu.len() / 4) + self.below(2 * cadu.len() as u64) as usize;
-                let bits = self.below(5) as i8 + 1;
-                slip = Some((at, if self.below(2) == 0 { bits } else { -bits }));
+                let at =
+                    8 * (MARKER_LEN + cadu.len() / 4) + self.random.below(2 * cadu.len() as u64) as usize;
+                let bits = self.random.below(5) as i8 + 1;
+                slip = Some((at, if self.random.below(2) == 0 { bits } else { -bits }));
                 Damage::Uncorrectable
             }
-            ([_, _, _, _, true, _], _) => {
+            (Some(Kind::Marker), _) => {
                 for _ in 0..2 {
-                    let bit = self.below(32) as usize;
+                    let bit = self.random.below(32) as usize;
                     cadu[bit / 8] ^= 0x80 >> (bit % 8);
                 }
                 Damage::None
             }
-            ([.., true], _) => {
+            (Some(Kind::Inverted), _) => {
                 self.inverted = !self.inverted;
                 Damage::None
             }
-            _ => Damage::None,
+            (Some(Kind::Correctable) | None, _) => Damage::None,
         };
         (ChannelErrors { inverted: self.inverted, slip }, damage)
+    }
+
+    fn draw(&mut self) -> Option<Kind> {
+        let mut draw = self.random.below(BILLION);
+        for (kind, often) in KINDS.into_iter().zip(self.plan.kinds()) {
+            let share = u64::from(often.as_ppb());
+            if draw < share {
+                return Some(kind);
+            }
+            draw -= share;
+        }
+        None
+    }
+
+    fn beyond_correction(&mut self, cadu: &mut [u8], code: Option<Parameters>) -> Damage {
+        let Some(code) = code else {
+            if self.has_check {
+                let at = MARKER_LEN + self.random.below((cadu.len() - MARKER_LEN) as u64) as usize;
+                cadu[at] ^= self.random.below(255) as u8 + 1;
+                return Damage::Uncorrectable;
+            }
+            return Damage::None;
+        };
+        let sent = cadu.to_vec();
+        loop {
+            self.too_many_symbols(cadu, code);
+            if self.decoder.decode(&cadu[MARKER_LEN..]).set_aside.is_some() {
+                return Damage::Uncorrectable;
+            }
+            cadu.copy_from_slice(&sent);
+        }
+    }
+
+    /// Makes bytes wrong that follow each other.
+    fn burst(&mut self, cadu: &mut [u8], code: Option<Parameters>) -> Damage {
+        if code.is_none() && !self.has_check {
+            return Damage::None;
+        }
+        let block = &mut cadu[MARKER_LEN..];
+        let len = (self.plan.burst_bytes.max(1) as usize).min(block.len());
+        let at = self.random.below((block.len() - len + 1) as u64) as usize;
+        let sent = block[at..at + len].to_vec();
+        loop {
+            for (byte, sent) in block[at..at + len].iter_mut().zip(&sent) {
+                *byte = sent ^ (self.random.below(255) as u8 + 1);
+            }
+            if code.is_some_and(|code| len.div_ceil(code.interleave) <= code.correction.symbols()) {
+                return Damage::Correctable(len as u64);
+            }
+            if self.decoder.decode(block).set_aside.is_some() {
+                return Damage::Uncorrectable;
+            }
+        }
     }
 
     /// Up to E wrong symbols in each codeword, at least one in the first.
@@ -102,7 +262,7 @@ impl Damager {
         let most = code.correction.symbols() as u64;
         let mut symbols = 0;
         for codeword in 0..code.interleave {
-            let count = if codeword == 0 { 1 + self.below(most) } else { self.below(most + 1) };
+            let count = if codeword == 0 { 1 + self.random.below(most) } else { self.random.below(most + 1) };
             self.wrong_in(cadu, code, codeword, count);
             symbols += count;
         }
@@ -110,29 +270,20 @@ impl Damager {
     }
 
     fn too_many_symbols(&mut self, cadu: &mut [u8], code: Parameters) {
-        let codeword = self.below(code.interleave as u64) as usize;
+        let codeword = self.random.below(code.interleave as u64) as usize;
         let most = code.correction.symbols() as u64;
-        let count = most + 1 + self.below(most / 2);
+        let count = most + 1 + self.random.below(most / 2);
         self.wrong_in(cadu, code, codeword, count);
     }
 
     /// Makes `count` different symbols of a codeword wrong: every so many, from a random one on.
     fn wrong_in(&mut self, cadu: &mut [u8], code: Parameters, codeword: usize, count: u64) {
         let length = (cadu.len() - MARKER_LEN) / code.interleave;
-        let start = self.below(length as u64) as usize;
+        let start = self.random.below(length as u64) as usize;
         let stride = length / count.max(1) as usize;
         for symbol in 0..count as usize {
             let place = (start + symbol * stride) % length;
-            cadu[MARKER_LEN + place * code.interleave + codeword] ^= self.below(255) as u8 + 1;
+            cadu[MARKER_LEN + place * code.interleave + codeword] ^= self.random.below(255) as u8 + 1;
         }
-    }
-
-    /// A number below `bound`, by splitmix64.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ z >> 31) % bound
     }
 }

@@ -1,16 +1,21 @@
-//! A downlink of any length made from real packets: their times and counters carried on, framed, coded and randomised
+//! A downlink of any length made from packets: their times and counters carried on, framed, coded and randomised
 //! anew, with channel errors if wanted, and with the truth about what a receiver can get out of it.
 //!
-//! The packets of a capture ([`Source`]) are sent again and again in cycles of as many frames as the capture had;
-//! each cycle's times are later by the capture's length, sequence counts and frame counts go on. What a virtual
+//! The packets of a [`Source`], which are those of a capture ([`Source::from_frames`]) or made up after a
+//! [`Description`] ([`Source::described`]), are sent again and again in cycles;
+//! each cycle's times are later by the cycle's length, sequence counts and frame counts go on. What a virtual
 //! channel has left over of its share of a cycle's frames is filled with idle packets. Memory does not grow
 //! with the length. The same source, options and seed give the same bits.
 
 mod channel;
+mod cycle;
+mod description;
 mod errors;
+mod random;
 mod source;
 
-pub use errors::{ChannelErrors, ErrorPlan};
+pub use description::{Description, DescriptionError, PacketPlan};
+pub use errors::{ChannelErrors, ErrorPlan, ErrorPlanError, LONGEST_GAP};
 pub use source::{Source, SourceError};
 
 use crate::decode::BlockDecoder;
@@ -33,6 +38,18 @@ pub struct GeneratorOptions {
     pub offset_bits: u8,
     /// Seed of the errors.
     pub seed: u64,
+    /// What is put out.
+    pub layout: Layout,
+}
+
+/// What a generator puts out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// Coded blocks behind markers, as a demodulator gives them.
+    #[default]
+    Cadus,
+    /// Transfer frames one after the other: of the errors only missing frames happen.
+    Frames,
 }
 
 /// What a receiver can get out of the downlink.
@@ -131,7 +148,11 @@ impl Generator {
 
     /// Length of the whole downlink in bits, before any are deleted, inserted or dropped.
     pub fn nominal_bits(&self) -> u64 {
-        8 * self.mission.cadu_len() as u64 * self.options.frames
+        let unit = match self.options.layout {
+            Layout::Cadus => self.mission.cadu_len(),
+            Layout::Frames => self.mission.frame().length,
+        };
+        8 * unit as u64 * self.options.frames
     }
 
     fn send_frame(&mut self) {
@@ -141,7 +162,10 @@ impl Generator {
         let frame = stream.next_frame(&self.mission);
         let mut cadu = Vec::with_capacity(self.mission.cadu_len());
         self.coder.encode(self.mission.coding().marker, &frame, &mut cadu);
-        let (errors, damage) = self.damager.damage(&mut cadu);
+        let (errors, mut damage) = self.damager.damage(&mut cadu);
+        if self.options.layout == Layout::Frames && damage != Damage::Dropped {
+            damage = Damage::None;
+        }
         self.sent += 1;
         let is_good = matches!(damage, Damage::None | Damage::Correctable(_));
         stream.settle(is_good);
@@ -161,7 +185,10 @@ impl Generator {
                 return;
             }
         }
-        self.bits.push_damaged(&cadu, &errors);
+        match self.options.layout {
+            Layout::Cadus => self.bits.push_damaged(&cadu, &errors),
+            Layout::Frames => self.bits.push(&frame, 8 * frame.len()),
+        }
     }
 }
 

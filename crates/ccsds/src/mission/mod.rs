@@ -161,6 +161,23 @@ impl ApidRange {
     }
 }
 
+impl core::str::FromStr for ApidRange {
+    type Err = String;
+
+    /// Reads "64" or "404-417".
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let apid = |text: &str| text.trim().parse().ok().and_then(Apid::new);
+        match (apid(first), apid(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
+            _ => Err(format!(
+                "`{text}` is not a range of application ids; write \"64\" or \"404-417\" within 0 to {}",
+                Apid::MAX
+            )),
+        }
+    }
+}
+
 /// How packets of some applications say their time. Only packets with a secondary header do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeRule {

@@ -4,8 +4,8 @@ use super::{
     ApidRange, ChannelRule, Coding, Content, Counters, Derandomise, FrameCheck, FrameFormat, FrameKind,
     MARKER_LEN, Mission, ProductGroup, TimeRule,
 };
-use crate::id::{Apid, Scid, Vcid};
 use crate::inner::{InnerCode, LineCode};
+use crate::id::{Scid, Vcid};
 use crate::packet::SpaceHeader;
 use crate::time::TimeCode;
 use serde::Deserialize;
@@ -344,20 +344,7 @@ impl Reader<'_> {
 
     fn apids(&self, apids: &Spanned<Vec<String>>) -> Result<Vec<ApidRange>, MissionError> {
         self.list(apids, apids.get_ref().len())?;
-        let read = |text: &String| {
-            let (first, last) = text.split_once('-').unwrap_or((text, text));
-            let apid = |text: &str| text.trim().parse().ok().and_then(Apid::new);
-            match (apid(first), apid(last)) {
-                (Some(first), Some(last)) if first <= last => Ok(ApidRange { first, last }),
-                _ => {
-                    let reason = format!(
-                        "`{text}` is not a range of application ids; write \"64\" or \"404-417\" within 0 to {}",
-                        Apid::MAX
-                    );
-                    Err(self.refuse(apids, reason))
-                }
-            }
-        };
+        let read = |text: &String| text.parse().map_err(|reason: String| self.refuse(apids, reason));
         apids.get_ref().iter().map(read).collect()
     }
 

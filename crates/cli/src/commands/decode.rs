@@ -116,7 +116,11 @@ pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
     first.map_or(Ok(()), Err)
 }
 
-fn mission(wanted: &MissionRef, known: &MissionSet) -> Result<Mission, Failure> {
+/// The mission of a name among `known`, or of a file.
+///
+/// # Errors
+/// There is none of the name; or the file cannot be read, or contradicts itself.
+pub(super) fn mission(wanted: &MissionRef, known: &MissionSet) -> Result<Mission, Failure> {
     let file = match wanted {
         MissionRef::Named(name) if name == "generic" => {
             return Ok(Mission::from_toml(GENERIC).expect("the program's own mission can be read"));

@@ -4,6 +4,7 @@ mod centre;
 mod config;
 mod decode;
 mod demo;
+mod generate;
 mod keygen;
 mod lab;
 mod one_way;
@@ -30,6 +31,8 @@ pub enum Command {
     Decode(decode::Decode),
     /// Runs the whole chain on this machine over an emulated long line, and judges the result.
     Demo(demo::Demo),
+    /// Simulates a spacecraft: a downlink of any mission, with errors if wanted, and what can be got out of it.
+    Generate(generate::Generate),
     /// Makes a node's private key and prints its fingerprint.
     Keygen(keygen::Keygen),
     /// Runs experiments over emulated lines in virtual time, and judges them.
@@ -64,6 +67,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Config(command) => config::run(command, out),
         Command::Decode(command) => decode::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
+        Command::Generate(command) => generate::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Lab(command) => lab::run(&command, out),
         Command::Path(command) => path::run(command, out),

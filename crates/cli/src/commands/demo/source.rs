@@ -3,7 +3,7 @@
 use super::truth::{ChannelTruth, Truth, bundled};
 use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::generate::{self, ErrorPlan, Generator, GeneratorOptions};
+use skyhaul_ccsds::generate::{self, ErrorPlan, Generator, GeneratorOptions, Layout};
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_units::{Bytes, Duration, Probability, Rate, Utc};
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ impl Source {
         }
         let errors = ErrorPlan { correctable: CORRECTABLE, ..ErrorPlan::default() };
         let long = |(file, mission, bits): &(&str, &'static str, &[u8])| {
-            let options = GeneratorOptions { frames, errors, offset_bits: 3, seed };
+            let options = GeneratorOptions { frames, errors, offset_bits: 3, seed, layout: Layout::Cadus };
             let kind = Kind::Long(Box::new(Generator::new(packets(bits), options)));
             Self { mission, scid: bundled(file, mission).scid, kind }
         };

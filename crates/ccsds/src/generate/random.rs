@@ -1,0 +1,23 @@
+//! Numbers by seed, for errors and contents: splitmix64.
+
+#[derive(Debug, Clone)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    /// A number below `bound`.
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
