@@ -5,6 +5,7 @@
 //! ([`MissionSet::built_in`]).
 
 mod builtin;
+mod consistency;
 mod counters;
 mod text;
 

@@ -60,6 +60,17 @@ fn contradictions_are_refused_with_line_and_reason() {
         ("corrects = 16", "corrects = 12", 13, "`corrects` is 16"),
         ("interleave = 4", "interleave = 7", 12, "interleave depth 7"),
         ("scids = [157]", "scids = [1024]", 3, "8 bits"),
+        ("scids = [157]", "scids = [157, 3, 157]", 3, "157 is listed twice"),
+        ("basis = \"dual\"", "basis = \"dual\"\nvirtual_fill = 3", 12, "virtual fill"),
+        ("length = 892", "length = 892\nfecf_bits = 32", 8, "give `fecf = true`"),
+        ("length = 892", "length = 892\nfecf = true\nfecf_bits = 32", 9, "32 in USLP"),
+        ("kind = \"aos\"", "kind = \"uslp\"\nscid_bits = 8", 7, "16 in USLP"),
+        (
+            "randomiser = \"ccsds255\"",
+            "randomiser = \"none\"\nderandomise_after_decoding_from = 6",
+            11,
+            "nothing is randomised",
+        ),
         ("[157]", "[157]\nscid = 3", 4, "scid"),
         ("name = \"test\"", "name = \"Test One\"", 1, "not a name"),
         ("\"800-826\"", "\"826-800\"", 25, "not a range"),
@@ -74,6 +85,38 @@ fn contradictions_are_refused_with_line_and_reason() {
         assert!(error.reason.contains(reason), "{to}: {error}");
         assert_eq!(error.line, line, "{to}: {error}");
     }
+}
+
+#[test]
+fn channels_products_and_times_that_contradict_each_other_are_refused_with_line_and_reason() {
+    let idle = "[[channel]]\nvcids = [16]\ncontent = \"idle\"\n";
+    let opaque = "[[channel]]\nvcids = [9]\ncontent = \"opaque\"\n[[product]]\nname = \"b\"\nvcids = [9]";
+    let product = |keys: &str| format!("[[product]]\nname = \"b\"\n{keys}");
+    let before = TEXT.lines().count();
+    let cases = [
+        (product("vcids = [63]"), before + 3, "channel 63, which carries idle frames"),
+        (idle.to_owned(), 24, "`viirs` takes packets of virtual channel 16, which carries idle frames"),
+        (opaque.to_owned(), before + 6, "no packets are looked for"),
+        (
+            product("vcids = [6, 16]\napids = [\"826-900\"]"),
+            before + 2,
+            "both claim application 826 on virtual channel 16",
+        ),
+        (product("label = \"0826VIIRSSCIENCEAS\""), before + 3, "`viirs` has this label too"),
+        ("[[time]]\napids = [\"64\", \"70-99\"]\ncode = \"cds6\"".to_owned(), before + 2, "never holds"),
+    ];
+    for (extra, line, reason) in cases {
+        let error = Mission::from_toml(&format!("{TEXT}{extra}\n")).unwrap_err();
+        assert!(error.reason.contains(reason), "{extra}: {error}");
+        assert_eq!(error.line, line, "{extra}: {error}");
+    }
+    // What takes the rest may stand behind what is listed.
+    for extra in ["vcids = [16]", "apids = [\"800-826\"]", "", "vcids = [6]\napids = [\"800-826\"]"] {
+        Mission::from_toml(&format!("{TEXT}{}\n", product(extra))).unwrap();
+    }
+    let twice = format!("{TEXT}{}\n{}\n", product(""), product("").replace("\"b\"", "\"c\""));
+    let error = Mission::from_toml(&twice).unwrap_err();
+    assert!(error.reason.contains("both claim all applications on all virtual channels"), "{error}");
 }
 
 #[test]

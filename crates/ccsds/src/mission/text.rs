@@ -1,5 +1,6 @@
 //! The TOML form of a mission, and the checks that make one of it.
 
+use super::consistency::{Channels, claims_again, is_shadowed};
 use super::{
     ApidRange, ChannelRule, Coding, Content, Counters, Derandomise, FrameCheck, FrameFormat, FrameKind,
     MARKER_LEN, Mission, ProductGroup, TimeRule,
@@ -273,8 +274,15 @@ impl Reader<'_> {
                 channels.push(ChannelRule { vcid, content });
             }
         }
-        let times = form.time.iter().map(|rule| self.time(rule)).collect::<Result<Vec<_>, _>>()?;
-        let products = self.products(form.product, frame.kind)?;
+        let mut times: Vec<TimeRule> = Vec::new();
+        for rule in &form.time {
+            let read = self.time(rule)?;
+            is_shadowed(&times, &read).map_err(|reason| self.refuse(&rule.apids, reason))?;
+            times.push(read);
+        }
+        let content = form.content.map_or(Content::Packets, Content::from);
+        let rules = Channels { rules: &channels, content, kind: frame.kind };
+        let products = self.products(form.product, &rules)?;
         let mut counters = Counters::default();
         for counter in &form.shared_counter {
             let apids = self.apids(&counter.apids)?;
@@ -287,7 +295,7 @@ impl Reader<'_> {
             scids,
             frame,
             coding,
-            content: form.content.map_or(Content::Packets, Content::from),
+            content,
             channels,
             longest_packet: self.longest_packet(form.packets.longest.as_ref())?,
             times,
@@ -328,7 +336,11 @@ impl Reader<'_> {
             let reason = || format!("spacecraft id {value} does not fit {bits} bits (0 to {most})");
             Scid::new(*value).filter(|scid| scid.value() <= most).ok_or_else(|| self.refuse(scids, reason()))
         };
-        scids.get_ref().iter().map(read).collect()
+        let read: Vec<Scid> = scids.get_ref().iter().map(read).collect::<Result<_, _>>()?;
+        match (1..read.len()).find(|index| read[..*index].contains(&read[*index])) {
+            Some(index) => Err(self.refuse(scids, format!("spacecraft {} is listed twice", read[index]))),
+            None => Ok(read),
+        }
     }
 
     fn vcids(&self, vcids: &Spanned<Vec<u8>>, kind: FrameKind) -> Result<Vec<Vcid>, MissionError> {
@@ -416,6 +428,9 @@ impl Reader<'_> {
                 return Err(
                     self.refuse(at, "there is no decoding to derandomise after: give [coding.reed_solomon]")
                 );
+            }
+            Some(at) if matches!(randomiser, RandomiserForm::None) => {
+                return Err(self.refuse(at, "nothing is randomised; give a `randomiser`, or leave this out"));
             }
             Some(skip) if skip.get_ref() >= length.get_ref() => {
                 return Err(
@@ -526,7 +541,11 @@ impl Reader<'_> {
         Ok(TimeRule { apids: self.apids(&form.apids)?, code, offset })
     }
 
-    fn products(&self, forms: Vec<ProductForm>, kind: FrameKind) -> Result<Vec<ProductGroup>, MissionError> {
+    fn products(
+        &self,
+        forms: Vec<ProductForm>,
+        channels: &Channels<'_>,
+    ) -> Result<Vec<ProductGroup>, MissionError> {
         let mut products: Vec<ProductGroup> = Vec::new();
         for form in forms {
             self.name(&form.name)?;
@@ -543,13 +562,29 @@ impl Reader<'_> {
                     );
                     return Err(self.refuse(label, reason));
                 }
+                if let Some(other) =
+                    products.iter().find(|known| known.label.as_ref() == Some(label.get_ref()))
+                {
+                    let reason =
+                        format!("product `{}` has this label too; files would share a name", other.name);
+                    return Err(self.refuse(label, reason));
+                }
             }
-            products.push(ProductGroup {
+            let vcids = form.vcids.as_ref().map(|vcids| self.vcids(vcids, channels.kind)).transpose()?;
+            let apids = form.apids.as_ref().map(|apids| self.apids(apids)).transpose()?;
+            let product = ProductGroup {
+                name: form.name.get_ref().clone(),
                 label: form.label.map(Spanned::into_inner),
-                vcids: form.vcids.map_or(Ok(Vec::new()), |vcids| self.vcids(&vcids, kind))?,
-                apids: form.apids.map_or(Ok(Vec::new()), |apids| self.apids(&apids))?,
-                name: form.name.into_inner(),
-            });
+                vcids: vcids.unwrap_or_default(),
+                apids: apids.unwrap_or_default(),
+            };
+            let at = |reason| match &form.vcids {
+                Some(vcids) => self.refuse(vcids, reason),
+                None => self.refuse(&form.name, reason),
+            };
+            channels.refuse(&product).map_err(at)?;
+            claims_again(&products, &product).map_err(|reason| self.refuse(&form.name, reason))?;
+            products.push(product);
         }
         Ok(products)
     }
