@@ -56,7 +56,7 @@ fn errors_cost_what_the_truth_says() {
         "1%",
     ];
     let more =
-        ["--gaps", "0.2%", "--gap-frames", "20", "--marker", "1%", "--inverted", "1%", "--offset-bits", "5"];
+        ["--gaps", "1%", "--gap-frames", "20", "--marker", "1%", "--inverted", "1%", "--offset-bits", "5"];
     for mission in ["suomi-npp", "terra", "gcom-w1", "metop-sg-b1"] {
         let file = format!("{mission}.dat");
         let start = ["generate", "--mission", mission, "--frames", "3000", "--output", &file];

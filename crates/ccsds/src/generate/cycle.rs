@@ -73,24 +73,7 @@ impl Maker<'_> {
             return refuse("`vc_count_octets` is 1 to 7: without a count nobody could tell lost frames");
         }
         let lanes = self.lanes()?;
-        let frame_time = self.description.rate.time_for(Bytes::of(self.mission.cadu_len()));
-        if frame_time == Duration::ZERO || frame_time == Duration::MAX {
-            return refuse(format!(
-                "a rate of {} does not carry frames; write one like \"15 Mbit/s\"",
-                self.description.rate
-            ));
-        }
-        let rarest = lanes.values().flat_map(|lane| lane.timed.iter().map(|(.., every)| *every)).max();
-        let frames =
-            rarest.map_or(0, |every| every.as_nanos().div_ceil(frame_time.as_nanos())).max(CYCLE_FRAMES);
-        if frames > LONGEST_CYCLE {
-            return refuse(format!(
-                "packets every {} are too rare for a downlink of {}; the longest is {}",
-                rarest.unwrap_or_default(),
-                self.description.rate,
-                frame_time * LONGEST_CYCLE
-            ));
-        }
+        let (frames, frame_time) = self.frames(&lanes)?;
         let cycle = frame_time * frames;
         let mut channels: BTreeMap<Channel, (ChannelSource, u64)> = BTreeMap::new();
         let mut left = frames;
@@ -139,6 +122,29 @@ impl Maker<'_> {
         let order = spread(&channels.iter().map(|(channel, (_, own))| (*channel, *own)).collect::<Vec<_>>());
         let channels = channels.into_iter().map(|(channel, (source, _))| (channel, source)).collect();
         Ok(Source { mission: self.mission.clone(), order, channels, cycle })
+    }
+
+    /// Frames of a cycle, and how long one takes.
+    fn frames(&self, lanes: &BTreeMap<Vcid, Lane>) -> Result<(u64, Duration), DescriptionError> {
+        let frame_time = self.description.rate.time_for(Bytes::of(self.mission.cadu_len()));
+        if frame_time == Duration::ZERO || frame_time == Duration::MAX {
+            return refuse(format!(
+                "a rate of {} does not carry frames; write one like \"15 Mbit/s\"",
+                self.description.rate
+            ));
+        }
+        let rarest = lanes.values().flat_map(|lane| lane.timed.iter().map(|(.., every)| *every)).max();
+        let frames =
+            rarest.map_or(0, |every| every.as_nanos().div_ceil(frame_time.as_nanos())).max(CYCLE_FRAMES);
+        if frames > LONGEST_CYCLE {
+            return refuse(format!(
+                "packets every {} are too rare for a downlink of {}; the longest is {}",
+                rarest.unwrap_or_default(),
+                self.description.rate,
+                frame_time * LONGEST_CYCLE
+            ));
+        }
+        Ok((frames, frame_time))
     }
 
     fn scid(&self) -> Result<Scid, DescriptionError> {
