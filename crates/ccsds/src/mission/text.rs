@@ -5,8 +5,8 @@ use super::{
     ApidRange, ChannelRule, Coding, Content, Counters, Derandomise, FrameCheck, FrameFormat, FrameKind,
     MARKER_LEN, Mission, ProductGroup, TimeRule,
 };
-use crate::inner::{InnerCode, LineCode};
 use crate::id::{Scid, Vcid};
+use crate::inner::{InnerCode, LineCode};
 use crate::packet::SpaceHeader;
 use crate::time::TimeCode;
 use serde::Deserialize;
