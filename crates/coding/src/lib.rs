@@ -9,13 +9,14 @@
 //! - [`marker`]: the search for a synchronisation marker at every bit.
 //! - [`align`]: bytes out of a bit stream from any bit on.
 //! - [`convolutional`]: the code of constraint length 7, its punctured rates, and its Viterbi decoder.
+//! - [`ldpc`]: the low-density parity-check codes and their decoder.
 //! - [`nrzm`]: differential coding.
 //! - [`Randomiser`]: the two pseudo-random sequences that keep the modulator busy.
 //! - [`fhec`]: the (10,6) code over GF(16) on the AOS frame header.
 //! - [`erasure`]: repair symbols for lost datagrams.
 //! - [`gf`]: which vector instructions the processor has, and sums of products on them.
 //!
-//! Turbo and LDPC codes are left out: demodulators undo those.
+//! Turbo codes are left out: demodulators undo those.
 //!
 //! ```
 //! use skyhaul_coding::{Basis, Correction, Parameters, ReedSolomon};
@@ -42,7 +43,10 @@ mod field;
 pub mod gf;
 mod interleave;
 mod key_equation;
+pub mod ldpc;
 pub mod marker;
+#[cfg(test)]
+mod noise;
 pub mod nrzm;
 mod randomiser;
 mod vector;

@@ -114,6 +114,45 @@ pub(crate) trait Simd: Copy {
     /// One bit for each lane that is the same in both, the first lane lowest.
     fn same(self, a: Self::Register, b: Self::Register) -> u64;
 
+    /// The larger number of each lane.
+    fn most(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The mean of two numbers, rounded up.
+    fn mean(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The sums of signed numbers, held within their range.
+    fn plus_signed(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The differences of signed numbers, held within their range.
+    fn minus_signed(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// The sizes of signed numbers, 128 for -128.
+    fn size(self, register: Self::Register) -> Self::Register;
+    /// The numbers modulo 256, with the opposite sign in lanes where the top bit of `signs` is set.
+    fn opposite(self, register: Self::Register, signs: Self::Register) -> Self::Register;
+    /// Each lane moved up by a bit, the top bit of `signs` behind it.
+    fn append(self, bits: Self::Register, signs: Self::Register) -> Self::Register;
+    /// The top bit of each lane, the first lane lowest.
+    fn signs(self, register: Self::Register) -> u64;
+
+    /// Lanes of `x` where `a` and `b` are equal, of `y` elsewhere.
+    #[inline(always)]
+    fn select_equal(
+        self,
+        [a, b]: [Self::Register; 2],
+        x: Self::Register,
+        y: Self::Register,
+    ) -> Self::Register {
+        self.select(self.equal(a, b), x, y)
+    }
+
+    /// Lanes of `x` where `a`, as a number, is at most `b`, of `y` elsewhere.
+    #[inline(always)]
+    fn select_at_most(
+        self,
+        [a, b]: [Self::Register; 2],
+        x: Self::Register,
+        y: Self::Register,
+    ) -> Self::Register {
+        self.select(self.at_most(a, b), x, y)
+    }
+
     /// A step back in eight ways through a trellis, four for each of two places of decisions, as
     /// [`ways::back`] does it for one.
     #[inline(always)]

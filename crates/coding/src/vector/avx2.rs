@@ -208,6 +208,57 @@ impl Simd for Avx2 {
         let mask = unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b)) };
         u64::from(mask.cast_unsigned())
     }
+
+    #[inline(always)]
+    fn most(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_max_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn mean(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_avg_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn plus_signed(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_adds_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn minus_signed(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_subs_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn size(self, register: __m256i) -> __m256i {
+        // SAFETY: the instructions.
+        unsafe { _mm256_abs_epi8(register) }
+    }
+
+    #[inline(always)]
+    fn opposite(self, register: __m256i, signs: __m256i) -> __m256i {
+        // SAFETY: the instructions. A sign of zero would give zero: the lowest bit makes it positive.
+        unsafe { _mm256_sign_epi8(register, _mm256_or_si256(signs, _mm256_set1_epi8(1))) }
+    }
+
+    #[inline(always)]
+    fn append(self, bits: __m256i, signs: __m256i) -> __m256i {
+        // SAFETY: the instructions. A mask of all bits is minus one.
+        unsafe {
+            _mm256_sub_epi8(_mm256_add_epi8(bits, bits), _mm256_cmpgt_epi8(_mm256_setzero_si256(), signs))
+        }
+    }
+
+    #[inline(always)]
+    fn signs(self, register: __m256i) -> u64 {
+        // SAFETY: the instructions.
+        let mask = unsafe { _mm256_movemask_epi8(register) };
+        u64::from(mask.cast_unsigned())
+    }
 }
 
 // SAFETY as above.

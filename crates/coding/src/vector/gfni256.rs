@@ -170,4 +170,44 @@ impl Simd for Gfni256 {
     fn same(self, a: __m256i, b: __m256i) -> u64 {
         self.0.same(a, b)
     }
+
+    #[inline(always)]
+    fn most(self, a: __m256i, b: __m256i) -> __m256i {
+        self.0.most(a, b)
+    }
+
+    #[inline(always)]
+    fn mean(self, a: __m256i, b: __m256i) -> __m256i {
+        self.0.mean(a, b)
+    }
+
+    #[inline(always)]
+    fn plus_signed(self, a: __m256i, b: __m256i) -> __m256i {
+        self.0.plus_signed(a, b)
+    }
+
+    #[inline(always)]
+    fn minus_signed(self, a: __m256i, b: __m256i) -> __m256i {
+        self.0.minus_signed(a, b)
+    }
+
+    #[inline(always)]
+    fn size(self, register: __m256i) -> __m256i {
+        self.0.size(register)
+    }
+
+    #[inline(always)]
+    fn opposite(self, register: __m256i, signs: __m256i) -> __m256i {
+        self.0.opposite(register, signs)
+    }
+
+    #[inline(always)]
+    fn append(self, bits: __m256i, signs: __m256i) -> __m256i {
+        self.0.append(bits, signs)
+    }
+
+    #[inline(always)]
+    fn signs(self, register: __m256i) -> u64 {
+        self.0.signs(register)
+    }
 }

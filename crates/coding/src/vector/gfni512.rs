@@ -209,6 +209,71 @@ impl Simd for Gfni512 {
     }
 
     #[inline(always)]
+    fn most(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_max_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn mean(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_avg_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn plus_signed(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_adds_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn minus_signed(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_subs_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn size(self, register: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_abs_epi8(register) }
+    }
+
+    #[inline(always)]
+    fn opposite(self, register: __m512i, signs: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe {
+            _mm512_mask_sub_epi8(register, _mm512_movepi8_mask(signs), _mm512_setzero_si512(), register)
+        }
+    }
+
+    #[inline(always)]
+    fn append(self, bits: __m512i, signs: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe {
+            let bits = _mm512_add_epi8(bits, bits);
+            _mm512_mask_sub_epi8(bits, _mm512_movepi8_mask(signs), bits, _mm512_set1_epi8(-1))
+        }
+    }
+
+    #[inline(always)]
+    fn signs(self, register: __m512i) -> u64 {
+        // SAFETY: the instructions.
+        unsafe { _mm512_movepi8_mask(register) }
+    }
+
+    #[inline(always)]
+    fn select_equal(self, [a, b]: [__m512i; 2], x: __m512i, y: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_mask_blend_epi8(_mm512_cmpeq_epi8_mask(a, b), y, x) }
+    }
+
+    #[inline(always)]
+    fn select_at_most(self, [a, b]: [__m512i; 2], x: __m512i, y: __m512i) -> __m512i {
+        // SAFETY: the instructions.
+        unsafe { _mm512_mask_blend_epi8(_mm512_cmple_epu8_mask(a, b), y, x) }
+    }
+
+    #[inline(always)]
     fn back(self, decisions: [&[u64; GROUPS]; 2], ways: &mut [u64; 8]) {
         let [first, second] = decisions.map(|groups| groups.as_ptr());
         // SAFETY: the instructions; 32 bytes are at each place of decisions, and 64 at the ways.

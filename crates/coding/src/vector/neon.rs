@@ -194,6 +194,57 @@ impl Simd for Neon {
     fn same(self, a: uint8x16_t, b: uint8x16_t) -> u64 {
         self.zeros(self.xor(a, b))
     }
+
+    #[inline(always)]
+    fn most(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vmaxq_u8(a, b) }
+    }
+
+    #[inline(always)]
+    fn mean(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vrhaddq_u8(a, b) }
+    }
+
+    #[inline(always)]
+    fn plus_signed(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vreinterpretq_u8_s8(vqaddq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b))) }
+    }
+
+    #[inline(always)]
+    fn minus_signed(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vreinterpretq_u8_s8(vqsubq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b))) }
+    }
+
+    #[inline(always)]
+    fn size(self, register: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vreinterpretq_u8_s8(vabsq_s8(vreinterpretq_s8_u8(register))) }
+    }
+
+    #[inline(always)]
+    fn opposite(self, register: uint8x16_t, signs: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions. A mask of all bits is minus one.
+        unsafe {
+            let mask = vcltzq_s8(vreinterpretq_s8_u8(signs));
+            vsubq_u8(veorq_u8(register, mask), mask)
+        }
+    }
+
+    #[inline(always)]
+    fn append(self, bits: uint8x16_t, signs: uint8x16_t) -> uint8x16_t {
+        // SAFETY: the instructions.
+        unsafe { vsubq_u8(vaddq_u8(bits, bits), vcltzq_s8(vreinterpretq_s8_u8(signs))) }
+    }
+
+    #[inline(always)]
+    fn signs(self, register: uint8x16_t) -> u64 {
+        // SAFETY: the instructions.
+        self.zeros(unsafe { vcltq_u8(register, vdupq_n_u8(0x80)) })
+    }
 }
 
 // SAFETY as above.

@@ -202,6 +202,55 @@ impl Simd for Ssse3 {
         let mask = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(a, b)) };
         u64::from(mask.cast_unsigned() as u16)
     }
+
+    #[inline(always)]
+    fn most(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_max_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn mean(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_avg_epu8(a, b) }
+    }
+
+    #[inline(always)]
+    fn plus_signed(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_adds_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn minus_signed(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_subs_epi8(a, b) }
+    }
+
+    #[inline(always)]
+    fn size(self, register: __m128i) -> __m128i {
+        // SAFETY: the instructions.
+        unsafe { _mm_abs_epi8(register) }
+    }
+
+    #[inline(always)]
+    fn opposite(self, register: __m128i, signs: __m128i) -> __m128i {
+        // SAFETY: the instructions. A sign of zero would give zero: the lowest bit makes it positive.
+        unsafe { _mm_sign_epi8(register, _mm_or_si128(signs, _mm_set1_epi8(1))) }
+    }
+
+    #[inline(always)]
+    fn append(self, bits: __m128i, signs: __m128i) -> __m128i {
+        // SAFETY: the instructions. A mask of all bits is minus one.
+        unsafe { _mm_sub_epi8(_mm_add_epi8(bits, bits), _mm_cmpgt_epi8(_mm_setzero_si128(), signs)) }
+    }
+
+    #[inline(always)]
+    fn signs(self, register: __m128i) -> u64 {
+        // SAFETY: the instructions.
+        let mask = unsafe { _mm_movemask_epi8(register) };
+        u64::from(mask.cast_unsigned() as u16)
+    }
 }
 
 // SAFETY as above.

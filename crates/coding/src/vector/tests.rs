@@ -27,6 +27,10 @@ struct Found {
     halves: [Vec<u8>; 2],
     shuffled: Vec<u8>,
     same: u64,
+    most: [Vec<u8>; 2],
+    signed: [Vec<u8>; 5],
+    signs: u64,
+    chosen: [Vec<u8>; 2],
 }
 
 impl Task for Everything<'_> {
@@ -58,6 +62,19 @@ impl Task for Everything<'_> {
             halves: [bytes(simd.halves(a).0), bytes(simd.halves(a).1)],
             shuffled: bytes(simd.shuffle(b, simd.halves(a).0)),
             same: simd.same(a, b),
+            most: [bytes(simd.most(a, b)), bytes(simd.mean(a, b))],
+            signed: [
+                bytes(simd.plus_signed(a, b)),
+                bytes(simd.minus_signed(a, b)),
+                bytes(simd.size(a)),
+                bytes(simd.opposite(a, b)),
+                bytes(simd.append(a, b)),
+            ],
+            signs: simd.signs(a),
+            chosen: [
+                bytes(simd.select_equal([a, b], simd.splat(1), b)),
+                bytes(simd.select_at_most([a, b], simd.splat(1), b)),
+            ],
         }
     }
 }
@@ -81,6 +98,16 @@ fn expected(a: &[u8], b: &[u8], form: Form) -> Found {
         halves: [pairs(&|a, _| a & 15), pairs(&|a, _| a >> 4)],
         shuffled: (0..a.len()).map(|lane| b[lane / 16 * 16 + usize::from(a[lane] & 15)]).collect(),
         same,
+        most: [pairs(&u8::max), pairs(&|a, b| (u16::from(a) + u16::from(b)).div_ceil(2) as u8)],
+        signed: [
+            pairs(&|a, b| a.cast_signed().saturating_add(b.cast_signed()).cast_unsigned()),
+            pairs(&|a, b| a.cast_signed().saturating_sub(b.cast_signed()).cast_unsigned()),
+            pairs(&|a, _| a.cast_signed().unsigned_abs()),
+            pairs(&|a, b| if b >= 128 { a.wrapping_neg() } else { a }),
+            pairs(&|a, b| a << 1 | b >> 7),
+        ],
+        signs: a.iter().enumerate().fold(0, |mask, (lane, a)| mask | u64::from(a >> 7) << lane),
+        chosen: [pairs(&|a, b| if a == b { 1 } else { b }), pairs(&|a, b| if a <= b { 1 } else { b })],
     }
 }
 
