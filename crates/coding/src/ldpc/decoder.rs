@@ -254,27 +254,41 @@ impl Decoder {
         of: impl Fn(usize) -> &'a [i8],
         (decoded, frames): (&mut [Decoded], &mut [u8]),
     ) {
-        let mut found = vec![vec![0; self.signs.len() / WORD]; lanes.len()];
-        let mut square = [0; WORD];
-        for (place, signs) in self.signs.chunks_exact(WORD).enumerate() {
-            square.copy_from_slice(signs);
-            transpose(&mut square);
-            for (found, word) in found.iter_mut().zip(square) {
-                found[place] = word;
-            }
-        }
-        for number in of_mask(good) {
+        let found = self.bits_of(good);
+        for (number, found) in of_mask(good).zip(&found) {
             let Some(Lane { index, .. }) = lanes[number] else { continue };
-            if !self.is_expurgated(&found[number]) {
+            if !self.is_expurgated(found) {
                 continue;
             }
             let frame = self.code.frame_len();
-            write_bytes(&found[number], 0, &mut frames[index * frame..][..frame]);
+            write_bytes(found, 0, &mut frames[index * frame..][..frame]);
             let received = self.receive(of(index));
-            let wrong = received.ones.iter().zip(&received.known).zip(&found[number]);
+            let wrong = received.ones.iter().zip(&received.known).zip(found);
             let wrong = wrong.map(|((ones, known), found)| ((ones ^ found) & known).count_ones());
             decoded[index].corrected = Some(wrong.sum());
         }
+    }
+
+    /// The bits of the codewords in the lanes of a mask, from the first that is sent on.
+    fn bits_of(&self, lanes: u64) -> Vec<Vec<u64>> {
+        let mut found = vec![vec![0; self.signs.len() / WORD]; lanes.count_ones() as usize];
+        let (blocks, _) = self.signs.as_chunks::<WORD>();
+        if found.len() > FEW {
+            for (place, block) in blocks.iter().enumerate() {
+                let mut block = *block;
+                transpose(&mut block);
+                for (found, lane) in found.iter_mut().zip(of_mask(lanes)) {
+                    found[place] = block[lane];
+                }
+            }
+            return found;
+        }
+        for (found, lane) in found.iter_mut().zip(of_mask(lanes)) {
+            for (found, block) in found.iter_mut().zip(blocks) {
+                *found = block.iter().rev().fold(0, |word, signs| word << 1 | signs >> lane & 1);
+            }
+        }
+        found
     }
 
     /// A codeword's bits, and what is known of them.
@@ -294,6 +308,9 @@ impl Decoder {
         })
     }
 }
+
+/// Codewords up to which it is faster to go through all bits for each than to transpose the bits of all lanes.
+const FEW: usize = 5;
 
 /// Codewords of hard bits that are made symbols of at a time.
 const MAX_TOGETHER: usize = 4 * MAX_LANES;
