@@ -247,6 +247,7 @@ const SANS_IO: &[&str] = &[
     "tls",
     "oneway",
     "link",
+    "vita49",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -297,6 +298,7 @@ const USES: &[(&str, &[&str])] = &[
     ("tls", &["units", "congestion", "transport", "identity", "engine"]),
     ("oneway", &["units", "congestion", "transport", "identity"]),
     ("link", &["units"]),
+    ("vita49", &["units"]),
     (
         "net",
         &[
@@ -328,6 +330,7 @@ const USES: &[(&str, &[&str])] = &[
             "quic",
             "net",
             "store",
+            "vita49",
         ],
     ),
     (
