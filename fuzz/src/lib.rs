@@ -11,6 +11,7 @@ mod repair;
 mod session;
 mod storage;
 mod tls;
+mod vita49;
 mod wire;
 
 pub use capture::{bit_stream, contact_records, description, frames, mission, packed_records, packets, symbols};
@@ -21,6 +22,7 @@ pub use repair::repair_symbols;
 pub use session::session;
 pub use storage::log_segment;
 pub use tls::{tls_frames, tls_path};
+pub use vita49::vita49;
 pub use wire::{wire_control, wire_datagram};
 
 /// A fuzz target.
@@ -53,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "session", body: session, rounds: 300 },
     Target { name: "tls_frames", body: tls_frames, rounds: 200_000 },
     Target { name: "tls_path", body: tls_path, rounds: 1_000 },
+    Target { name: "vita49", body: vita49, rounds: 200_000 },
     Target { name: "wire_control", body: wire_control, rounds: 200_000 },
     Target { name: "wire_datagram", body: wire_datagram, rounds: 200_000 },
 ];

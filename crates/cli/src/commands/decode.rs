@@ -81,6 +81,11 @@ struct FileResult {
 /// # Errors
 /// The first file of which nothing could be made; or an output that cannot be written.
 pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
+    if command.format == config::InputFormat::Vita49 {
+        let help = "give the channel of a station `format = \"vita49\"` and an udp: input, and play the packets to it";
+        let what = "vita49 is the format of datagrams, which a file does not keep apart";
+        return Err(Failure::new(Exit::Usage, what, help));
+    }
     let known = MissionSet::built_in();
     let options = CaptureOptions {
         format: command.format.known(),

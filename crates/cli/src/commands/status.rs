@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState, LinePath, LineState,
-    NodeStatus, RecordingStatus, StageLatency, StationStatus, StoreState, ask,
+    NodeStatus, RecordingStatus, StageLatency, StationStatus, StoreState, Vita49Status, ask,
 };
 use skyhaul_units::{Bytes, Probability};
 use std::collections::BTreeMap;
@@ -92,6 +92,9 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
             channel.set_aside,
             channel.address.as_deref().unwrap_or(&channel.input)
         )?;
+        if let Some(packets) = &channel.vita49 {
+            write_packets(packets, out)?;
+        }
         if let Some(recording) = &channel.recording {
             let (taken, disk) = (megabytes(recording.bytes), megabytes(recording.disk_bytes));
             writeln!(out, "    recorded as received: {taken}, {disk} on disk{}", not_recorded(recording))?;
@@ -122,6 +125,26 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     write_paths(&line.paths, out)?;
     write_forecasts(&station.forecasts, out)?;
     write_alarms(&station.alarms, out)
+}
+
+fn write_packets(packets: &Vita49Status, out: &mut dyn Write) -> io::Result<()> {
+    let Vita49Status { data, lost, reordered, lossy, refused, .. } = packets;
+    write!(
+        out,
+        "    VITA 49: {data} packets, {lost} lost, {reordered} late, {lossy} with samples missing, {refused} refused"
+    )?;
+    if let Some(rate) = packets.symbol_rate_bps {
+        write!(out, ", {} a second", mega_symbols(rate))?;
+    }
+    if let Some(level) = packets.reference_level_dbm {
+        write!(out, ", {level:.1} dBm")?;
+    }
+    writeln!(out)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a report")]
+fn mega_symbols(rate: u64) -> String {
+    format!("{:.3} million symbols", rate as f64 / 1e6)
 }
 
 fn not_recorded(recording: &RecordingStatus) -> String {

@@ -16,8 +16,11 @@ section! {
         /// Where the data comes from: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH` or `stdin`.
         input: Input => required,
         /// What the data is: `auto`, `bits`, `cadus`, `frames`, or a demodulator's symbols before the Viterbi decoder: `symbols` (one
-        /// bit each) or `soft` (one signed byte each, positive for a one). By itself the program finds out all but `soft`.
+        /// bit each) or `soft` (one byte each); or `vita49`: VITA 49 or DIFI packets that carry bits or symbols. By itself the program
+        /// finds out all but `soft` and `vita49`.
         format: InputFormat => "auto",
+        /// Of `soft`: `signed`, positive for a one, the size is how sure it is; or `offset`, above 127 for a one.
+        soft: SoftForm => "signed",
         /// A mission's name, or a file ending in `.toml`; left out: found out from the data.
         mission: MissionRef => optional,
         /// How long the input may be silent before the contact is closed. Two seconds are longer than a
@@ -76,15 +79,26 @@ pub enum InputFormat {
     Frames,
     /// A demodulator's symbols, one bit each, packed.
     Symbols,
-    /// A demodulator's symbols, one signed byte each.
+    /// A demodulator's symbols, one byte each.
     Soft,
+    /// VITA 49 or DIFI packets.
+    Vita49,
+}
+
+/// What a byte of a soft symbol means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SoftForm {
+    /// Signed: positive for a one.
+    Signed,
+    /// Unsigned: above 127 for a one.
+    Offset,
 }
 
 impl InputFormat {
     /// What is known of the data; `None` where it is found out.
     pub const fn known(self) -> Option<identify::InputFormat> {
         match self {
-            Self::Auto => None,
+            Self::Auto | Self::Vita49 => None,
             Self::Bits => Some(identify::InputFormat::Bits),
             Self::Cadus => Some(identify::InputFormat::Cadus),
             Self::Frames => Some(identify::InputFormat::Frames),
@@ -127,8 +141,16 @@ pub enum ChannelError {
     )]
     Input(String),
     /// Not one of the formats.
-    #[error("`{0}` is not a format; write auto, bits, cadus, frames, symbols or soft")]
+    #[error("`{0}` is not a format; write auto, bits, cadus, frames, symbols, soft or vita49")]
     Format(String),
+    /// Not one of the conventions.
+    #[error("`{0}` is no convention of soft symbols; write signed or offset")]
+    Soft(String),
+    /// Packets that do not come in datagrams.
+    #[error(
+        "channel `{0}` has format vita49 but no udp: input; these packets come in datagrams, write udp:0.0.0.0:4991"
+    )]
+    NoDatagrams(Name),
     /// Not one of the efforts.
     #[error("`{0}` is no effort to compress with; write auto, off, fast, normal or thorough")]
     Compress(String),
@@ -159,6 +181,9 @@ impl Channel {
         }
         if self.deadline == Some(Duration::ZERO) {
             return Err(ChannelError::AlwaysLate(self.name.clone()));
+        }
+        if self.format == InputFormat::Vita49 && !matches!(self.input, Input::Udp(_)) {
+            return Err(ChannelError::NoDatagrams(self.name.clone()));
         }
         if self.raw_size < LEAST_RECORDING {
             return Err(ChannelError::SmallRecording(self.name.clone(), self.raw_size));
@@ -213,7 +238,19 @@ impl FromStr for InputFormat {
             "frames" => Ok(Self::Frames),
             "symbols" => Ok(Self::Symbols),
             "soft" => Ok(Self::Soft),
+            "vita49" => Ok(Self::Vita49),
             _ => Err(ChannelError::Format(text.to_owned())),
+        }
+    }
+}
+
+impl FromStr for SoftForm {
+    type Err = ChannelError;
+    fn from_str(text: &str) -> Result<Self, ChannelError> {
+        match text {
+            "signed" => Ok(Self::Signed),
+            "offset" => Ok(Self::Offset),
+            _ => Err(ChannelError::Soft(text.to_owned())),
         }
     }
 }
@@ -266,6 +303,7 @@ impl std::fmt::Display for InputFormat {
             Self::Frames => "frames",
             Self::Symbols => "symbols",
             Self::Soft => "soft",
+            Self::Vita49 => "vita49",
         })
     }
 }
@@ -278,4 +316,4 @@ impl std::fmt::Display for MissionRef {
     }
 }
 
-from_text!(Compress, Input, InputFormat, MissionRef);
+from_text!(Compress, Input, InputFormat, MissionRef, SoftForm);

@@ -36,7 +36,7 @@ mod sync;
 mod time;
 
 pub use centre::{CentreConfig, Listen, PeerEntry, Products, SessionLimits, Store};
-pub use channel::{Channel, Compress, Input, InputFormat, MissionRef};
+pub use channel::{Channel, Compress, Input, InputFormat, MissionRef, SoftForm};
 pub use error::ConfigError;
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;

@@ -368,9 +368,11 @@ impl ChannelRunner {
             self.shared.contact(contact);
         }
         let (identified, bytes) = (self.receiver.identified(), self.receiver.offset());
+        let packets = self.receiver.packets();
         self.shared.channel(self.index, |shown| {
             shown.state = state;
             shown.bytes = bytes;
+            shown.vita49 = packets;
             if let Some(identified) = identified {
                 shown.mission = Some(identified.mission.name().to_owned());
                 shown.scid = identified.scid.map(|scid| scid.value());

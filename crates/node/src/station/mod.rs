@@ -7,6 +7,7 @@ mod channel;
 mod contact;
 mod fallback;
 mod foresight;
+mod front;
 mod input;
 mod memo;
 mod order;

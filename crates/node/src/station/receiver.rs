@@ -2,10 +2,13 @@
 //! the channel asks it to read, takes the events that this gave, and says when a transmission is over.
 
 use super::channel::Common;
+use super::front::Front;
 use super::input::{Chunk, Source};
 use super::recording::{Destination, Recording};
+use super::shared::Shared;
 use crate::config::{self, Input};
 use crate::fault::Fault;
+use crate::status::Vita49Status;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::identify::{Identification, InputFormat};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
@@ -14,9 +17,10 @@ use skyhaul_ccsds::record::SyncCounts;
 use skyhaul_ccsds::sync::SyncConfig;
 use skyhaul_net::Clock;
 use skyhaul_store::raw::{RawConfig, RawKind};
-use skyhaul_units::Duration;
+use skyhaul_units::{Duration, Instant, Utc};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// An input and its capture.
 #[derive(Debug)]
@@ -30,6 +34,12 @@ pub struct Receiver {
     clock: Clock,
     source: Source,
     recording: Option<Recording>,
+    front: Front,
+    /// What came as other symbols than before: it belongs to the next capture.
+    held: Option<(Utc, Vec<u8>)>,
+    shared: Arc<Shared>,
+    /// Until when the input is said to bring what cannot be used.
+    refusing_until: Option<Instant>,
     buffer: Vec<u8>,
     capture: Capture,
     identified: Option<Identification>,
@@ -41,6 +51,8 @@ pub struct Receiver {
 
 /// Read at once: 140 ms at 15 Mbit/s; what is read together is stamped with one time.
 const READ: usize = 64 << 10;
+/// Nothing was refused for so long: the input is well again.
+const CALM: Duration = Duration::from_secs(10);
 
 impl Receiver {
     /// Opens the input of channel number `index`; a file is read from `start` on.
@@ -55,8 +67,13 @@ impl Receiver {
     ) -> Result<Self, Fault> {
         let mission = super::mission_of(&config, &common.missions)?;
         let source = Source::open(&config.input, config.rate, start.byte(), common.clock)?;
+        let front = Front::of(&config);
         let options = CaptureOptions { start, ..options(&config, mission.clone(), common.sync) };
         Ok(Self {
+            front,
+            held: None,
+            shared: common.shared.clone(),
+            refusing_until: None,
             missions: common.missions.clone(),
             mission,
             sync: common.sync,
@@ -97,6 +114,10 @@ impl Receiver {
     /// # Errors
     /// The file or pipe failed. Trouble on a socket ends a transmission and is no error.
     pub fn read(&mut self, patience: Duration) -> io::Result<Chunk> {
+        if let Some((received, bytes)) = self.held.take() {
+            self.capture.push(received, &bytes);
+            return Ok(Chunk::Data(bytes.len()));
+        }
         let chunk = self.source.read(&mut self.buffer, patience)?;
         let received = self.clock.utc();
         let bytes = match chunk {
@@ -112,11 +133,46 @@ impl Receiver {
             };
             kind.into_iter().for_each(|kind| recording.take(received, self.offset, kind, bytes));
         }
-        if !bytes.is_empty() {
-            self.offset += bytes.len() as u64;
-            self.capture.push(received, bytes);
+        if bytes.is_empty() {
+            return Ok(chunk);
         }
+        self.offset += bytes.len() as u64;
+        let before = self.front.format();
+        match self.front.take(received, bytes) {
+            Ok(Some(given)) if self.front.format() != before => {
+                self.held = Some((given.received, given.bytes.into_owned()));
+                return Ok(Chunk::Break);
+            }
+            Ok(Some(given)) => self.capture.push(given.received, &given.bytes),
+            Ok(None) => {}
+            Err(refused) => self.refuse(&refused.to_string()),
+        }
+        self.forgive();
         Ok(chunk)
+    }
+
+    /// Says once that the input brings what cannot be used.
+    fn refuse(&mut self, reason: &str) {
+        if self.refusing_until.is_none() {
+            self.shared.life.alarm(&self.refusal(), reason);
+        }
+        self.refusing_until = Some(self.clock.now() + CALM);
+    }
+
+    fn forgive(&mut self) {
+        if self.refusing_until.is_some_and(|until| self.clock.now() >= until) {
+            self.refusing_until = None;
+            self.shared.life.clear_alarm(&self.refusal());
+        }
+    }
+
+    fn refusal(&self) -> String {
+        format!("channel {} gets what it cannot use", self.config.name)
+    }
+
+    /// What became of the packets that the input brings, where it brings packets.
+    pub fn packets(&self) -> Option<Vita49Status> {
+        self.front.packets()
     }
 
     /// The next event of the capture; `None` where more has to be read.
@@ -137,7 +193,9 @@ impl Receiver {
     pub fn begin_anew(&mut self) {
         self.capture_from = self.offset;
         let start = BitPosition::from_bits(8 * self.offset);
-        let options = CaptureOptions { start, ..options(&self.config, self.mission.clone(), self.sync) };
+        let format = self.front.format();
+        let options =
+            CaptureOptions { start, format, ..options(&self.config, self.mission.clone(), self.sync) };
         self.capture = Capture::new(self.missions.clone(), options);
         self.identified = None;
     }

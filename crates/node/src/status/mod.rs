@@ -8,7 +8,7 @@ mod socket;
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
     ContactState, LinePath, LineState, LineStatus, NodeStatus, ProductStatus, RecordingStatus, SpoolStatus,
-    StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
+    StageLatency, StationPeer, StationStatus, StoreState, StoreStatus, Vita49Status,
 };
 pub(crate) use recent::Recent;
 pub use request::{Answer, PathHint, Reply, Request};

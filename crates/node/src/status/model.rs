@@ -88,6 +88,32 @@ pub struct ChannelStatus {
     /// Its recording, where it is recorded as received.
     #[serde(default)]
     pub recording: Option<RecordingStatus>,
+    /// Its VITA 49 packets, where such come.
+    #[serde(default)]
+    pub vita49: Option<Vita49Status>,
+}
+
+/// The VITA 49 packets of an input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Vita49Status {
+    /// Data packets taken.
+    pub data: u64,
+    /// Data packets that are missing by their count.
+    pub lost: u64,
+    /// Data packets that came late or twice; left out.
+    pub reordered: u64,
+    /// Data packets that say that samples are missing in them.
+    pub lossy: u64,
+    /// Packets that could not be used.
+    pub refused: u64,
+    /// Packets of other streams and kinds.
+    pub other: u64,
+    /// The frequency received, in hertz, where the packets say it.
+    pub rf_frequency_hz: Option<i64>,
+    /// Symbols a second, where the packets say it.
+    pub symbol_rate_bps: Option<u64>,
+    /// The level of a full-scale signal in dBm, where the packets say it.
+    pub reference_level_dbm: Option<f64>,
 }
 
 /// The recording of an input.
