@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::extract::Extractor;
-use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::generate::{Description, Source};
+use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};

@@ -14,7 +14,9 @@ mod tls;
 mod vita49;
 mod wire;
 
-pub use capture::{bit_stream, contact_records, description, frames, mission, packed_records, packets, symbols};
+pub use capture::{
+    bit_stream, contact_records, description, frames, mission, packed_records, packets, symbols,
+};
 pub use configuration::configuration;
 pub use one_way::one_way;
 pub use products::{construction_record, product_name};
