@@ -92,6 +92,12 @@ impl<W: Write> Aside<W> {
         &self.working
     }
 
+    /// Counts a packet whose bytes are kept elsewhere.
+    pub fn count(&mut self, reason: Reason) {
+        self.packets += 1;
+        *self.reasons.entry(reason).or_default() += 1;
+    }
+
     /// Keeps a packet, or counts it as rejected where the file has reached its limit.
     pub fn put<F: Files<Writer = W>>(
         &mut self,

@@ -39,7 +39,7 @@ pub(crate) struct Batch {
     keys: Vec<Key>,
     sorted: usize,
     /// Of one run, what stays of it; kept for its memory.
-    run: Vec<u32>,
+    run: Vec<(u32, PacketQuality)>,
 }
 
 /// A packet's place in order, and in `heads`: time, rank and count, then the place, so that of packets with equal
@@ -221,7 +221,7 @@ impl Batch {
     fn settle_run<E>(
         &self,
         keys: core::ops::Range<usize>,
-        stay: &mut Vec<u32>,
+        stay: &mut Vec<(u32, PacketQuality)>,
         sink: &mut impl FnMut(Settled<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         stay.clear();
@@ -235,19 +235,21 @@ impl Batch {
             let best =
                 places.clone().min_by(|one, other| held(*one).preference().cmp(&held(*other).preference()));
             let best = best.expect("a chunk holds a key at least");
+            let mut quality = held(best).quality;
             for place in places.filter(|place| *place != best) {
                 let out = held(place);
+                quality = quality.standing_for(out.quality);
                 let is_same = out.bytes == held(best).bytes;
                 sink(if is_same { Settled::Duplicate } else { Settled::Differs(slot.time, out) })?;
             }
-            stay.push(best);
+            stay.push((best, quality));
         }
         let counts =
             || keys.chunk_by(|one, other| one.count() == other.count()).map(|claims| claims[0].count());
         let start = start_of(counts());
         let staying = || counts().zip(&*stay);
-        for (count, place) in staying().skip(start).chain(staying().take(start)) {
-            sink(Settled::Packet(slot, self.held(*place, count)))?;
+        for (count, (place, quality)) in staying().skip(start).chain(staying().take(start)) {
+            sink(Settled::Packet(slot, Held { quality: *quality, ..self.held(*place, count) }))?;
         }
         Ok(())
     }

@@ -6,6 +6,9 @@
 //! that was received is lost, and everything is counted once. The same frames and creation time give the same
 //! bytes.
 //!
+//! [`Assembly`] makes products of several contacts: time-based ones of a [`Window`], and further versions of a
+//! contact's products when data comes that completes them.
+//!
 //! Files are reached through the caller's [`Files`]; this crate opens none.
 //!
 //! ```
@@ -18,6 +21,7 @@
 //! ```
 
 mod aside;
+mod assembly;
 mod batch;
 mod clock;
 pub mod construction;
@@ -25,6 +29,7 @@ mod contact;
 mod entry;
 mod files;
 mod gaps;
+mod intake;
 mod late;
 mod merge;
 pub mod naming;
@@ -32,11 +37,18 @@ mod order;
 mod packet_file;
 mod product;
 mod publish;
+mod record;
 pub mod report;
+mod rules;
+mod window;
+mod workshop;
 
 pub use aside::{AsideEntry, Reason};
+pub use assembly::{Assembly, Standing};
 pub use clock::{ClockCheck, ClockReference};
 pub use contact::{Close, ContactInfo, ContactProcessor, Limits};
 pub use files::{Error, Files};
 pub use gaps::{Gap, Stamp};
 pub use product::SortedBy;
+pub use rules::{Basis, Edition, Form, Previous, Rules};
+pub use window::{Cell, Window, WindowError, WindowLength};

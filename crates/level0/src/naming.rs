@@ -86,6 +86,10 @@ impl ProductName {
         }
     }
 
+    /// The name of a file of the same product set, of another series.
+    pub const fn in_series(self, series: Series) -> Self {
+        Self { series, ..self }
+    }
     /// The name of another file of the same product set.
     pub const fn file(self, number: FileNumber) -> Self {
         Self { number, ..self }
@@ -184,9 +188,25 @@ impl Label {
     pub const fn session(apid: u16) -> Self {
         Self { apid: apid & 0x7FF, text: *b"AAAAAAAAAAAAAS" }
     }
+
+    /// The label of a time-based product: its last character is `T`.
+    #[must_use]
+    pub const fn time_based(self) -> Self {
+        let mut text = self.text;
+        text[13] = b'T';
+        Self { text, ..self }
+    }
+
+    /// The first APID.
+    pub const fn apid(&self) -> u16 {
+        self.apid
+    }
 }
 
 impl Digit {
+    /// The last.
+    pub const NINE: Self = Self(9);
+
     /// `None` above 9.
     pub const fn new(digit: u8) -> Option<Self> {
         if digit > 9 { None } else { Some(Self(digit)) }
@@ -308,6 +328,10 @@ mod tests {
         assert_eq!(name.file(FileNumber::PACKETS).to_string(), "P1570826VIIRSSCIENCEAS24341173815001.PDS");
         assert_eq!(name.stem(), "P1570826VIIRSSCIENCEAS24341173815000");
         assert_eq!(Label::session(64).to_string(), "0064AAAAAAAAAAAAAS");
+        assert_eq!(Label::session(64).time_based().to_string(), "0064AAAAAAAAAAAAAT");
+        assert_eq!(label.time_based().to_string(), "0826VIIRSSCIENCEAT");
+        let expedited = name.in_series(Series::Eds).to_string();
+        assert_eq!(expedited, "E1570826VIIRSSCIENCEAS24341173815000.EDS");
     }
 
     #[test]

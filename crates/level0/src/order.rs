@@ -55,18 +55,69 @@ fn rank(listed: &[ApidRange], apid: Apid) -> u16 {
     before + apid.value()
 }
 
-/// How far a packet can be trusted: a bit for each thing that happened to a frame it came in. Greater is worse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// How far a packet can be trusted: a bit for each thing that happened to a frame it came in. And where a product is
+/// made again: whether it is from a contact that the version before did not have, and which copies it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PacketQuality(u8);
+
+/// What a packet is to the version of its product that came before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It was there, as good as it is now.
+    None,
+    /// It was not there.
+    Added,
+    /// A worse copy of it was there.
+    Improved,
+}
 
 impl PacketQuality {
     const CORRECTED: u8 = 1;
     const UNCHECKED: u8 = 2;
+    /// The bits that say how good it is.
+    const RANK: u8 = 0x1F;
+    /// A copy from a known contact was as good.
+    const AS_GOOD_KNOWN: u8 = 0x20;
+    /// There was a copy from a known contact.
+    const KNOWN: u8 = 0x40;
+    /// It is from a contact that the version before did not have.
+    const LATER: u8 = 0x80;
 
     pub fn of(packet: &ExtractedPacket) -> Self {
         let corrected = if packet.from_corrected { Self::CORRECTED } else { 0 };
         let unchecked = if packet.from_unchecked { Self::UNCHECKED } else { 0 };
         Self(corrected | unchecked)
+    }
+    /// How good it is; greater is worse. Where it comes from makes no difference.
+    pub const fn rank(self) -> u8 {
+        self.0 & Self::RANK
+    }
+    /// The same, where `is_later` from a contact that the version before did not have.
+    pub const fn later_if(self, is_later: bool) -> Self {
+        Self(if is_later { self.0 | Self::LATER } else { self.0 })
+    }
+    /// The same, standing for another copy too, which is no better.
+    pub const fn standing_for(self, other: Self) -> Self {
+        if self.0 & Self::LATER == 0 {
+            return self;
+        }
+        let known = if other.0 & Self::LATER == 0 {
+            Self::KNOWN | Self::AS_GOOD_KNOWN
+        } else {
+            other.0 & (Self::KNOWN | Self::AS_GOOD_KNOWN)
+        };
+        let worse = if self.rank() == other.rank() { 0 } else { Self::AS_GOOD_KNOWN };
+        Self(self.0 | (known & !worse))
+    }
+    /// What it is to the version before.
+    pub const fn change(self) -> Change {
+        if self.0 & Self::LATER == 0 || self.0 & Self::AS_GOOD_KNOWN != 0 {
+            Change::None
+        } else if self.0 & Self::KNOWN == 0 {
+            Change::Added
+        } else {
+            Change::Improved
+        }
     }
     /// Whether a frame needed Reed-Solomon correction.
     pub const fn is_corrected(self) -> bool {
@@ -94,8 +145,8 @@ pub(crate) struct Held<'a> {
 
 impl Held<'_> {
     /// What decides between two packets of one place in a product: the better copy, else any fixed choice.
-    pub const fn preference(&self) -> (PacketQuality, &[u8], Utc, Vcid) {
-        (self.quality, self.bytes, self.received, self.vcid)
+    pub const fn preference(&self) -> (u8, &[u8], Utc, Vcid) {
+        (self.quality.rank(), self.bytes, self.received, self.vcid)
     }
 }
 

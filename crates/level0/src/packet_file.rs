@@ -3,7 +3,7 @@
 use crate::entry;
 use crate::files::{Error, Files};
 use crate::gaps::{ApidAccount, LISTED_GAPS, Last, Stamp};
-use crate::order::{Held, Slot};
+use crate::order::{Change, Held, Slot};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::Counters;
@@ -25,6 +25,10 @@ pub(crate) struct Account {
     pub packets: u64,
     pub size: Bytes,
     pub corrected_packets: u64,
+    /// Packets that the version before did not have.
+    pub added: u64,
+    /// Packets of which the version before had a worse copy.
+    pub improved: u64,
     pub first: Option<Stamp>,
     pub last: Option<Stamp>,
     pub apids: BTreeMap<Apid, ApidAccount>,
@@ -149,6 +153,11 @@ impl Accountant {
         self.whole.packets += 1;
         self.whole.size += Bytes::of(held.bytes.len());
         self.whole.corrected_packets += u64::from(held.quality.is_corrected());
+        match held.quality.change() {
+            Change::None => {}
+            Change::Added => self.whole.added += 1,
+            Change::Improved => self.whole.improved += 1,
+        }
     }
 
     /// Begins the account of an APID; returns its place.

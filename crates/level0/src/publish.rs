@@ -2,121 +2,193 @@
 //! who sees the record sees everything.
 
 use crate::aside::Aside;
-use crate::construction::{
-    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, GapEntry, ProductKind, RecordTime, SoftwareVersion,
-    SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
-};
-use crate::contact::{Close, ContactInfo};
+use crate::construction::ProductKind;
 use crate::files::{Error, Files};
-use crate::gaps::{ApidAccount, Gap, Stamp};
-use crate::naming::{FileNumber, ProductName};
+use crate::naming::{Digit, FileNumber, Label, ProductName, Series};
 use crate::packet_file::{Account, flushed, hex};
-use crate::product::{Finished, Tally};
+use crate::product::{Finished, SortedBy, Tally};
+use crate::record::RECORD_APIDS;
 use crate::report::{
     Accounting, ApidReport, AsideReport, ContactReport, FORMAT, FrameReport, Product, ProductFile,
-    ProductReport, Sidecar,
+    ProductReport, Replaced, Sidecar,
 };
+use crate::rules::{Basis, Form, Previous};
+use crate::window::Window;
 use sha2::{Digest, Sha256};
-use skyhaul_ccsds::id::{Apid, Scid};
-use skyhaul_units::Bytes;
+use skyhaul_ccsds::id::Scid;
+use skyhaul_units::Utc;
+use std::collections::BTreeMap;
 use std::io::Write;
 
-/// What a product's files say of the contact.
+/// What the files of all products of one making say.
 pub(crate) struct Publication<'a> {
-    pub mission: &'a str,
-    pub contact: &'a ContactInfo,
-    pub close: &'a Close,
+    pub scid: Scid,
+    /// In the order in which they began.
+    pub contacts: &'a [ContactReport],
     pub frames: &'a FrameReport,
+    pub naming: Naming,
+    pub window: Option<Window>,
+    pub basis: Basis,
+    pub kind: ProductKind,
+    /// Of products that may be made again, the versions that there are.
+    pub previous: Option<&'a BTreeMap<String, Previous>>,
+    pub is_test: bool,
+}
+
+/// What products of one making are called by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Naming {
+    pub created: Utc,
+    /// Of the first product of a label.
+    pub uniqueness: Digit,
 }
 
 impl Publication<'_> {
+    /// The name of the construction record of a product, of which `earlier` have the same label.
+    pub fn name(&self, label: Label, earlier: usize) -> Result<ProductName, Error> {
+        let name = |digit| {
+            let series = if self.kind == ProductKind::Pds { Series::Pds } else { Series::Eds };
+            ProductName::construction_record(self.scid.value(), label, self.naming.created, digit)
+                .in_series(series)
+        };
+        let first = self.naming.uniqueness;
+        first.after(earlier).map(name).ok_or_else(|| Error::NamesUsedUp { name: name(first).to_string() })
+    }
+
+    /// Whether a version before has all of it, as good.
+    pub fn says_nothing_new<F: Files>(&self, finished: &Finished<F>) -> bool {
+        let account = &finished.packets.account;
+        self.before(&finished.plan.name).is_some() && account.added == 0 && account.improved == 0
+    }
+
+    fn before(&self, product: &str) -> Option<&Previous> {
+        self.previous.and_then(|previous| previous.get(product))
+    }
+
+    /// Drops the working files of a product that says nothing new.
+    pub fn unchanged<F: Files>(&self, files: &mut F, finished: Finished<F>) -> Result<Product, Error> {
+        let mut aside = finished.aside;
+        if aside.file.take().is_some() {
+            files.remove(aside.working()).map_err(Error::on("remove", aside.working()))?;
+        }
+        let packets = finished.packets;
+        drop(packets.file);
+        files.remove(&packets.working).map_err(Error::on("remove", &packets.working))?;
+        let name = self.before(&finished.plan.name).map(|before| before.name);
+        let name = name.expect("it was compared with the version before");
+        let accounting = accounting(&finished.tally, &aside, &packets.account, finished.late_packets);
+        let account = &packets.account;
+        let product = self.product_report(&finished.plan.name, finished.plan.sorted_by, name, account);
+        let report = AsideReport { file: None, reasons: aside.reasons, packets: aside.entries };
+        let sidecar = self.sidecar(product, accounting, report, account);
+        Ok(Product { name, files: Vec::new(), sidecar, cells: Vec::new() })
+    }
+
     /// Publishes a product under `name`, the construction record's.
     pub fn publish<F: Files>(
         &self,
         files: &mut F,
         finished: Finished<F>,
         name: ProductName,
+        form: Form,
     ) -> Result<Product, Error> {
         let record_working = format!("{}.record", finished.plan.prefix);
         let account_working = format!("{}.account", finished.plan.prefix);
         let packets = finished.packets;
         let account = &packets.account;
-        let is_empty = account.packets == 0;
-        let packet_file = if is_empty {
-            drop(packets.file);
-            files.remove(&packets.working).map_err(Error::on("remove", &packets.working))?;
-            None
-        } else {
-            let name = name.file(FileNumber::PACKETS).to_string();
-            files.publish(packets.file, &packets.working, &name).map_err(Error::on("publish", &name))?;
-            Some(ProductFile { name, bytes: account.size.as_u64(), sha256: packets.sha256 })
+        let packet_file = match file_name(name, form).filter(|_| account.packets > 0) {
+            None => {
+                drop(packets.file);
+                files.remove(&packets.working).map_err(Error::on("remove", &packets.working))?;
+                None
+            }
+            Some(name) => {
+                files.publish(packets.file, &packets.working, &name).map_err(Error::on("publish", &name))?;
+                Some(ProductFile { name, bytes: account.size.as_u64(), sha256: packets.sha256 })
+            }
         };
-        let aside_name = format!("{}.aside", name.stem());
         let accounting = accounting(&finished.tally, &finished.aside, account, finished.late_packets);
-        let sidecar = Sidecar {
-            format: FORMAT,
-            contact: self.contact_report(),
-            product: ProductReport {
-                name: finished.plan.name,
-                sorted_by: finished.plan.sorted_by,
-                created: name.created(),
-                construction_record: (!is_empty).then(|| name.to_string()),
-                packet_file: packet_file.clone(),
-                first: account.first,
-                last: account.last,
-            },
-            accounting,
-            apids: account.apids.iter().map(|(apid, account)| ApidReport::new(*apid, account)).collect(),
-            apids_not_in_construction_record: account.apids.len().saturating_sub(RECORD_APIDS) as u64,
-            set_aside: publish_aside(files, finished.aside, aside_name)?,
-            frames: self.frames.clone(),
+        let has_record = packet_file.is_some() && form == Form::Pds;
+        let product = ProductReport {
+            form,
+            construction_record: has_record.then(|| name.to_string()),
+            packet_file,
+            ..self.product_report(&finished.plan.name, finished.plan.sorted_by, name, account)
         };
+        let aside = publish_aside(files, finished.aside, format!("{}.aside", name.stem()))?;
+        let sidecar = self.sidecar(product, accounting, aside, account);
+        let packet_file = sidecar.product.packet_file.clone();
         let mut published: Vec<_> = packet_file.into_iter().chain(sidecar.set_aside.file.clone()).collect();
         let json = serde_json::to_vec_pretty(&sidecar).expect("the sidecar has text keys only");
         published.push(write_file(files, &account_working, format!("{}.json", name.stem()), &json)?);
-        if !is_empty {
+        if has_record {
             let record = self.construction_record(name, account).write()?;
             published.push(write_file(files, &record_working, name.to_string(), &record)?);
         }
-        Ok(Product { name, files: published, sidecar })
+        Ok(Product { name, files: published, sidecar, cells: Vec::new() })
     }
 
-    fn contact_report(&self) -> ContactReport {
-        ContactReport {
-            name: self.contact.contact.clone(),
-            station: self.contact.station.clone(),
-            mission: self.mission.to_owned(),
-            scid: self.contact.scid,
-            opened: self.contact.opened,
-            closed: self.close.closed,
+    fn product_report(
+        &self,
+        product: &str,
+        sorted_by: SortedBy,
+        name: ProductName,
+        account: &Account,
+    ) -> ProductReport {
+        let before = self.before(product);
+        let missing: u64 = account.apids.values().map(|apid| apid.missing).sum();
+        let gaps: u64 = account.apids.values().map(|apid| apid.gap_count).sum();
+        ProductReport {
+            name: product.to_owned(),
+            sorted_by,
+            basis: self.basis,
+            kind: self.kind,
+            window: self.window,
+            form: Form::Account,
+            version: before.map_or(1, |before| before.version.saturating_add(1)),
+            replaces: before.map(|before| Replaced {
+                version: before.version,
+                name: before.name.stem(),
+                added: account.added,
+                improved: account.improved,
+                missing_filled: before.missing.cast_signed() - missing.cast_signed(),
+                gaps_closed: before.gaps.cast_signed() - gaps.cast_signed(),
+            }),
+            created: name.created(),
+            construction_record: None,
+            packet_file: None,
+            first: account.first,
+            last: account.last,
         }
     }
 
-    fn construction_record(&self, name: ProductName, account: &Account) -> ConstructionRecord {
-        let scid = self.contact.scid;
-        let listed: Vec<_> = account.apids.iter().take(RECORD_APIDS).collect();
-        let spans = listed.iter().map(|(apid, account)| ApidSpan {
-            stream: SpacecraftApid::new(scid.value(), apid.value()),
-            packet_times: packet_times(account.first, account.last),
-        });
-        let text = |name: ProductName| Text::new(&name.to_string()).expect("a product name is 40 characters");
-        let files = vec![
-            FileEntry { name: text(name), apids: Vec::new() },
-            FileEntry { name: text(name.file(FileNumber::PACKETS)), apids: spans.collect() },
-        ];
-        let contact =
-            Span { first: RecordTime::cds(self.contact.opened), last: RecordTime::cds(self.close.closed) };
-        ConstructionRecord {
-            software: SoftwareVersion { major: MAJOR, minor: MINOR },
-            kind: ProductKind::Pds,
-            id: Text::new(&name.stem()).expect("a product name without its suffix is 36 characters"),
-            test: false,
-            sessions: vec![contact],
-            totals: totals(account),
-            completed: RecordTime::cds(self.close.created),
-            apids: listed.iter().map(|(apid, account)| apid_entry(scid, **apid, account)).collect(),
-            files,
+    fn sidecar(
+        &self,
+        product: ProductReport,
+        accounting: Accounting,
+        set_aside: AsideReport,
+        account: &Account,
+    ) -> Sidecar {
+        Sidecar {
+            format: FORMAT,
+            contacts: self.contacts.to_vec(),
+            product,
+            accounting,
+            apids: account.apids.iter().map(|(apid, account)| ApidReport::new(*apid, account)).collect(),
+            apids_not_in_construction_record: account.apids.len().saturating_sub(RECORD_APIDS) as u64,
+            set_aside,
+            frames: self.frames.clone(),
         }
+    }
+}
+
+/// The packet file of the product whose construction record is `name`.
+fn file_name(name: ProductName, form: Form) -> Option<String> {
+    let packets = name.file(FileNumber::PACKETS);
+    match form {
+        Form::Pds => Some(packets.to_string()),
+        Form::Packets => Some(format!("{}.dat", packets.stem())),
+        Form::Account => None,
     }
 }
 
@@ -165,82 +237,4 @@ fn write_file<F: Files>(
     files.publish(file, working, &name).map_err(Error::on("publish", &name))?;
     let sha256 = hex(&Sha256::digest(bytes));
     Ok(ProductFile { name, bytes: bytes.len() as u64, sha256 })
-}
-
-fn totals(account: &Account) -> Totals {
-    let first = account.first.map_or(RecordTime::NONE, reception);
-    let last = account.last.map_or(RecordTime::NONE, reception);
-    Totals {
-        fill: Bytes::ZERO,
-        length_discrepancies: 0,
-        packet_times: Span {
-            first: account.first.map_or(RecordTime::NONE, packet_time),
-            last: account.last.map_or(RecordTime::NONE, packet_time),
-        },
-        reception: Span { first, last },
-        corrected_packets: count32(account.corrected_packets),
-        packets: count32(account.packets),
-        size: account.size,
-        gaps: count32(account.apids.values().map(|apid| apid.gap_count).sum()),
-    }
-}
-
-fn apid_entry(scid: Scid, apid: Apid, account: &ApidAccount) -> ApidEntry {
-    ApidEntry {
-        stream: SpacecraftApid::new(scid.value(), apid.value()),
-        first_offset: account.first_offset,
-        vcids: account.vcids.iter().map(|vcid| SpacecraftVcid::new(scid.value(), vcid.value())).collect(),
-        gaps: account.gaps.iter().map(gap_entry).collect(),
-        fill: Vec::new(),
-        fill_octets: Bytes::ZERO,
-        length_discrepancies: Vec::new(),
-        packet_times: packet_times(account.first, account.last),
-        reception: Span { first: reception(account.first), last: reception(account.last) },
-        corrected_packets: count32(account.corrected_packets),
-        packets: count32(account.packets),
-        size: account.bytes,
-    }
-}
-
-fn gap_entry(gap: &Gap) -> GapEntry {
-    GapEntry {
-        first_missing: u32::from(gap.first_missing),
-        offset: Bytes::new(gap.offset),
-        missed: u32::from(gap.missed),
-        packet_times: packet_times(gap.preceding, gap.following),
-        reception: Span { first: reception(gap.preceding), last: reception(gap.following) },
-    }
-}
-
-fn packet_times(first: Stamp, last: Stamp) -> Span {
-    Span { first: packet_time(first), last: packet_time(last) }
-}
-
-fn packet_time(stamp: Stamp) -> RecordTime {
-    stamp.time.map_or(RecordTime::NONE, RecordTime::cds)
-}
-
-fn reception(stamp: Stamp) -> RecordTime {
-    RecordTime::cds(stamp.received)
-}
-
-/// Held at what the record has room for; the sidecar has the whole count.
-fn count32(count: u64) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// APIDs that a construction record has room for: its count has 8 bits.
-const RECORD_APIDS: usize = 255;
-const MAJOR: u8 = version(env!("CARGO_PKG_VERSION_MAJOR"));
-const MINOR: u8 = version(env!("CARGO_PKG_VERSION_MINOR"));
-
-/// A version number from the manifest, held at 255.
-const fn version(text: &str) -> u8 {
-    let mut number = 0u8;
-    let mut at = 0;
-    while at < text.len() {
-        number = number.saturating_mul(10).saturating_add(text.as_bytes()[at] - b'0');
-        at += 1;
-    }
-    number
 }

@@ -4,9 +4,12 @@
 //! once: `received = delivered + duplicates + rejected + outside_window + set_aside`.
 
 use crate::aside::{AsideEntry, Reason};
+use crate::construction::ProductKind;
 use crate::gaps::{ApidAccount, Gap, Stamp};
 use crate::naming::ProductName;
 use crate::product::SortedBy;
+use crate::rules::{Basis, Form};
+use crate::window::{Cell, Window};
 use serde::Serialize;
 use skyhaul_ccsds::extract::{ChannelCounts, Extractor};
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
@@ -24,6 +27,15 @@ pub struct Product {
     pub files: Vec<ProductFile>,
     /// What the JSON file says.
     pub sidecar: Sidecar,
+    /// When its packets were made.
+    pub cells: Vec<Cell>,
+}
+
+impl Product {
+    /// Whether it is published; it is not where nothing changed since the version before.
+    pub fn is_published(&self) -> bool {
+        !self.files.is_empty()
+    }
 }
 
 /// A published file.
@@ -42,8 +54,8 @@ pub struct ProductFile {
 pub struct Sidecar {
     /// Name and version of this format.
     pub format: &'static str,
-    /// Where the data came from.
-    pub contact: ContactReport,
+    /// Where the data came from: the contacts in the order in which they began.
+    pub contacts: Vec<ContactReport>,
     /// The product and its files.
     pub product: ProductReport,
     /// What became of the packets offered to this product.
@@ -54,11 +66,11 @@ pub struct Sidecar {
     pub apids_not_in_construction_record: u64,
     /// Packets set aside.
     pub set_aside: AsideReport,
-    /// The frames of the whole contact.
+    /// The frames of the contacts, whole.
     pub frames: FrameReport,
 }
 
-/// The contact that a product comes from.
+/// A contact that a product comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContactReport {
     /// The contact's name.
@@ -82,9 +94,21 @@ pub struct ProductReport {
     pub name: String,
     /// What the packets are in the order of.
     pub sorted_by: SortedBy,
+    /// What it covers.
+    pub basis: Basis,
+    /// Which data set it is.
+    pub kind: ProductKind,
+    /// The span of packet times that it covers; all of its contacts where there is none.
+    pub window: Option<Window>,
+    /// What is published of it.
+    pub form: Form,
+    /// Counts the versions of a product, from 1.
+    pub version: u32,
+    /// The version that this one replaces, and what is different.
+    pub replaces: Option<Replaced>,
     /// When the product was made.
     pub created: Utc,
-    /// Name of the construction record; none where no packet could be delivered.
+    /// Name of the construction record; none where no packet could be delivered, and of plain packet files.
     pub construction_record: Option<String>,
     /// The packets: raw space packets back to back; none where no packet could be delivered.
     pub packet_file: Option<ProductFile>,
@@ -92,6 +116,23 @@ pub struct ProductReport {
     pub first: Option<Stamp>,
     /// The last packet.
     pub last: Option<Stamp>,
+}
+
+/// A version that was replaced, and what changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Replaced {
+    /// Its number.
+    pub version: u32,
+    /// Its name without suffix, as its construction record has it.
+    pub name: String,
+    /// Packets that it did not have.
+    pub added: u64,
+    /// Packets of which it had a worse copy.
+    pub improved: u64,
+    /// Packets that were missing in it and are not any more; negative where gaps showed that it could not know of.
+    pub missing_filled: i64,
+    /// Gaps that were in it, less those that are left.
+    pub gaps_closed: i64,
 }
 
 /// What became of the packets offered to a product.
@@ -163,7 +204,7 @@ pub struct AsideReport {
 }
 
 /// The frames of a contact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FrameReport {
     /// Frames offered.
     pub received: u64,
@@ -280,6 +321,47 @@ fn channel(key: Channel, counts: &ChannelCounts) -> ChannelReport {
     }
 }
 
+impl FrameReport {
+    /// Adds the frames of another contact. The list is in the order of reception, so that it does not depend on the
+    /// order of contacts.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.received += other.received;
+        self.good += other.good;
+        self.corrected += other.corrected;
+        self.corrected_symbols += other.corrected_symbols;
+        self.set_aside += other.set_aside;
+        self.unreadable += other.unreadable;
+        self.missing += other.missing;
+        self.idle_packets += other.idle_packets;
+        for channel in other.channels {
+            let key = |one: &ChannelReport| (one.scid, one.vcid);
+            match self.channels.binary_search_by_key(&key(&channel), key) {
+                Ok(at) => self.channels[at].add(&channel),
+                Err(at) => self.channels.insert(at, channel),
+            }
+        }
+        self.set_aside_list.extend(other.set_aside_list);
+        self.set_aside_list.sort_by(|one, other| {
+            (one.received, one.position, &one.reason).cmp(&(other.received, other.position, &other.reason))
+        });
+        self.set_aside_list.truncate(LISTED_FRAMES);
+    }
+}
+
+impl ChannelReport {
+    const fn add(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.gaps += other.gaps;
+        self.missing_frames += other.missing_frames;
+        self.repeated_frames += other.repeated_frames;
+        self.resets += other.resets;
+        self.packets += other.packets;
+        self.idle_packets += other.idle_packets;
+        self.interrupted_packets += other.interrupted_packets;
+        self.dropped_bytes += other.dropped_bytes;
+    }
+}
+
 impl ApidReport {
     pub(crate) fn new(apid: Apid, account: &ApidAccount) -> Self {
         Self {
@@ -302,4 +384,4 @@ impl ApidReport {
 /// Frames set aside that are listed one by one; further ones are counted.
 const LISTED_FRAMES: usize = 1_000;
 /// Name and version of the sidecar's format.
-pub(crate) const FORMAT: &str = "skyhaul-level0/1";
+pub(crate) const FORMAT: &str = "skyhaul-level0/2";

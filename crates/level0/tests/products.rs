@@ -293,7 +293,10 @@ fn a_window_of_time_is_half_open() {
         millis: Some(millis),
         ..Make::default()
     });
-    let info = skyhaul_level0::ContactInfo { window: Some((at(10), at(20))), ..contact() };
+    let info = skyhaul_level0::ContactInfo {
+        window: Some(skyhaul_level0::Window { from: at(10), to: at(20) }),
+        ..contact()
+    };
     let (products, files) = process_contact(info, Limits::default(), &made.map(|make| make.packet()));
     assert_eq!(packet_file(&products[0], &files), [made[2].bytes(), made[3].bytes()].concat());
     assert_eq!(products[0].sidecar.accounting.outside_window, 3);

@@ -234,10 +234,10 @@ fn figures(product: &Product) -> Option<Value> {
             "corrected_packets": accounting.corrected_packets,
             "first": time(sidecar.product.first),
             "last": time(sidecar.product.last),
-            "opened": sidecar.contact.opened,
-            "closed": sidecar.contact.closed,
+            "opened": sidecar.contacts[0].opened,
+            "closed": sidecar.contacts[0].closed,
             "files": [sidecar.product.construction_record, packets.name],
-            "apids": sidecar.apids.iter().map(|apid| entry(apid, sidecar.contact.scid.value())).collect::<Vec<_>>(),
+            "apids": sidecar.apids.iter().map(|apid| entry(apid, sidecar.contacts[0].scid.value())).collect::<Vec<_>>(),
         },
     }))
 }

@@ -39,7 +39,7 @@ impl Outcome {
                 Some("json") => {
                     let account: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
                     let text = |part: &Value| part.as_str().unwrap().to_owned();
-                    let key = (text(&account["contact"]["name"]), text(&account["product"]["name"]));
+                    let key = (text(&account["contacts"][0]["name"]), text(&account["product"]["name"]));
                     assert!(accounts.insert(key.clone()), "{key:?} is there twice");
                     assert_eq!(account["accounting"]["balanced"], true, "{key:?}");
                     assert_eq!(account["accounting"]["duplicates"], 0, "{key:?}");

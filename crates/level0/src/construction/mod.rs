@@ -55,7 +55,8 @@ pub struct SoftwareVersion {
 }
 
 /// Kind of a product set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProductKind {
     /// Production data set: everything.
     Pds,

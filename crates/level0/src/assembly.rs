@@ -1,0 +1,149 @@
+//! Products of several contacts: of a window of time, or of a contact and what completes it.
+//!
+//! The contacts may come from any stations and overlap. Of each packet the better copy is kept, and the packets of a
+//! product and their account do not depend on the order in which the contacts are given, nor on how the frames were
+//! divided among them, as long as each packet came whole in one. Memory is bounded as that of one contact is.
+
+use crate::construction::ProductKind;
+use crate::contact::{ContactInfo, Limits};
+use crate::files::{Error, Files};
+use crate::intake::Intake;
+use crate::naming::Digit;
+use crate::publish::{Naming, Publication};
+use crate::report::{ContactReport, FrameReport, Product};
+use crate::rules::{Basis, Edition, Rules};
+use crate::workshop::{Scope, Workshop};
+use skyhaul_ccsds::extract::ExtractedPacket;
+use skyhaul_ccsds::id::Scid;
+use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_units::Utc;
+
+/// Makes products of several contacts of one spacecraft.
+pub struct Assembly<F: Files> {
+    scid: Scid,
+    edition: Edition,
+    rules: Rules,
+    workshop: Workshop<F>,
+    contacts: Vec<ContactReport>,
+    frames: FrameReport,
+    current: Option<(Intake, Standing)>,
+}
+
+/// Whether the version before had a contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It had, or there was none.
+    Known,
+    /// It had not: what comes from it is a change.
+    New,
+}
+
+impl<F: Files> Assembly<F> {
+    /// Begins. The products are those of `mission`'s groups. Nothing is created before the first packet.
+    pub fn new(mission: &Mission, scid: Scid, edition: Edition, limits: Limits, files: F) -> Self {
+        let only = edition.only.as_ref().map(|only| only.iter().cloned().collect());
+        let scope = Scope { window: edition.window, only };
+        Self {
+            scid,
+            rules: Rules::default(),
+            workshop: Workshop::new(mission, limits, scope, files),
+            contacts: Vec::new(),
+            frames: FrameReport::default(),
+            current: None,
+            edition,
+        }
+    }
+
+    /// The same, with products as `rules` say.
+    #[must_use]
+    pub fn with_rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// Begins the next contact, which ended at `closed` and whose frames `mission` describes.
+    ///
+    /// # Errors
+    /// [`Error::Files`] where storage fails; the products are then to be made again from the beginning.
+    pub fn contact(
+        &mut self,
+        mission: &Mission,
+        info: ContactInfo,
+        closed: Utc,
+        standing: Standing,
+    ) -> Result<(), Error> {
+        self.end_contact()?;
+        self.current = Some((Intake::new(mission, info.scid, self.workshop.limits().clock), standing));
+        self.contacts.push(ContactReport {
+            name: info.contact,
+            station: info.station,
+            mission: mission.name().to_owned(),
+            scid: info.scid,
+            opened: info.opened,
+            closed,
+        });
+        Ok(())
+    }
+
+    /// Takes the next frame of the contact, good or set aside, in the order of capture. One before the first contact is
+    /// passed over.
+    ///
+    /// # Errors
+    /// As [`Self::contact`].
+    pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
+        let Some((intake, standing)) = &mut self.current else { return Ok(()) };
+        let is_later = *standing == Standing::New;
+        intake.frame(frame, &mut |packet, nature| self.workshop.take(packet, nature, is_later))
+    }
+
+    /// Takes a packet that was extracted elsewhere.
+    ///
+    /// # Errors
+    /// As [`Self::contact`].
+    pub fn packet(&mut self, packet: ExtractedPacket) -> Result<(), Error> {
+        let Some((intake, standing)) = &mut self.current else { return Ok(()) };
+        let is_later = *standing == Standing::New;
+        intake.packet(packet, &mut |packet, nature| self.workshop.take(packet, nature, is_later))
+    }
+
+    /// Completes and publishes the products. One of which nothing changed since the version before is not published
+    /// again: it has no files.
+    ///
+    /// # Errors
+    /// As [`Self::contact`]; [`Error::NamesUsedUp`] where the edition leaves no name.
+    pub fn finish(mut self) -> Result<Vec<Product>, Error> {
+        self.end_contact()?;
+        let (basis, uniqueness) = match self.edition.window {
+            Some(_) => (Basis::Time, Digit::default()),
+            None => (Basis::Session, SESSION_VERSIONS),
+        };
+        // In the order in which they began, so that the record does not depend on the order of arrival.
+        self.contacts.sort_by(|one, other| {
+            (one.opened, &one.station, &one.name).cmp(&(other.opened, &other.station, &other.name))
+        });
+        let publication = Publication {
+            scid: self.scid,
+            contacts: &self.contacts,
+            frames: &self.frames,
+            naming: Naming { created: self.edition.created, uniqueness },
+            window: self.edition.window,
+            basis,
+            previous: Some(&self.edition.previous),
+            kind: ProductKind::Pds,
+            is_test: self.rules.is_test,
+        };
+        self.workshop.finish(&publication, &self.rules)
+    }
+
+    fn end_contact(&mut self) -> Result<(), Error> {
+        if let Some((mut intake, standing)) = self.current.take() {
+            let is_later = standing == Standing::New;
+            let frames = intake.finish(&mut |packet, nature| self.workshop.take(packet, nature, is_later))?;
+            self.frames.add(frames);
+        }
+        Ok(())
+    }
+}
+
+/// The first versions of products of contacts have the digits below.
+const SESSION_VERSIONS: Digit = Digit::NINE;

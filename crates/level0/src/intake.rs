@@ -1,0 +1,131 @@
+//! The packets of one contact on their way into products: frames in, packets with their place in time out.
+
+use crate::aside::Reason;
+use crate::clock::{ClockCheck, Placement, Timeline};
+use crate::files::Error;
+use crate::report::{FrameCounts, FrameReport};
+use skyhaul_ccsds::extract::{ExtractedPacket, Extractor};
+use skyhaul_ccsds::id::Scid;
+use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::packet::{Header, SpaceHeader};
+use skyhaul_ccsds::quality::{CapturedFrame, Verdict};
+
+/// Takes one contact's frames.
+pub(crate) struct Intake {
+    mission: Mission,
+    scid: Scid,
+    extractor: Extractor,
+    timeline: Timeline,
+    /// Packets that wait until the contact's time is known.
+    waiting: Vec<ExtractedPacket>,
+    waiting_bytes: usize,
+    frames: FrameCounts,
+}
+
+/// What a packet is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Nature {
+    /// A space packet, and where it goes.
+    Space(SpaceHeader, Placement),
+    /// One that no product can hold.
+    Refused(Option<SpaceHeader>, Reason),
+}
+
+impl Intake {
+    /// Of a contact with the spacecraft `scid`.
+    pub fn new(mission: &Mission, scid: Scid, clock: ClockCheck) -> Self {
+        Self {
+            mission: mission.clone(),
+            scid,
+            extractor: Extractor::new(mission.clone()),
+            timeline: Timeline::new(clock),
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            frames: FrameCounts::default(),
+        }
+    }
+
+    /// Takes the next frame, good or set aside, and hands on the packets that it completes.
+    pub fn frame(
+        &mut self,
+        frame: &CapturedFrame,
+        sink: &mut impl FnMut(&ExtractedPacket, Nature) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.frames.received += 1;
+        if let Some(reason) = frame.set_aside {
+            self.frames.set_aside += 1;
+            self.frames.list(frame.position, frame.received, reason.text().to_owned());
+            return Ok(());
+        }
+        self.frames.good += 1;
+        self.frames.corrected += u64::from(frame.quality.verdict == Verdict::Corrected);
+        self.frames.corrected_symbols += u64::from(frame.quality.corrected.total());
+        let mut packets = Vec::new();
+        if let Err(error) = self.extractor.push(frame, |packet| packets.push(packet)) {
+            self.frames.unreadable += 1;
+            self.frames.list(frame.position, frame.received, error.to_string());
+        }
+        packets.into_iter().try_for_each(|packet| self.packet(packet, sink))
+    }
+
+    /// Takes a packet that was extracted elsewhere.
+    pub fn packet(
+        &mut self,
+        packet: ExtractedPacket,
+        sink: &mut impl FnMut(&ExtractedPacket, Nature) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if packet.header.is_idle() {
+            self.frames.idle_packets += 1;
+            return Ok(());
+        }
+        if self.timeline.is_set() {
+            let nature = self.nature(&packet);
+            return sink(&packet, nature);
+        }
+        let is_enough = self.timeline.sample(&self.mission, &packet);
+        self.waiting_bytes += packet.bytes.len() + WAITING_OVERHEAD;
+        // One packet would keep the memory of the frames beside it from being given back.
+        self.waiting.push(ExtractedPacket { bytes: packet.bytes.to_vec().into(), ..packet });
+        if is_enough || self.waiting_bytes > MOST_WAITING { self.begin(sink) } else { Ok(()) }
+    }
+
+    /// Hands on what waited; what became of the frames.
+    pub fn finish(
+        &mut self,
+        sink: &mut impl FnMut(&ExtractedPacket, Nature) -> Result<(), Error>,
+    ) -> Result<FrameReport, Error> {
+        self.begin(sink)?;
+        Ok(core::mem::take(&mut self.frames).report(&self.extractor))
+    }
+
+    /// Settles the contact's time and places the packets that waited for it.
+    fn begin(
+        &mut self,
+        sink: &mut impl FnMut(&ExtractedPacket, Nature) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if !self.timeline.is_set() {
+            self.timeline.set();
+        }
+        self.waiting_bytes = 0;
+        for packet in core::mem::take(&mut self.waiting) {
+            let nature = self.nature(&packet);
+            sink(&packet, nature)?;
+        }
+        Ok(())
+    }
+
+    fn nature(&mut self, packet: &ExtractedPacket) -> Nature {
+        let Header::Space(header) = packet.header else {
+            return Nature::Refused(None, Reason::NotASpacePacket);
+        };
+        let scid = packet.channel.scid;
+        if scid != self.scid && !self.mission.scids().contains(&scid) {
+            return Nature::Refused(Some(header), Reason::OtherSpacecraft);
+        }
+        Nature::Space(header, self.timeline.place(&self.mission, packet, &header))
+    }
+}
+
+/// Packets that wait for the contact's time, with this much around each: 2 MiB at most.
+const MOST_WAITING: usize = 2 << 20;
+const WAITING_OVERHEAD: usize = 160;

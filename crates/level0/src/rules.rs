@@ -1,0 +1,73 @@
+//! What the products of a centre are to be: form, fill and editions, as an operator configures them.
+
+use crate::naming::ProductName;
+use crate::window::Window;
+use skyhaul_units::Utc;
+use std::collections::BTreeMap;
+
+/// What is published of a product beside its account, which is always there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// A packet file and a construction record, named as EDOS names them.
+    #[default]
+    Pds,
+    /// A plain packet file.
+    Packets,
+    /// Nothing but the account, and what was set aside.
+    Account,
+}
+
+/// How products of different names are made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Where nothing else is said.
+    pub form: Form,
+    /// Of products of these names.
+    pub forms: BTreeMap<String, Form>,
+    /// Construction records say that the data are test data.
+    pub is_test: bool,
+}
+
+impl Rules {
+    /// The form of the product called `name`.
+    pub fn of(&self, name: &str) -> Form {
+        self.forms.get(name).copied().unwrap_or(self.form)
+    }
+}
+
+/// What a product covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// A contact, with what completes it.
+    Session,
+    /// A window of time.
+    Time,
+}
+
+/// What is known of the version of a product that came before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Previous {
+    /// Its number.
+    pub version: u32,
+    /// Its construction record's name.
+    pub name: ProductName,
+    /// Packets missing in it.
+    pub missing: u64,
+    /// Gaps in it.
+    pub gaps: u64,
+}
+
+/// Which products an assembly makes, and under which names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edition {
+    /// The window of time-based products; none for those of a contact with what completes it.
+    pub window: Option<Window>,
+    /// Names of the products to be made; all, packets without a time too, where there is no list.
+    pub only: Option<Vec<String>>,
+    /// The creation time that they get.
+    pub created: Utc,
+    /// The newest versions that there are, by the product's name.
+    pub previous: BTreeMap<String, Previous>,
+}

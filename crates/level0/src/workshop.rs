@@ -1,0 +1,244 @@
+//! The products of a contact, or of several, in the making: each packet to its product, memory within the limits, and
+//! at the end names and files.
+
+use crate::aside::{Reason, Shelved};
+use crate::clock::Placement;
+use crate::contact::Limits;
+use crate::files::{Error, Files};
+use crate::intake::Nature;
+use crate::naming::Label;
+use crate::order::{ApidOrder, Held, PacketQuality};
+use crate::product::{Finished, Plan, ProductBuilder, SortedBy};
+use crate::publish::Publication;
+use crate::report::Product;
+use crate::rules::{Basis, Rules};
+use crate::window::{Cell, Window};
+use skyhaul_ccsds::extract::ExtractedPacket;
+use skyhaul_ccsds::id::Apid;
+use skyhaul_ccsds::mission::Mission;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Products in the making.
+pub(crate) struct Workshop<F: Files> {
+    mission: Mission,
+    limits: Limits,
+    scope: Scope,
+    files: F,
+    products: BTreeMap<Route, Making<F>>,
+}
+
+/// What is made.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scope {
+    /// Packets with times in this window only.
+    pub window: Option<Window>,
+    /// Products of these names only, and of packets with a place in time only; all where there is no list. What has no
+    /// place in time is with the contact's own products.
+    pub only: Option<BTreeSet<String>>,
+}
+
+struct Making<F: Files> {
+    builder: ProductBuilder<F>,
+    cells: BTreeSet<Cell>,
+}
+
+/// Which product a packet goes to. There are at most two more than the mission has groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Route {
+    /// The mission's group of this place in its list.
+    Group(usize),
+    /// No group of the mission contains it.
+    Other,
+    /// Its application has no time code.
+    Untimed,
+}
+
+impl<F: Files> Workshop<F> {
+    /// Nothing is created before the first packet.
+    pub fn new(mission: &Mission, limits: Limits, scope: Scope, files: F) -> Self {
+        Self { mission: mission.clone(), limits, scope, files, products: BTreeMap::new() }
+    }
+
+    pub const fn mission(&self) -> &Mission {
+        &self.mission
+    }
+
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Takes a packet; `is_later` for one from a contact that the version before did not have.
+    pub fn take(&mut self, packet: &ExtractedPacket, nature: Nature, is_later: bool) -> Result<(), Error> {
+        let (header, placement) = match nature {
+            Nature::Space(header, placement) => (header, placement),
+            Nature::Refused(header, reason) => {
+                return self
+                    .refuse(shelved(packet, header.map(|header| (header.apid, header.count))), reason);
+            }
+        };
+        let route = match placement {
+            Placement::AsReceived => Route::Untimed,
+            _ => self
+                .mission
+                .products()
+                .iter()
+                .position(|group| group.contains(packet.channel.vcid, header.apid))
+                .map_or(Route::Other, Route::Group),
+        };
+        if !self.is_wanted(route) {
+            return Ok(());
+        }
+        let (window, is_partial, limits) = (self.scope.window, self.scope.only.is_some(), self.limits);
+        let (making, files) = self.making(route)?;
+        let product = &mut making.builder;
+        product.tally.received += 1;
+        let held = || Held {
+            apid: header.apid,
+            count: header.count,
+            vcid: packet.channel.vcid,
+            quality: PacketQuality::of(packet).later_if(is_later),
+            received: packet.received,
+            bytes: &packet.bytes,
+        };
+        match placement {
+            Placement::AsReceived => product.append(&held())?,
+            Placement::At(time) if window.is_some_and(|window| !window.contains(time)) => {
+                product.tally.outside_window += 1;
+            }
+            Placement::At(time) => {
+                making.cells.insert(Cell::containing(time));
+                product.place(files, &limits, time, held())?;
+            }
+            Placement::Aside(reason, _) if is_partial => product.aside.count(reason),
+            Placement::Aside(reason, time) => {
+                let packet = shelved(packet, Some((header.apid, header.count)));
+                product.aside.put(files, Shelved { time, ..packet }, reason)?;
+            }
+        }
+        self.relieve()
+    }
+
+    /// Completes all products, in the order of the mission's groups; those without a group last.
+    pub fn finish(mut self, publication: &Publication<'_>, rules: &Rules) -> Result<Vec<Product>, Error> {
+        let mut used: BTreeMap<Label, usize> = BTreeMap::new();
+        let mut published = Vec::new();
+        for making in core::mem::take(&mut self.products).into_values() {
+            let finished = making.builder.finish(&mut self.files)?;
+            if publication.says_nothing_new(&finished) {
+                published.push(publication.unchanged(&mut self.files, finished)?);
+                continue;
+            }
+            let label = label(&finished, publication.basis);
+            let earlier = used.entry(label).or_default();
+            let name = publication.name(label, *earlier)?;
+            *earlier += 1;
+            let rule = rules.of(&finished.plan.name);
+            let mut product = publication.publish(&mut self.files, finished, name, rule)?;
+            product.cells = making.cells.into_iter().collect();
+            published.push(product);
+        }
+        Ok(published)
+    }
+
+    fn is_wanted(&self, route: Route) -> bool {
+        let Some(only) = &self.scope.only else { return true };
+        match route {
+            Route::Group(place) => only.contains(&self.mission.products()[place].name),
+            Route::Other => only.contains(OTHER),
+            Route::Untimed => false,
+        }
+    }
+
+    /// Sets aside a packet that belongs to no product.
+    fn refuse(&mut self, packet: Shelved<'_>, reason: Reason) -> Result<(), Error> {
+        if self.scope.only.is_some() {
+            return Ok(());
+        }
+        let (making, files) = self.making(Route::Other)?;
+        making.builder.tally.received += 1;
+        making.builder.aside.put(files, packet, reason)
+    }
+
+    /// Keeps the memory of all products together within the limits.
+    fn relieve(&mut self) -> Result<(), Error> {
+        let builders = || self.products.values().map(|making| &making.builder);
+        let (window, late): (usize, usize) = builders()
+            .fold((0, 0), |(window, late), one| (window + one.window_cost(), late + one.late_cost()));
+        let mut window = window;
+        while window > self.limits.window.as_usize() {
+            let builders = self.products.values_mut().map(|making| &mut making.builder);
+            let Some(largest) = builders.max_by_key(|builder| builder.window_cost()) else { break };
+            let before = largest.window_cost();
+            largest.write_half(&mut self.files)?;
+            window -= before - largest.window_cost();
+        }
+        if late > self.limits.late.as_usize() {
+            let builders = self.products.values_mut().map(|making| &mut making.builder);
+            if let Some(largest) = builders.max_by_key(|builder| builder.late_cost()) {
+                largest.spill(&mut self.files)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn making(&mut self, route: Route) -> Result<(&mut Making<F>, &mut F), Error> {
+        if !self.products.contains_key(&route) {
+            let plan = plan(&self.mission, route);
+            let builder = ProductBuilder::new(plan, &self.limits, &mut self.files)?;
+            self.products.insert(route, Making { builder, cells: BTreeSet::new() });
+        }
+        let making = self.products.get_mut(&route).expect("it was put there where it was missing");
+        Ok((making, &mut self.files))
+    }
+}
+
+fn shelved(packet: &ExtractedPacket, known: Option<(Apid, u16)>) -> Shelved<'_> {
+    Shelved {
+        vcid: packet.channel.vcid,
+        apid: known.map(|(apid, _)| apid),
+        count: known.map(|(_, count)| count),
+        time: None,
+        received: packet.received,
+        bytes: &packet.bytes,
+    }
+}
+
+fn plan(mission: &Mission, route: Route) -> Plan {
+    let fixed = |name: &str, label: &str, sorted_by| Plan {
+        name: name.to_owned(),
+        label: Some(Label::parse(label).expect("the label is fixed")),
+        order: ApidOrder::new(&[], mission.counters()),
+        sorted_by,
+        prefix: name.to_owned(),
+    };
+    match route {
+        Route::Group(place) => {
+            let group = &mission.products()[place];
+            let listed = group.apids.first().map(|range| Label::session(range.first.value()));
+            Plan {
+                name: group.name.clone(),
+                label: group.label.as_deref().and_then(|label| Label::parse(label).ok()).or(listed),
+                order: ApidOrder::new(&group.apids, mission.counters()),
+                sorted_by: SortedBy::PacketTime,
+                prefix: format!("group{place}"),
+            }
+        }
+        Route::Other => fixed(OTHER, "0000OTHERPACKETSAS", SortedBy::PacketTime),
+        Route::Untimed => fixed("untimed", "0000UNTIMEDPACKETS", SortedBy::Reception),
+    }
+}
+
+/// The label of a product; of a group that lists neither label nor APIDs, by its first APID.
+fn label<F: Files>(finished: &Finished<F>, basis: Basis) -> Label {
+    let label = finished.plan.label.unwrap_or_else(|| {
+        let first = finished.packets.account.apids.keys().next().copied();
+        Label::session(first.map_or(0, Apid::value))
+    });
+    match basis {
+        Basis::Session => label,
+        Basis::Time => label.time_based(),
+    }
+}
+
+/// The name of the product of packets that no group of the mission contains.
+const OTHER: &str = "other";
