@@ -32,6 +32,7 @@
 
 mod contacts;
 mod disk;
+mod ledger;
 mod log;
 mod publish;
 pub mod raw;
@@ -39,9 +40,10 @@ mod spool;
 
 pub use contacts::{
     Appended, Arrival, Commit, ContactConfig, ContactReader, ContactStats, ContactStore, ContactSync,
-    ContactSynced, FlowStatus, Receipt, Resume, StationName, StationNameError, StoreError,
+    ContactSynced, FlowStatus, KeptReader, Receipt, Resume, StationName, StationNameError, StoreError,
 };
 pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
+pub use ledger::{Ledger, LedgerError, Loaded};
 pub use log::{
     Cursor, Damage, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD, NewRecord, Position,
     Record, SegmentNo, Summary, SyncHandle, Synced, open_bytes,

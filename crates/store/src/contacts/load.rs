@@ -9,7 +9,7 @@ use crate::log::{Log, LogConfig};
 use crate::publish::load_state;
 use crate::{FlowId, Seq};
 use skyhaul_units::{Bytes, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ impl ContactStore {
             stations: BTreeMap::new(),
             kept: BTreeMap::new(),
             kept_size: Bytes::ZERO,
+            held: BTreeSet::new(),
             stats: ContactStats::default(),
         };
         let refused = |source| StoreError::State { path: ROOT.to_owned(), source };

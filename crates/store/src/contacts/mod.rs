@@ -16,6 +16,7 @@
 
 mod commit;
 mod finished;
+mod kept;
 mod load;
 mod name;
 
@@ -25,11 +26,12 @@ use crate::publish::save_state;
 use crate::{FlowId, MAX_PAYLOAD, Seq};
 use finished::Finished;
 use skyhaul_units::{Bytes, Duration, Utc};
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use std::io;
 use std::sync::Arc;
 
 pub use commit::{Commit, ContactSync, ContactSynced, Receipt};
+pub use kept::KeptReader;
 pub use name::{StationName, StationNameError};
 
 /// Contacts that are open at once, of all stations together.
@@ -201,6 +203,8 @@ pub struct ContactStore {
     /// Finished contacts whose data is there.
     kept: BTreeMap<Key, Kept>,
     kept_size: Bytes,
+    /// Those of them that are not to be removed. As many as there are kept ones at most count.
+    held: BTreeSet<Key>,
     stats: ContactStats,
 }
 
@@ -405,8 +409,8 @@ impl ContactStore {
     /// [`StoreError::State`] where the disk refuses to remove a file.
     pub fn free(&mut self, now: Utc) -> Result<Bytes, StoreError> {
         let due = |kept: &Kept| kept.finished + self.config.retention <= now;
-        let keys: Vec<Key> =
-            self.kept.iter().filter(|(_, kept)| due(kept)).map(|(key, _)| key.clone()).collect();
+        let removable = self.kept.iter().filter(|entry| self.is_free(entry) && due(entry.1));
+        let keys: Vec<Key> = removable.map(|(key, _)| key.clone()).collect();
         let before = self.kept_size;
         for key in keys {
             self.remove(&key)?;
@@ -463,7 +467,8 @@ impl ContactStore {
     }
 
     fn remove_one_early(&mut self) -> Result<bool, StoreError> {
-        let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.finished).map(|(key, _)| key.clone());
+        let removable = self.kept.iter().filter(|entry| self.is_free(entry));
+        let oldest = removable.min_by_key(|(_, kept)| kept.finished).map(|(key, _)| key.clone());
         let Some(key) = oldest else {
             return Ok(false);
         };

@@ -220,3 +220,52 @@ fn open_contacts_are_bounded() {
     }
     assert!(matches!(put(&mut store, 5_000, 0), Err(StoreError::TooManyContacts)));
 }
+
+#[test]
+fn a_finished_contact_is_read_again_and_held_against_retention_and_need() {
+    let disk = SimDisk::new(Bytes::mib(1));
+    let mut store = open(&disk);
+    let station = name("kiruna");
+    for flow in [1, 2] {
+        for seq in 0..20 {
+            put(&mut store, flow, seq).unwrap();
+        }
+        store.sync();
+        store.finish(&station, FlowId(flow), NOW).unwrap();
+    }
+    store.hold([(station.clone(), FlowId(1))]);
+    store.free(NOW + Duration::from_secs(100)).unwrap();
+    let kept: Vec<_> = store.kept_contacts().map(|(_, flow, at)| (flow.0, at)).collect();
+    assert_eq!(kept, [(1, NOW)], "the other one went");
+    let mut reader = store.kept_reader(&station, FlowId(1)).unwrap();
+    let mut found = Vec::new();
+    while let Some(item) = reader.read().unwrap() {
+        let Item::Block(record) = item else { panic!("{item:?}") };
+        found.push(record.seq.0);
+    }
+    assert_eq!(found, (0..20).collect::<Vec<_>>());
+    assert!(matches!(store.kept_reader(&station, FlowId(2)), Err(StoreError::NotOpen { .. })));
+    let mut store = open(&disk);
+    assert!(store.is_kept(&station, FlowId(1)), "reading changes nothing");
+    store.free(NOW + Duration::from_secs(100)).unwrap();
+    assert!(!store.is_kept(&station, FlowId(1)), "held by nobody after a restart");
+}
+
+#[test]
+fn a_store_that_is_full_of_held_contacts_takes_no_more() {
+    let mut store = open(&SimDisk::new(Bytes::mib(1)));
+    let station = name("kiruna");
+    let mut flow = 0;
+    while store.size() < Bytes::new(20_000) {
+        for seq in 0..20 {
+            put(&mut store, flow, seq).unwrap();
+        }
+        store.finish(&station, FlowId(flow), NOW).unwrap();
+        flow += 1;
+    }
+    let held: Vec<_> = store.kept_contacts().map(|(station, flow, _)| (station.clone(), flow)).collect();
+    store.hold(held.clone());
+    let full = (0..400).map(|seq| put(&mut store, 900, seq)).find_map(Result::err);
+    assert!(matches!(full, Some(StoreError::Full { .. })), "{full:?}");
+    assert_eq!(store.kept_contacts().count(), held.len());
+}
