@@ -7,7 +7,7 @@
 //!
 //! | kind | record | body |
 //! |---|---|---|
-//! | 1 | [`Record::Open`] | opened i64 us since 1970; flags u8 (bit 0 check symbols kept, bit 1 spacecraft id present); spacecraft id u16 if present; channel text; mission text (TOML) |
+//! | 1 | [`Record::Open`] | opened i64 us since 1970; flags u8 (bit 0 check symbols kept, bit 1 spacecraft id present, bit 2 completed contact present); spacecraft id u16 if present; flow of the completed contact u32 if present; channel text; mission text (TOML) |
 //! | 2 | [`Record::Frame`], good | annotations, then the transfer frame, then its check symbols if kept |
 //! | 3 | [`Record::Frame`], set aside | reason u8 (1 Reed-Solomon, 2 frame error control, 3 header), annotations, then the block as received |
 //! | 4 | [`Record::Progress`] | ten varints in the order of [`SyncCounts`] |
@@ -34,7 +34,7 @@ mod wire;
 
 use crate::id::{Channel, Scid};
 use crate::quality::{BitPosition, CapturedFrame};
-use skyhaul_units::Utc;
+use skyhaul_units::{FlowId, Utc};
 use wire::{Input, put_annotations, put_i64, put_text, put_varint, take_annotations};
 
 /// One record of a contact.
@@ -65,6 +65,8 @@ pub struct Open {
     pub opened: Utc,
     /// Frames come with their check symbols.
     pub keeps_check_symbols: bool,
+    /// The contact of the same station that this one completes: frames that were missing in it, found in a recording.
+    pub completes: Option<FlowId>,
 }
 
 /// What the synchroniser counted since the contact began.
@@ -282,9 +284,13 @@ const fn damaged(record: &'static str, field: &'static str) -> RecordError {
 
 fn put_open(open: &Open, out: &mut Vec<u8>) {
     put_i64(open.opened.as_micros(), out);
-    out.push(u8::from(open.keeps_check_symbols) | u8::from(open.scid.is_some()) << 1);
+    let flags = [open.keeps_check_symbols, open.scid.is_some(), open.completes.is_some()];
+    out.push((0u8..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
     if let Some(scid) = open.scid {
         out.extend(scid.value().to_be_bytes());
+    }
+    if let Some(flow) = open.completes {
+        out.extend(flow.0.to_be_bytes());
     }
     put_text(&open.channel, out);
     put_text(&open.mission, out);
@@ -293,12 +299,13 @@ fn put_open(open: &Open, out: &mut Vec<u8>) {
 fn take_open(input: &mut Input<'_>) -> Option<Open> {
     let opened = Utc::from_micros(input.i64()?);
     let flags = input.u8()?;
-    if flags > 3 {
+    if flags > 7 {
         return None;
     }
     let scid = if flags & 2 == 0 { None } else { Some(Scid::new(input.u16()?)?) };
+    let completes = if flags & 4 == 0 { None } else { Some(FlowId(input.u32()?)) };
     let (channel, mission) = (input.text()?, input.text()?);
-    Some(Open { channel, mission, scid, opened, keeps_check_symbols: flags & 1 != 0 })
+    Some(Open { channel, mission, scid, opened, keeps_check_symbols: flags & 1 != 0, completes })
 }
 
 fn put_close(close: &Close, out: &mut Vec<u8>) {

@@ -116,12 +116,15 @@ fn any_frame() -> impl Strategy<Value = Record> {
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
-    let open = (".{0,20}", ".{0,90}", proptest::option::of(0u16..1024), any::<u32>(), any::<bool>())
-        .prop_map(|(channel, mission, scid, opened, keeps_check_symbols)| {
+    let ids = (proptest::option::of(0u16..1024), proptest::option::of(any::<u32>()));
+    let open = (".{0,20}", ".{0,90}", ids, any::<u32>(), any::<bool>()).prop_map(
+        |(channel, mission, (scid, completes), opened, keeps_check_symbols)| {
             let opened = Utc::from_micros(i64::from(opened));
             let scid = scid.and_then(Scid::new);
-            Record::Open(Open { channel, mission, scid, opened, keeps_check_symbols })
-        });
+            let completes = completes.map(skyhaul_units::FlowId);
+            Record::Open(Open { channel, mission, scid, opened, keeps_check_symbols, completes })
+        },
+    );
     let counts = any::<[u64; 10]>().prop_map(|c| {
         Record::Progress(SyncCounts {
             bits: c[0],

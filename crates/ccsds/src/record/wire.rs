@@ -64,6 +64,9 @@ impl<'a> Input<'a> {
     pub fn u16(&mut self) -> Option<u16> {
         self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
+    pub fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes))
+    }
     pub fn i64(&mut self) -> Option<i64> {
         let bytes = self.take(8)?.first_chunk::<8>()?;
         Some(i64::from_be_bytes(*bytes))

@@ -1,7 +1,7 @@
 //! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
 
 use crate::failure::{Exit, Failure};
-use skyhaul_node::config::{self, CentreConfig, Class, Presence, StationConfig, Table};
+use skyhaul_node::config::{self, CentreConfig, Class, Presence, ProductForm, StationConfig, Table, Window};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -123,7 +123,7 @@ fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
-    let CentreConfig { missions, node, listen, peer, store, products, session } = centre;
+    let CentreConfig { missions, node, listen, peer, store, products, product, session } = centre;
     writeln!(out, "centre {}", node.name)?;
     writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
     for peer in peer {
@@ -137,9 +137,32 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         "  store      up to {}, to disk every {}, kept {} after the products",
         store.max_size, store.sync_interval, store.retention
     )?;
-    writeln!(out, "  products   in {}", products.dir.display())?;
+    writeln!(
+        out,
+        "  products   in {}, {}",
+        products.dir.display(),
+        made_of(products.session, products.time.then_some(products.window), products.form)
+    )?;
+    for entry in product {
+        let mission = entry.mission.as_ref().map_or(String::new(), |mission| format!(" of {mission}"));
+        let time = entry.time.unwrap_or(products.time);
+        let window = time.then(|| entry.window.unwrap_or(products.window));
+        let (session, form) =
+            (entry.session.unwrap_or(products.session), entry.form.unwrap_or(products.form));
+        writeln!(out, "             {}{mission}: {}", entry.name, made_of(session, window, form))?;
+    }
     writeln!(out, "  session    up to {} ahead of the store for each station", session.receive_window)?;
     write_places(missions, node, out)
+}
+
+fn made_of(session: bool, window: Option<Window>, form: ProductForm) -> String {
+    let of = match (session, window) {
+        (true, None) => "of each contact".to_owned(),
+        (true, Some(window)) => format!("of each contact and of every {window}"),
+        (false, Some(window)) => format!("of every {window}"),
+        (false, None) => return "accounts only".to_owned(),
+    };
+    format!("{form} {of}")
 }
 
 fn write_places(missions: &[PathBuf], node: &config::Node, out: &mut dyn Write) -> io::Result<()> {

@@ -1,9 +1,10 @@
 //! One contact on its way from blocks to products.
 
 use super::archive::Archive;
+use super::assembly::{Note, Version};
 use super::files::ProductFiles;
 use super::shared::{Shared, Stage};
-use crate::config::Products;
+use crate::config::ProductRules;
 use crate::custody::Stamps;
 use crate::payload::{Head, PayloadError, split_taken};
 use crate::status::{ContactReceived, ContactState, ProductStatus};
@@ -13,7 +14,7 @@ use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{Close, Open, Record as Entry, RecordReader};
 use skyhaul_level0::naming::Digit;
-use skyhaul_level0::{ContactInfo, ContactProcessor, Limits, report::Product};
+use skyhaul_level0::{ContactInfo, ContactProcessor, Form, Limits, Rules, report::Product};
 use skyhaul_net::Clock;
 use skyhaul_store::{ContactReader, Record, StationName};
 use skyhaul_units::{FlowId, Utc};
@@ -38,7 +39,7 @@ pub struct Processing {
     station: StationName,
     flow: FlowId,
     reader: ContactReader,
-    products: Products,
+    rules: ProductRules,
     level0: Option<ContactProcessor<ProductFiles>>,
     archive: Option<Archive>,
     /// Whether products were tried before in vain: then it ends at the first file that cannot be written.
@@ -48,6 +49,8 @@ pub struct Processing {
     shown: ContactReceived,
     hash: Sha256,
     close: Option<Close>,
+    /// The contact of the same station that it completes, where its data is still there: then products are made of both.
+    completes: Option<u32>,
 }
 
 impl std::fmt::Debug for Processing {
@@ -61,7 +64,7 @@ impl std::fmt::Debug for Processing {
 
 impl Processing {
     /// A contact of which nothing is read yet.
-    pub fn new(station: StationName, flow: FlowId, reader: ContactReader, products: Products) -> Self {
+    pub fn new(station: StationName, flow: FlowId, reader: ContactReader, rules: ProductRules) -> Self {
         let shown = ContactReceived {
             station: station.as_str().to_owned(),
             flow: flow.0,
@@ -71,7 +74,7 @@ impl Processing {
             station,
             flow,
             reader,
-            products,
+            rules,
             level0: None,
             archive: None,
             is_again: false,
@@ -79,6 +82,7 @@ impl Processing {
             shown,
             hash: Sha256::new(),
             close: None,
+            completes: None,
         }
     }
 
@@ -153,7 +157,7 @@ impl Processing {
                     self.frame(&frame)?;
                 }
                 Ok(Some(entry)) => {
-                    if let Err(reason) = self.entry(entry)? {
+                    if let Err(reason) = self.entry(entry, shared)? {
                         return Ok(Outcome::Unreadable(reason));
                     }
                 }
@@ -168,15 +172,15 @@ impl Processing {
         Ok(if self.close.is_some() { Outcome::Closed } else { Outcome::More })
     }
 
-    /// Writes the products. What status shows when they are there.
+    /// Writes the products. What status shows when they are there, and what products of several contacts need to know.
     ///
     /// # Errors
     /// They could not be written; the contact is to be processed again from its beginning.
-    pub fn finish(mut self, clock: Clock) -> Result<ContactReceived, String> {
+    pub fn finish(mut self, clock: Clock) -> Result<(ContactReceived, Option<Note>), String> {
         if let Some(reason) = self.unwritten {
             return Err(reason);
         }
-        let (name, dir) = (self.name(), self.products.dir.clone());
+        let (name, dir) = (self.name(), self.rules.products.dir.clone());
         let close = self.close.take().ok_or("the contact is not closed")?;
         let level0 = self.level0.take().ok_or("the contact has no opening record")?;
         let ending = skyhaul_level0::Close {
@@ -189,7 +193,7 @@ impl Processing {
         if let Some(archive) = self.archive.take() {
             archive.publish(&format!("{name}.cadu")).map_err(|error| unwritable(&dir, error))?;
         }
-        ProductFiles::clean(&self.products.dir, &name);
+        ProductFiles::clean(&self.rules.products.dir, &name);
         if let Some(product) = products.first() {
             self.shown.missing = product.sidecar.frames.missing;
         }
@@ -198,7 +202,28 @@ impl Processing {
         self.shown.unaccounted = unaccounted(&close, &self.shown);
         self.shown.last_bit_to_product_s = Some(clock.utc().since(close.last_bit).as_secs_f64());
         self.shown.state = ContactState::Done;
-        Ok(self.shown)
+        let note = self.note(&products, clock.utc());
+        Ok((self.shown, note))
+    }
+
+    /// What the contact brought; none without packets.
+    fn note(&self, products: &[Product], now: Utc) -> Option<Note> {
+        let scid = self.shown.scid.or_else(|| {
+            let contact = products.first()?.sidecar.contacts.first()?;
+            Some(contact.scid.value())
+        })?;
+        let named = |product: &Product| product.sidecar.product.name.clone();
+        let first = products.iter().filter(|_| self.completes.is_none());
+        Some(Note {
+            station: self.station.as_str().to_owned(),
+            flow: self.flow.0,
+            mission: self.shown.mission.clone(),
+            scid,
+            noted_us: now.as_micros(),
+            completes: self.completes,
+            cells: products.iter().map(|product| (named(product), product.cells.clone())).collect(),
+            versions: first.map(|product| (named(product), Version::of(product))).collect(),
+        })
     }
 
     fn frame(&mut self, frame: &CapturedFrame) -> Result<(), String> {
@@ -213,11 +238,11 @@ impl Processing {
             self.shown.set_aside += 1;
         }
         let archived = self.archive.as_mut().map_or(Ok(()), |archive| archive.frame(frame));
-        let archived = archived.map_err(|error| unwritable(&self.products.dir, error));
+        let archived = archived.map_err(|error| unwritable(&self.rules.products.dir, error));
         // Without Level-0: a contact whose first block was lost at the station. Its mission is not known, its frames stay
         // in the store.
         let sorted = self.level0.as_mut().map_or(Ok(()), |level0| level0.frame(frame));
-        let sorted = sorted.map_err(|error| unwritable(&self.products.dir, without_help(&error)));
+        let sorted = sorted.map_err(|error| unwritable(&self.rules.products.dir, without_help(&error)));
         archived.and(sorted).or_else(|reason| self.give_up(reason))
     }
 
@@ -232,9 +257,9 @@ impl Processing {
     }
 
     /// Takes what is no frame; the inner error is a contact that cannot be read.
-    fn entry(&mut self, entry: Entry) -> Result<Result<(), String>, String> {
+    fn entry(&mut self, entry: Entry, shared: &Shared) -> Result<Result<(), String>, String> {
         match entry {
-            Entry::Open(open) => return self.open(&open),
+            Entry::Open(open) => return self.open(&open, shared),
             Entry::Close(close) => {
                 self.shown.state = ContactState::Closed;
                 self.close = Some(close);
@@ -244,7 +269,7 @@ impl Processing {
         Ok(Ok(()))
     }
 
-    fn open(&mut self, open: &Open) -> Result<Result<(), String>, String> {
+    fn open(&mut self, open: &Open, shared: &Shared) -> Result<Result<(), String>, String> {
         let mission = match Mission::from_toml(&open.mission) {
             Ok(mission) => mission,
             Err(error) => return Ok(Err(format!("its mission cannot be read: {error}"))),
@@ -255,16 +280,19 @@ impl Processing {
         let Some(scid) = open.scid.or_else(|| mission.scids().first().copied()) else {
             return Ok(Err("neither the contact nor its mission names the spacecraft".to_owned()));
         };
+        self.completes = open.completes.map(|flow| flow.0).filter(|flow| {
+            *flow != self.flow.0 && shared.book().is_noted(&(self.station.as_str().to_owned(), *flow))
+        });
         match self.begin_products(open, &mission, scid) {
             Ok(()) => Ok(Ok(())),
-            Err(error) => self.give_up(unwritable(&self.products.dir, error)).map(Ok),
+            Err(error) => self.give_up(unwritable(&self.rules.products.dir, error)).map(Ok),
         }
     }
 
     fn begin_products(&mut self, open: &Open, mission: &Mission, scid: Scid) -> io::Result<()> {
         let name = self.name();
-        let files = ProductFiles::new(&self.products.dir, &name)?;
-        if self.products.cadu_files {
+        let files = ProductFiles::new(&self.rules.products.dir, &name)?;
+        if self.rules.products.cadu_files {
             self.archive = Some(Archive::begin(files.clone(), mission)?);
         }
         let info = ContactInfo {
@@ -274,7 +302,13 @@ impl Processing {
             opened: open.opened,
             window: None,
         };
-        self.level0 = Some(ContactProcessor::new(mission, info, Limits::default(), files));
+        let names = mission.products().iter().map(|group| group.name.as_str());
+        let rules = match self.completes {
+            // Its packets are published with those of the contact that it completes.
+            Some(_) => Rules { form: Form::Account, ..Rules::default() },
+            None => self.rules.session(mission.name(), names),
+        };
+        self.level0 = Some(ContactProcessor::new(mission, info, Limits::default(), files).with_rules(rules));
         Ok(())
     }
 
@@ -289,7 +323,7 @@ impl Processing {
         let file = product.sidecar.product.packet_file.as_ref().or(product.files.last());
         ProductStatus {
             path: file
-                .map(|file| self.products.dir.join(&file.name).display().to_string())
+                .map(|file| self.rules.products.dir.join(&file.name).display().to_string())
                 .unwrap_or_default(),
             sha256: file.map(|file| file.sha256.clone()).unwrap_or_default(),
             packets: accounting.delivered,

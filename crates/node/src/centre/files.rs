@@ -27,7 +27,7 @@ const SYNC_EVERY: u64 = 16 << 20;
 
 impl ProductFiles {
     /// Files of the contact called `contact`, to appear in the folder `products`. Anything that an earlier attempt
-    /// left half-done is removed.
+    /// left half-done is removed. The folder `products` is not made here: where it has vanished, what is mounted there has.
     ///
     /// # Errors
     /// The folder cannot be made.
@@ -36,7 +36,7 @@ impl ProductFiles {
         if work.exists() {
             fs::remove_dir_all(&work)?;
         }
-        fs::create_dir_all(&work)?;
+        fs::create_dir(&work).map_err(|error| vanished(error, products))?;
         Ok(Self { products: products.to_owned(), work })
     }
 
@@ -45,6 +45,14 @@ impl ProductFiles {
         // It holds nothing that counts; the next contact of this name clears it too.
         let _ = fs::remove_dir_all(products.join(format!(".{contact}.work")));
     }
+}
+
+/// Says so where it is the folder itself that is not there.
+fn vanished(error: io::Error, products: &Path) -> io::Error {
+    if error.kind() == io::ErrorKind::NotFound && !products.exists() {
+        return io::Error::new(io::ErrorKind::NotFound, "the folder has vanished; mount or make it again");
+    }
+    error
 }
 
 impl Files for ProductFiles {

@@ -1,9 +1,10 @@
 //! The centre: takes data from trusted stations, keeps it, and makes Level-0 products of it.
 //!
 //! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one for Level-0
-//! (`processor`), one that answers for status. They meet in `shared`.
+//! (`processor`), one for products of several contacts (`assembly`), one that answers for status. They meet in `shared`.
 
 mod archive;
+mod assembly;
 mod contact;
 mod downlink;
 mod files;
@@ -15,13 +16,14 @@ use crate::config::CentreConfig;
 use crate::fault::Fault;
 use crate::services::{self, Window};
 use crate::status::{Reply, Request, StatusServer};
+use assembly::{Assembler, Book};
 use downlink::Downlink;
 use keeper::Keeper;
 use processor::Processor;
 use shared::Shared;
 use skyhaul_net::{Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
-use skyhaul_store::{ContactConfig, ContactStore, RealDisk, StationName};
+use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,11 +46,15 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     services::make_folder(&config.products.dir)?;
     let peers = peers(config)?;
     let driver = driver(config, &peers, clock)?;
-    let store = open_store(config)?;
+    let kept = open_store(config)?;
     let bound = driver.carriers().find_map(skyhaul_net::Carrier::local_addr);
     let address = bound.unwrap_or(config.listen.bind).to_string();
     tracing::info!("listening on {address}");
-    let shared = Arc::new(Shared::new(config.node.name.to_string(), address, store, clock, driver.waker()));
+    let shared = Arc::new(Shared::new(config.node.name.to_string(), address, kept, clock, driver.waker()));
+    shared.hold_contacts();
+    for record in shared.book().damaged() {
+        shared.life.alarm("a record of Level-0 products is damaged", record);
+    }
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move |request| match request {
         Request::Status => Reply::Status(Box::new(status.status())),
@@ -109,7 +115,7 @@ fn driver(
     Ok(driver)
 }
 
-fn open_store(config: &CentreConfig) -> Result<ContactStore, Fault> {
+fn open_store(config: &CentreConfig) -> Result<(ContactStore, Book), Fault> {
     let settings = ContactConfig {
         max_size: config.store.max_size,
         retention: config.store.retention,
@@ -121,7 +127,10 @@ fn open_store(config: &CentreConfig) -> Result<ContactStore, Fault> {
     };
     let state = &config.node.state;
     let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
-    ContactStore::open(Arc::new(disk), settings).map_err(|error| fault(error.to_string()))
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let store = ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
+    let book = Book::open(&disk, config.product_rules()).map_err(|error| fault(error.to_string()))?;
+    Ok((store, book))
 }
 
 fn start(
@@ -135,7 +144,8 @@ fn start(
     let (blocks, to_keep) = channel();
     let (kept, receipts) = channel();
     let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, (to_keep, kept));
-    let processor = Processor::new(shared.clone(), clock, config.products.clone());
+    let processor = Processor::new(shared.clone(), clock, config.product_rules());
+    let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
     let mut downlink = Downlink::new(config.node.name.to_string(), peers, shared.clone(), (blocks, receipts));
     let of = shared.clone();
     let line = services::thread("line", move || {
@@ -150,5 +160,6 @@ fn start(
     })?;
     let keeper = services::thread("store", move || keeper.run())?;
     let processor = services::thread("level0", move || processor.run())?;
-    Ok(vec![line, keeper, processor])
+    let assembler = services::thread("assembly", move || assembler.run())?;
+    Ok(vec![line, keeper, processor, assembler])
 }

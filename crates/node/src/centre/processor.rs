@@ -2,7 +2,7 @@
 
 use super::contact::{Outcome, Processing};
 use super::shared::Shared;
-use crate::config::Products;
+use crate::config::ProductRules;
 use crate::status::ContactState;
 use skyhaul_net::Clock;
 use skyhaul_store::{Item, StationName, StoreError};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Processor {
     shared: Arc<Shared>,
     clock: Clock,
-    products: Products,
+    rules: ProductRules,
     contacts: BTreeMap<Key, Work>,
 }
 
@@ -39,9 +39,9 @@ const RETRY: Duration = Duration::from_secs(2);
 const TURN: usize = 32;
 
 impl Processor {
-    /// Makes products as `products` says.
-    pub const fn new(shared: Arc<Shared>, clock: Clock, products: Products) -> Self {
-        Self { shared, clock, products, contacts: BTreeMap::new() }
+    /// Makes products as `rules` say.
+    pub const fn new(shared: Arc<Shared>, clock: Clock, rules: ProductRules) -> Self {
+        Self { shared, clock, rules, contacts: BTreeMap::new() }
     }
 
     /// Runs until the centre stops.
@@ -111,7 +111,7 @@ impl Processor {
 
     fn begin(&self, key: &Key, is_again: bool) -> Result<Box<Processing>, StoreError> {
         let reader = self.shared.store().reader(&key.0, key.1)?;
-        let processing = Processing::new(key.0.clone(), key.1, reader, self.products.clone());
+        let processing = Processing::new(key.0.clone(), key.1, reader, self.rules.clone());
         Ok(Box::new(if is_again { processing.again() } else { processing }))
     }
 
@@ -144,8 +144,13 @@ impl Processor {
     /// Writes the products, then tells the store that the contact is done.
     fn finish(&self, going: Processing) -> Result<(), String> {
         let (station, flow) = going.key();
-        let shown = going.finish(self.clock)?;
+        let (shown, note) = going.finish(self.clock)?;
         let now = self.clock.utc();
+        // Before the store is told: a contact that is finished is not looked at again.
+        if let Some(note) = note {
+            self.shared.book().note(note).map_err(|error| error.to_string())?;
+            self.shared.hold_contacts();
+        }
         self.shared.store().finish(&station, flow, now).map_err(|error| error.to_string())?;
         self.shared.contact(&shown);
         self.well();

@@ -1,10 +1,11 @@
 //! What a centre's threads have in common: the store, and what status shows.
 
+use super::assembly::{Book, stored};
 use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
-    CentreStatus, ContactReceived, NodeStatus, Recent, StationPeer, StoreState, StoreStatus,
-    peak_resident_bytes, resident_bytes,
+    AssembledProduct, AssemblyState, CentreStatus, ContactReceived, NodeStatus, Recent, StationPeer,
+    StoreState, StoreStatus, peak_resident_bytes, resident_bytes,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::{ContactStore, Seq, StationName};
@@ -17,6 +18,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub struct Shared {
     clock: Clock,
     store: Mutex<ContactStore>,
+    /// Products of several contacts. Taken before the store, never after it.
+    book: Mutex<Book>,
     state: Mutex<State>,
     /// What all threads look at.
     pub life: Life,
@@ -30,6 +33,7 @@ struct State {
     address: String,
     stations: Vec<StationPeer>,
     contacts: Recent<ContactReceived>,
+    assembled: Recent<AssembledProduct>,
     store: StoreState,
     latency: BTreeMap<Stage, Latency>,
     commits: VecDeque<CommitTime>,
@@ -68,6 +72,9 @@ pub enum Stage {
 /// Commits whose time is remembered until the processor asks: minutes of work.
 const COMMITS_MAX: usize = 1 << 16;
 
+/// Products that status shows although they are not made yet: three weeks of windows of one spacecraft.
+const WAITING_SHOWN: usize = 256;
+
 impl Stage {
     const fn name(self) -> &'static str {
         match self {
@@ -85,10 +92,18 @@ impl Stage {
 
 impl Shared {
     /// The state of a centre that has done nothing yet.
-    pub fn new(name: String, address: String, store: ContactStore, clock: Clock, waker: Waker) -> Self {
+    pub fn new(
+        name: String,
+        address: String,
+        kept: (ContactStore, Book),
+        clock: Clock,
+        waker: Waker,
+    ) -> Self {
+        let (store, book) = kept;
         Self {
             clock,
             store: Mutex::new(store),
+            book: Mutex::new(book),
             state: Mutex::new(State { name, address, ..State::default() }),
             life: Life::new(waker),
             news: (Mutex::new(true), Condvar::new()),
@@ -98,6 +113,31 @@ impl Shared {
     /// The store. A thread that panicked with it in hand ends the centre; what it wrote is checked at the next start.
     pub fn store(&self) -> MutexGuard<'_, ContactStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The book of products of several contacts. Let go of the store before.
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the store keep the contacts that products are still to be made of.
+    pub fn hold_contacts(&self) {
+        let held = self.book().held();
+        self.store().hold(held.iter().filter_map(stored));
+    }
+
+    /// Shows a product of several contacts.
+    pub fn assembled(&self, product: &AssembledProduct) {
+        let key = |one: &AssembledProduct| {
+            (one.mission.clone(), one.product.clone(), one.contact.clone(), one.from.clone(), one.to.clone())
+        };
+        self.state().assembled.show(product, |shown| key(shown) == key(product));
+    }
+
+    /// What status shows of a contact.
+    pub fn shown(&self, station: &str, flow: u32) -> Option<ContactReceived> {
+        let same = |shown: &ContactReceived| shown.flow == flow && shown.station == station;
+        self.state().contacts.newest(same).cloned()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -162,13 +202,22 @@ impl Shared {
         self.state().contacts.show(contact, same);
     }
 
+    /// The products that data waits for.
+    fn waiting(&self) -> Vec<AssembledProduct> {
+        let book = self.book();
+        let waiting = book.standing().filter(|standing| standing.waiting > 0).take(WAITING_SHOWN);
+        waiting.map(|standing| standing.shown(AssemblyState::Waiting)).collect()
+    }
+
     /// What status shows now.
     pub fn status(&self) -> NodeStatus {
         let (stats, disk) = {
             let store = self.store();
             (store.stats(), store.size())
         };
+        let mut assembled = self.waiting();
         let state = self.state();
+        assembled.extend(state.assembled.to_vec());
         let store = StoreStatus {
             state: state.store,
             blocks: stats.appended,
@@ -183,6 +232,7 @@ impl Shared {
             address: state.address.clone(),
             stations: state.stations.clone(),
             contacts: state.contacts.to_vec(),
+            assembled,
             store,
             latency_s: state
                 .latency

@@ -4,6 +4,7 @@ use super::error::ConfigError;
 use super::name::{Mtu, Name};
 use super::node::Node;
 use super::peer::PeerKey;
+use super::products::{ProductEntry, ProductRules, Products};
 use super::section::{Table, left_out, section};
 use skyhaul_units::{Bytes, Duration};
 use std::collections::BTreeSet;
@@ -27,8 +28,11 @@ pub struct CentreConfig {
     /// The durable store of what arrived.
     #[serde(default = "left_out")]
     pub store: Store,
-    /// Where Level-0 products are written.
+    /// Where Level-0 products are written, and which are made.
     pub products: Products,
+    /// What is different for one product.
+    #[serde(default)]
+    pub product: Vec<ProductEntry>,
     /// What one station may have under way.
     #[serde(default = "left_out")]
     pub session: SessionLimits,
@@ -69,16 +73,6 @@ section! {
 }
 
 section! {
-    /// Where Level-0 products are written.
-    "[products]" Products {
-        /// The folder; made where it does not exist.
-        dir: PathBuf => required,
-        /// Writes each contact's CADUs too, restored bit for bit by encoding again, as `STATION-FLOW.cadu`.
-        cadu_files: bool => "false",
-    }
-}
-
-section! {
     /// What one station may have under way.
     "[session]" SessionLimits checked by SessionLimits::check {
         /// The most bytes that a station may send ahead of the store. 64 MiB: eight round trips of 660 ms at
@@ -87,10 +81,22 @@ section! {
     }
 }
 
-pub(super) const TABLES: &[Table] =
-    &[Node::TABLE, Listen::TABLE, PeerEntry::TABLE, Store::TABLE, Products::TABLE, SessionLimits::TABLE];
+pub(super) const TABLES: &[Table] = &[
+    Node::TABLE,
+    Listen::TABLE,
+    PeerEntry::TABLE,
+    Store::TABLE,
+    Products::TABLE,
+    ProductEntry::TABLE,
+    SessionLimits::TABLE,
+];
 
 impl CentreConfig {
+    /// Which products are made.
+    pub fn product_rules(&self) -> ProductRules {
+        ProductRules { products: self.products.clone(), entries: self.product.clone() }
+    }
+
     pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
         if self.peer.len() > MAX_PEERS {
             return Err(ConfigError::peer_count(file, self.peer.len(), MAX_PEERS));
@@ -103,6 +109,12 @@ impl CentreConfig {
             }
             if !keys.insert(&peer.fingerprint) {
                 return Err(ConfigError::twice(text, file, "fingerprint", &peer.fingerprint.to_string()));
+            }
+        }
+        let mut products = BTreeSet::new();
+        for entry in &self.product {
+            if !products.insert((&entry.mission, &entry.name)) {
+                return Err(ConfigError::twice(text, file, "product", entry.name.as_str()));
             }
         }
         Ok(())

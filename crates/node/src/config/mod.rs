@@ -29,19 +29,21 @@ mod name;
 mod node;
 mod path;
 mod peer;
+mod products;
 mod section;
 mod sending;
 mod station;
 mod sync;
 mod time;
 
-pub use centre::{CentreConfig, Listen, PeerEntry, Products, SessionLimits, Store};
+pub use centre::{CentreConfig, Listen, PeerEntry, SessionLimits, Store};
 pub use channel::{Channel, Compress, Input, InputFormat, MissionRef, SoftForm};
 pub use error::ConfigError;
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
 pub use path::{LinePath, Outage, Outages, Transport};
 pub use peer::PeerKey;
+pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, Products, Window};
 pub use section::{Key, Presence, Table};
 pub use sending::{Class, Delivery, PolicyName, Sharing};
 pub use station::{Centre, Controller, Line, Spool, StationConfig};
@@ -81,7 +83,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let tables: toml::Table = toml::from_str(text).map_err(refuse)?;
     let has = |names: &[&str]| names.iter().any(|name| tables.contains_key(*name));
     let station = has(&["centre", "channel", "line", "spool", "path", "class"]);
-    let centre = has(&["listen", "peer", "store", "products"]);
+    let centre = has(&["listen", "peer", "store", "products", "product"]);
     let base = file.parent().unwrap_or(Path::new(""));
     match (station, centre) {
         (true, false) => {

@@ -228,6 +228,7 @@ impl ChannelRunner {
             scid: identified.scid.or_else(|| identified.mission.scids().first().copied()),
             opened,
             keeps_check_symbols: self.config.keep_check_symbols,
+            completes: None,
         };
         let flow = loop {
             let opened = self.shared.spool().open_flow(self.clock.utc());

@@ -212,7 +212,14 @@ mod tests {
         let mission = Mission::from_toml(MISSION).expect("a mission");
         let (channel, mission_text) = ("x".to_owned(), mission.text().to_owned());
         let opened = Utc::from_micros(0);
-        let open = Open { channel, mission: mission_text, scid: None, opened, keeps_check_symbols: false };
+        let open = Open {
+            channel,
+            mission: mission_text,
+            scid: None,
+            opened,
+            keeps_check_symbols: false,
+            completes: None,
+        };
         for (layout, len) in
             [(InputFormat::Frames, 1113), (InputFormat::Bits, 1117), (InputFormat::Cadus, 1117)]
         {

@@ -128,6 +128,7 @@ mod tests {
             scid: None,
             opened: Utc::from_micros(1_733_507_806_000_000),
             keeps_check_symbols: false,
+            completes: None,
         };
         let flow = FlowId(7);
         for place in [

@@ -1,6 +1,7 @@
 //! What a running node says of itself: the same JSON for `skyhaul status`, the demo and other programs.
 
 mod model;
+mod products;
 mod recent;
 mod request;
 mod socket;
@@ -10,6 +11,7 @@ pub use model::{
     ContactState, LinePath, LineState, LineStatus, NodeStatus, ProductStatus, RecordingStatus, SpoolStatus,
     StageLatency, StationPeer, StationStatus, StoreState, StoreStatus, Vita49Status,
 };
+pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
 pub use request::{Answer, PathHint, Reply, Request};
 pub use socket::{StatusServer, ask, order};

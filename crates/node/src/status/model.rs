@@ -1,5 +1,6 @@
 //! The status as data.
 
+use super::products::AssembledProduct;
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -311,6 +312,10 @@ pub struct CentreStatus {
     pub stations: Vec<StationPeer>,
     /// Contacts since it started, and unfinished ones from before; the last 1,000.
     pub contacts: Vec<ContactReceived>,
+    /// Products of several contacts made since it started, oldest first, the last 1,000; and before them those that data
+    /// waits for.
+    #[serde(default)]
+    pub assembled: Vec<AssembledProduct>,
     /// Its store.
     pub store: StoreStatus,
     /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and `level0`, and `total`: its last

@@ -1,0 +1,314 @@
+//! Which products of several contacts are due: kept in memory, and in the state folder so that a kill at any instant loses
+//! nothing and makes nothing twice.
+//!
+//! A contact that is finished is noted before the store is told so. A job is planned, with everything that decides its
+//! bytes and names, before it is begun; one that was interrupted is done again as planned, over the same files.
+
+use super::forms::{Contact, Job, Note, Plan, Target, Version};
+use crate::config::ProductRules;
+use crate::status::{AssembledProduct, AssemblyState};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use skyhaul_store::{Disk, Ledger, LedgerError};
+use skyhaul_units::{Duration, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Notes and jobs.
+#[derive(Debug)]
+pub struct Book {
+    rules: ProductRules,
+    notes: Ledger,
+    jobs: Ledger,
+    known: BTreeMap<Contact, Note>,
+    work: BTreeMap<String, Work>,
+    last_created_us: i64,
+    /// Records that the disk gave back damaged.
+    damaged: Vec<String>,
+}
+
+/// A job, and what it does not have yet.
+#[derive(Debug)]
+struct Work {
+    job: Job,
+    /// Contacts that are not in it, with the products that they have packets of.
+    waiting: BTreeMap<Contact, BTreeSet<String>>,
+}
+
+/// A contact that goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenContact {
+    /// The spacecraft, where it is known.
+    pub scid: Option<u16>,
+}
+
+/// A window that contacts brought packets of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The job.
+    pub job: Job,
+    /// Contacts that are not in its newest version.
+    pub waiting: usize,
+}
+
+impl Standing {
+    /// As status shows it.
+    pub fn shown(&self, state: AssemblyState) -> AssembledProduct {
+        let (mission, contact) = match &self.job.target {
+            Target::Window { mission, .. } => (mission.clone(), None),
+            Target::Contact { station, flow } => (String::new(), Some(format!("{station}-{flow}"))),
+        };
+        let window = self.job.target.span();
+        AssembledProduct {
+            mission,
+            contact,
+            from: window.map(|window| window.from.to_string()),
+            to: window.map(|window| window.to.to_string()),
+            state,
+            version: self.job.versions.values().map(|version| version.version).max().unwrap_or_default(),
+            contacts: self.waiting,
+            ..AssembledProduct::default()
+        }
+    }
+}
+
+/// How long a contact that stays open keeps products from being made, from the last one that was finished: the longest
+/// pass of a satellite in low orbit is a quarter of that.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+/// Jobs that are remembered: 24 a day of one spacecraft are seven years. Beyond it the oldest are forgotten.
+const JOBS_MAX: usize = 65_536;
+
+impl Book {
+    /// Opens the book in the folders `notes` and `jobs` of the state.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn open(disk: &Arc<dyn Disk>, rules: ProductRules) -> Result<Self, LedgerError> {
+        let mut book = Self {
+            rules,
+            notes: Ledger::open(disk.clone(), "level0/contacts")?,
+            jobs: Ledger::open(disk.clone(), "level0/jobs")?,
+            known: BTreeMap::new(),
+            work: BTreeMap::new(),
+            last_created_us: 0,
+            damaged: Vec::new(),
+        };
+        for job in load::<Job>(&book.jobs, &mut book.damaged)? {
+            let planned = job.plan.as_ref().map_or(0, |plan| plan.created_us);
+            book.last_created_us = book.last_created_us.max(planned).max(job.made_us);
+            book.work.insert(job.target.key(), Work { job, waiting: BTreeMap::new() });
+        }
+        for note in load::<Note>(&book.notes, &mut book.damaged)? {
+            book.known.insert(note.contact(), note);
+        }
+        for contact in book.known.keys().cloned().collect::<Vec<_>>() {
+            book.enter(&contact);
+        }
+        Ok(book)
+    }
+
+    /// Records that the disk gave back damaged: what they said is lost.
+    pub fn damaged(&self) -> &[String] {
+        &self.damaged
+    }
+
+    /// Notes a contact, durably. One that is noted again is the same.
+    ///
+    /// # Errors
+    /// The disk refuses; nothing is changed.
+    pub fn note(&mut self, note: Note) -> Result<(), LedgerError> {
+        put(&self.notes, &note.key(), &note)?;
+        let contact = note.contact();
+        self.known.insert(contact.clone(), note);
+        self.enter(&contact);
+        let completing = self.known.values().filter(|note| completed(note).as_ref() == Some(&contact));
+        for later in completing.map(Note::contact).collect::<Vec<_>>() {
+            self.enter(&later);
+        }
+        Ok(())
+    }
+
+    /// Whether a contact is noted.
+    pub fn is_noted(&self, contact: &Contact) -> bool {
+        self.known.contains_key(contact)
+    }
+
+    /// The next job that is to be done, with its plan.
+    ///
+    /// # Errors
+    /// The disk refuses; nothing is changed.
+    pub fn next(&mut self, now: Utc, open: &[OpenContact]) -> Result<Option<Job>, LedgerError> {
+        if let Some(work) = self.work.values().find(|work| work.job.plan.is_some()) {
+            return Ok(Some(work.job.clone()));
+        }
+        let Some((key, work)) = self.work.iter().find(|(_, work)| self.is_due(work, now, open)) else {
+            return Ok(None);
+        };
+        // Whole seconds, each given once: names have no finer time.
+        let second =
+            now.as_micros().div_euclid(SECOND_US).max(self.last_created_us.div_euclid(SECOND_US) + 1);
+        let contacts: BTreeSet<_> = work.job.contacts.iter().chain(work.waiting.keys()).cloned().collect();
+        let products: BTreeSet<_> = work.waiting.values().flatten().cloned().collect();
+        let plan = Plan {
+            created_us: second * SECOND_US,
+            contacts: contacts.into_iter().collect(),
+            products: products.into_iter().collect(),
+        };
+        let (key, job) = (key.clone(), Job { plan: Some(plan), ..work.job.clone() });
+        put(&self.jobs, &key, &job)?;
+        self.last_created_us = second * SECOND_US;
+        if let Some(work) = self.work.get_mut(&key) {
+            work.job = job.clone();
+        }
+        Ok(Some(job))
+    }
+
+    /// A job is done as planned, and gave these versions.
+    ///
+    /// # Errors
+    /// The disk refuses: the job will be done again.
+    pub fn done(&mut self, job: &Job, versions: BTreeMap<String, Version>) -> Result<(), LedgerError> {
+        let Some(plan) = &job.plan else { return Ok(()) };
+        let mut made = job.clone();
+        made.contacts.clone_from(&plan.contacts);
+        made.versions.extend(versions);
+        made.made_us = plan.created_us;
+        made.plan = None;
+        self.settle(made)
+    }
+
+    /// A contact's data is gone: the newest versions are the last.
+    ///
+    /// # Errors
+    /// The disk refuses: it will be tried again.
+    pub fn seal(&mut self, job: &Job) -> Result<(), LedgerError> {
+        self.settle(Job { plan: None, sealed: true, ..job.clone() })
+    }
+
+    fn settle(&mut self, job: Job) -> Result<(), LedgerError> {
+        let key = job.target.key();
+        put(&self.jobs, &key, &job)?;
+        if let Some(work) = self.work.get_mut(&key) {
+            work.waiting.retain(|contact, _| !job.sealed && !job.contacts.contains(contact));
+            work.job = job;
+        }
+        Ok(())
+    }
+
+    /// The contacts whose data jobs still need.
+    pub fn held(&self) -> BTreeSet<Contact> {
+        let going = self.work.values().filter(|work| !work.waiting.is_empty() || work.job.plan.is_some());
+        let planned = |work: &Work| work.job.plan.clone().map_or(Vec::new(), |plan| plan.contacts);
+        going
+            .flat_map(|work| {
+                let first = work.job.contacts.iter().chain(work.waiting.keys()).cloned();
+                first.chain(planned(work)).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// Forgets contacts whose data is gone, and the oldest jobs where there are too many.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn forget(&mut self, is_kept: impl Fn(&Contact) -> bool) -> Result<(), LedgerError> {
+        let held = self.held();
+        let gone = self.known.iter().filter(|(contact, _)| !is_kept(contact) && !held.contains(*contact));
+        for (contact, key) in gone.map(|(contact, note)| (contact.clone(), note.key())).collect::<Vec<_>>() {
+            self.notes.remove(&key)?;
+            self.known.remove(&contact);
+        }
+        while self.work.len() > JOBS_MAX {
+            let idle =
+                self.work.iter().filter(|(_, work)| work.waiting.is_empty() && work.job.plan.is_none());
+            let oldest = idle.min_by_key(|(_, work)| work.job.made_us).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest else { break };
+            self.jobs.remove(&oldest)?;
+            self.work.remove(&oldest);
+        }
+        Ok(())
+    }
+
+    /// All jobs.
+    pub fn standing(&self) -> impl Iterator<Item = Standing> {
+        self.work.values().map(|work| Standing { job: work.job.clone(), waiting: work.waiting.len() })
+    }
+
+    /// Puts a noted contact on the list of every job that it has packets for.
+    fn enter(&mut self, contact: &Contact) {
+        let Some(note) = self.known.get(contact) else { return };
+        let mut targets: BTreeMap<String, (Target, BTreeSet<String>)> = BTreeMap::new();
+        for (product, cells) in &note.cells {
+            let Some(length) = self.rules.of(&note.mission, product).window else { continue };
+            for cell in cells {
+                let target = Target::window(&note.mission, note.scid, *cell, length);
+                let entry = targets.entry(target.key()).or_insert_with(|| (target, BTreeSet::new()));
+                entry.1.insert(product.clone());
+            }
+        }
+        let base = completed(note).and_then(|base| self.known.get(&base));
+        if let Some(base) = base {
+            let target = Target::Contact { station: base.station.clone(), flow: base.flow };
+            targets.insert(target.key(), (target, note.cells.keys().cloned().collect()));
+        }
+        let first = base.map(|base| (base.contact(), base.versions.clone()));
+        for (key, (target, products)) in targets {
+            let work = self.work.entry(key).or_insert_with(|| {
+                let (contacts, versions) = match (&target, &first) {
+                    (Target::Contact { .. }, Some((contact, versions))) => {
+                        (vec![contact.clone()], versions.clone())
+                    }
+                    _ => (Vec::new(), BTreeMap::new()),
+                };
+                let job = Job { target, contacts, versions, plan: None, sealed: false, made_us: 0 };
+                Work { job, waiting: BTreeMap::new() }
+            });
+            if !work.job.contacts.contains(contact) && !work.job.sealed {
+                work.waiting.insert(contact.clone(), products);
+            }
+        }
+    }
+
+    fn is_due(&self, work: &Work, now: Utc, open: &[OpenContact]) -> bool {
+        if work.waiting.is_empty() || work.job.sealed {
+            return false;
+        }
+        let Target::Window { scid, .. } = &work.job.target else { return true };
+        let is_first = work.job.versions.is_empty();
+        let is_over =
+            work.job.target.span().is_some_and(|window| now >= window.to + self.rules.products.wait);
+        if is_first && !is_over {
+            return false;
+        }
+        let may_bring = open.iter().any(|contact| contact.scid.is_none_or(|open| open == *scid));
+        let newest = work.waiting.keys().filter_map(|contact| self.known.get(contact));
+        let newest = newest.map(|note| note.noted_us).max().unwrap_or_default();
+        !may_bring || now >= Utc::from_micros(newest) + PATIENCE
+    }
+}
+
+fn completed(note: &Note) -> Option<Contact> {
+    note.completes.map(|flow| (note.station.clone(), flow))
+}
+
+fn put(ledger: &Ledger, key: &str, record: &impl Serialize) -> Result<(), LedgerError> {
+    ledger.put(key, &serde_json::to_vec(record).expect("records have text keys only"))
+}
+
+fn load<T: DeserializeOwned>(ledger: &Ledger, damaged: &mut Vec<String>) -> Result<Vec<T>, LedgerError> {
+    let loaded = ledger.load()?;
+    damaged.extend(loaded.damaged);
+    let mut records = Vec::new();
+    for (name, body) in loaded.records {
+        match serde_json::from_slice(&body) {
+            Ok(record) => records.push(record),
+            Err(_) => damaged.push(name),
+        }
+    }
+    Ok(records)
+}
+
+const SECOND_US: i64 = 1_000_000;
+
+#[cfg(test)]
+mod tests;

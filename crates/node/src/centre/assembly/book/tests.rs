@@ -1,0 +1,175 @@
+//! What is due when, what is held, and that nothing of it is lost or changed by a kill.
+
+use super::*;
+use crate::config::{Config, parse};
+use skyhaul_level0::Cell;
+use skyhaul_store::sim::SimDisk;
+use skyhaul_units::Bytes;
+
+/// 2024-12-06T00:00:00Z.
+const MIDNIGHT: Utc = Utc::from_micros(1_733_443_200_000_000);
+
+fn rules(keys: &str) -> ProductRules {
+    let text = format!(
+        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[listen]\nbind = \"[::]:4700\"\n[products]\ndir = \"p\"\n{keys}"
+    );
+    let Ok(Config::Centre(centre)) = parse(&text, "centre.toml".as_ref()) else { panic!("{text}") };
+    centre.product_rules()
+}
+
+fn open(disk: &SimDisk) -> Book {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    Book::open(&disk, rules("time = true\n")).unwrap()
+}
+
+fn hours(hours: u64) -> Utc {
+    MIDNIGHT + Duration::from_secs(hours * 3_600)
+}
+
+/// A contact that was finished at `at`, with packets of the product `imager` at these hours of the day.
+fn note(flow: u32, at: Utc, packets: &[u64]) -> Note {
+    let cells = packets.iter().map(|hour| Cell::containing(hours(*hour))).collect();
+    let version = Version {
+        version: 1,
+        name: format!("P1570800AAAAAAAAAAAAAS243410000{flow:02}000.PDS"),
+        packets: 1,
+        missing: 0,
+        gaps: 0,
+    };
+    Note {
+        station: "svalbard".to_owned(),
+        flow,
+        mission: "suomi-npp".to_owned(),
+        scid: 157,
+        noted_us: at.as_micros(),
+        completes: None,
+        cells: BTreeMap::from([("imager".to_owned(), cells)]),
+        versions: BTreeMap::from([("imager".to_owned(), version)]),
+    }
+}
+
+fn contact(flow: u32) -> Contact {
+    ("svalbard".to_owned(), flow)
+}
+
+fn made(job: &Job, version: u32) -> BTreeMap<String, Version> {
+    let name = format!("P1570800AAAAAAAAAAAAAT2434100000{version}000.PDS");
+    let version = Version { version, name, packets: 10, missing: 0, gaps: 0 };
+    let plan = job.plan.as_ref().unwrap();
+    plan.products.iter().map(|product| (product.clone(), version.clone())).collect()
+}
+
+#[test]
+fn a_window_is_due_when_it_is_over_and_nobody_may_still_bring_packets() {
+    let mut book = open(&SimDisk::new(Bytes::mib(4)));
+    book.note(note(1, hours(3), &[2, 3])).unwrap();
+    assert_eq!(book.held(), [contact(1)].into());
+    let soon = hours(4) + Duration::from_secs(29 * 60);
+    assert_eq!(book.next(soon, &[]).unwrap(), None);
+    let due = hours(4) + Duration::from_secs(30 * 60);
+    for other in [None, Some(157)] {
+        assert_eq!(book.next(due, &[OpenContact { scid: other }]).unwrap(), None, "{other:?}");
+    }
+    let another = [OpenContact { scid: Some(43) }];
+    let job = book.next(due, &another).unwrap().unwrap();
+    assert_eq!(job.target.span().unwrap().from, hours(2));
+    let plan = job.plan.clone().unwrap();
+    assert_eq!((plan.contacts, plan.products), (vec![contact(1)], vec!["imager".to_owned()]));
+    book.done(&job, made(&job, 1)).unwrap();
+    assert_eq!(book.next(due, &[]).unwrap(), None);
+    assert!(book.held().is_empty());
+}
+
+#[test]
+fn a_contact_that_stays_open_is_waited_for_an_hour() {
+    let mut book = open(&SimDisk::new(Bytes::mib(4)));
+    book.note(note(1, hours(5), &[2])).unwrap();
+    let open = [OpenContact { scid: Some(157) }];
+    assert_eq!(book.next(hours(6) - Duration::from_secs(1), &open).unwrap(), None);
+    assert!(book.next(hours(6), &open).unwrap().is_some());
+}
+
+#[test]
+fn late_data_make_a_version_at_once_of_the_products_that_it_touches() {
+    let disk = SimDisk::new(Bytes::mib(4));
+    let mut book = open(&disk);
+    book.note(note(1, hours(3), &[2])).unwrap();
+    let job = book.next(hours(9), &[]).unwrap().unwrap();
+    book.done(&job, made(&job, 1)).unwrap();
+    let mut late = note(2, hours(9), &[2, 7]);
+    late.cells.insert("sounder".to_owned(), vec![Cell::containing(hours(3))]);
+    book.note(late).unwrap();
+    let job = book.next(hours(9), &[]).unwrap().unwrap();
+    assert_eq!((job.contacts.clone(), job.versions["imager"].version), (vec![contact(1)], 1));
+    let plan = job.plan.clone().unwrap();
+    assert_eq!(plan.contacts, [contact(1), contact(2)]);
+    assert_eq!(plan.products, ["imager", "sounder"]);
+    book.done(&job, made(&job, 2)).unwrap();
+    let last = book.next(hours(9), &[]).unwrap().unwrap();
+    assert_eq!(last.target.span().unwrap().from, hours(6), "the other window of the late contact");
+    assert!(last.plan.unwrap().created_us > plan.created_us, "no second is given twice");
+}
+
+#[test]
+fn a_plan_is_the_same_after_a_kill_whatever_came_meanwhile() {
+    let disk = SimDisk::new(Bytes::mib(4));
+    let mut book = open(&disk);
+    book.note(note(1, hours(3), &[2])).unwrap();
+    let job = book.next(hours(9), &[]).unwrap().unwrap();
+    book.note(note(2, hours(9), &[2])).unwrap();
+    disk.crash(7);
+    let mut book = open(&disk);
+    let again = book.next(hours(20), &[]).unwrap().unwrap();
+    assert_eq!(again, job);
+    book.done(&again, made(&again, 1)).unwrap();
+    disk.crash(8);
+    let next = open(&disk).next(hours(20), &[]).unwrap().unwrap();
+    assert_eq!(next.plan.unwrap().contacts, [contact(1), contact(2)], "what came meanwhile makes a version");
+}
+
+#[test]
+fn a_contact_that_completes_another_makes_a_version_of_its_products() {
+    let mut book = open(&SimDisk::new(Bytes::mib(4)));
+    book.note(note(1, hours(3), &[])).unwrap();
+    book.note(Note { completes: Some(1), ..note(2, hours(4), &[]) }).unwrap();
+    let open = [OpenContact { scid: Some(157) }];
+    let job = book.next(hours(4), &open).unwrap().unwrap();
+    assert_eq!(job.target, Target::Contact { station: "svalbard".to_owned(), flow: 1 });
+    assert_eq!(job.versions["imager"].version, 1);
+    assert_eq!(
+        (job.contacts.clone(), job.plan.clone().unwrap().contacts),
+        (vec![contact(1)], vec![contact(1), contact(2)])
+    );
+    book.done(&job, BTreeMap::new()).unwrap();
+    assert_eq!(book.next(hours(4), &[]).unwrap(), None);
+}
+
+#[test]
+fn a_job_whose_contacts_are_gone_is_made_no_more() {
+    let disk = SimDisk::new(Bytes::mib(4));
+    let mut book = open(&disk);
+    book.note(note(1, hours(3), &[2])).unwrap();
+    let job = book.next(hours(9), &[]).unwrap().unwrap();
+    book.done(&job, made(&job, 1)).unwrap();
+    book.forget(|_| false).unwrap();
+    assert!(!book.is_noted(&contact(1)));
+    book.note(note(2, hours(9), &[2])).unwrap();
+    let job = book.next(hours(9), &[]).unwrap().unwrap();
+    book.seal(&job).unwrap();
+    assert_eq!(book.next(hours(9), &[]).unwrap(), None);
+    book.note(note(3, hours(9), &[2])).unwrap();
+    assert_eq!(open(&disk).next(hours(9), &[]).unwrap(), None);
+    assert!(book.held().is_empty());
+}
+
+#[test]
+fn products_differ_as_they_are_configured() {
+    let rules = rules(
+        "[[product]]\nname = \"imager\"\ntime = true\nwindow = \"10 min\"\n\
+         [[product]]\nname = \"imager\"\nmission = \"aqua\"\nform = \"packets\"\n",
+    );
+    let minutes =
+        |mission| rules.of(mission, "imager").window.map(|length| length.as_duration().as_millis() / 60_000);
+    assert_eq!((minutes("terra"), minutes("aqua")), (Some(10), None));
+    assert!(rules.of("terra", "other").session);
+}

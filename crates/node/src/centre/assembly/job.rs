@@ -1,0 +1,157 @@
+//! Does one job: reads its contacts from the store, and publishes what the plan says.
+
+use super::forms::{Job, Plan, Target};
+use crate::centre::files::ProductFiles;
+use crate::centre::shared::Shared;
+use crate::config::ProductRules;
+use crate::custody::Stamps;
+use crate::payload::{Head, split_taken};
+use skyhaul_ccsds::id::Scid;
+use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::record::{Open, Record as Entry, RecordReader};
+use skyhaul_level0::report::Product;
+use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Standing};
+use skyhaul_store::{Item, KeptReader, Record, StationName};
+use skyhaul_units::{FlowId, Utc};
+
+/// Why a job was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// Data of a contact is gone from the store.
+    Gone(String),
+    /// Products cannot be written, or contacts not be read now.
+    Refused(String),
+    /// The centre ends.
+    Stopped,
+}
+
+/// One contact of a job.
+struct Source {
+    station: String,
+    flow: u32,
+    open: Open,
+    mission: Mission,
+    closed: Utc,
+}
+
+/// Publishes the products of a planned job.
+///
+/// # Errors
+/// [`Undone`]; what is published already is published again, the same, when the job is done again.
+pub fn run(job: &Job, plan: &Plan, rules: &ProductRules, shared: &Shared) -> Result<Vec<Product>, Undone> {
+    let sources: Vec<Source> = plan
+        .contacts
+        .iter()
+        .map(|(station, flow)| source(station, *flow, shared))
+        .collect::<Result<_, _>>()?;
+    // The mission as the newest contact has it: the same whatever the order of arrival.
+    let newest = sources.iter().max_by_key(|source| (source.open.opened, &source.station, source.flow));
+    let Some(newest) = newest else { return Ok(Vec::new()) };
+    let mission = &newest.mission;
+    let scid = newest.open.scid.or_else(|| mission.scids().first().copied());
+    let scid = match &job.target {
+        Target::Window { scid, .. } => Scid::new(*scid).or(newest.open.scid),
+        Target::Contact { .. } => scid,
+    };
+    let scid = scid.ok_or_else(|| Undone::Refused("no contact names the spacecraft".to_owned()))?;
+    let names = mission.products().iter().map(|group| group.name.as_str());
+    let (rules, dir, window) = match &job.target {
+        Target::Window { .. } => (rules.time(mission.name(), names), &rules.products.dir, job.target.span()),
+        Target::Contact { .. } => (rules.session(mission.name(), names), &rules.products.dir, None),
+    };
+    let previous =
+        job.versions.iter().filter_map(|(name, version)| Some((name.clone(), version.previous()?)));
+    let edition = Edition {
+        window,
+        only: window.map(|_| plan.products.clone()),
+        created: Utc::from_micros(plan.created_us),
+        previous: previous.collect(),
+    };
+    let refused = |error: String| Undone::Refused(format!("{}: {error}", dir.display()));
+    let files = ProductFiles::new(dir, WORK).map_err(|error| refused(error.to_string()))?;
+    let mut assembly = Assembly::new(mission, scid, edition, Limits::default(), files).with_rules(rules);
+    for source in &sources {
+        let is_new =
+            !job.versions.is_empty() && !job.contacts.contains(&(source.station.clone(), source.flow));
+        let standing = if is_new { Standing::New } else { Standing::Known };
+        let info = ContactInfo {
+            station: source.station.clone(),
+            contact: format!("{}-{}", source.station, source.flow),
+            scid: source.open.scid.unwrap_or(scid),
+            opened: source.open.opened,
+            window: None,
+        };
+        assembly
+            .contact(&source.mission, info, source.closed, standing)
+            .map_err(|error| refused(error.to_string()))?;
+        walk(&source.station, source.flow, shared, &mut |entry| match entry {
+            Entry::Frame(frame) => assembly.frame(&frame).map_err(|error| refused(error.to_string())),
+            _ => Ok(()),
+        })?;
+    }
+    let products = assembly.finish().map_err(|error| refused(error.to_string()))?;
+    ProductFiles::clean(dir, WORK);
+    Ok(products)
+}
+
+/// What a contact says of itself.
+fn source(station: &str, flow: u32, shared: &Shared) -> Result<Source, Undone> {
+    let mut open = None;
+    let mut closed = None;
+    walk(station, flow, shared, &mut |entry| {
+        match entry {
+            Entry::Open(found) => open = Some(found),
+            Entry::Close(close) => closed = Some(close.closed),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let unreadable = || Undone::Gone(format!("flow {flow} of {station}"));
+    let open = open.ok_or_else(unreadable)?;
+    let mission = Mission::from_toml(&open.mission).map_err(|_| unreadable())?;
+    Ok(Source { station: station.to_owned(), flow, closed: closed.unwrap_or(open.opened), open, mission })
+}
+
+/// Hands the records of a finished contact to `sink`. What the disk gives back damaged is passed over: it was told when
+/// the contact was processed.
+fn walk(
+    station: &str,
+    flow: u32,
+    shared: &Shared,
+    sink: &mut impl FnMut(Entry) -> Result<(), Undone>,
+) -> Result<(), Undone> {
+    let gone = || Undone::Gone(format!("flow {flow} of {station}"));
+    let name = StationName::new(station).map_err(|_| gone())?;
+    let mut reader: KeptReader = {
+        let store = shared.store();
+        if !store.is_kept(&name, FlowId(flow)) {
+            return Err(gone());
+        }
+        store.kept_reader(&name, FlowId(flow)).map_err(|error| Undone::Refused(error.to_string()))?
+    };
+    loop {
+        if shared.life.is_stopping() {
+            return Err(Undone::Stopped);
+        }
+        match reader.read().map_err(|error| Undone::Refused(error.to_string()))? {
+            Some(Item::Block(record)) => records(&record, sink)?,
+            Some(Item::Damaged(_) | Item::SegmentEnd(_)) => {}
+            None => return Ok(()),
+        }
+    }
+}
+
+fn records(record: &Record, sink: &mut impl FnMut(Entry) -> Result<(), Undone>) -> Result<(), Undone> {
+    let Some((_, wire)) = Stamps::split(&record.payload) else { return Ok(()) };
+    let Ok((_, payload)) = split_taken(wire) else { return Ok(()) };
+    let Ok((_, content)) = Head::decode(payload) else { return Ok(()) };
+    let Ok(records) = content.records() else { return Ok(()) };
+    let (mut reader, mut records) = (RecordReader::new(), &records[..]);
+    while let Ok(Some(entry)) = reader.read(&mut records) {
+        sink(entry)?;
+    }
+    Ok(())
+}
+
+/// The folder worked in; contacts' names have a `-`.
+const WORK: &str = "assembly";

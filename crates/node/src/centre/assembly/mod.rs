@@ -1,0 +1,167 @@
+//! Products of several contacts: of windows of time, and further versions of a contact's products when another contact
+//! completes it. Made behind the contacts' own products, from what the store keeps.
+
+mod book;
+mod forms;
+mod job;
+
+use super::shared::Shared;
+use crate::config::ProductRules;
+use crate::status::{AssembledProduct, AssemblyState, ContactState};
+use forms::{Job, Target};
+use job::Undone;
+use skyhaul_level0::report::Product;
+use skyhaul_net::Clock;
+use skyhaul_store::StationName;
+use skyhaul_units::{Duration, FlowId, Utc};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub use book::{Book, OpenContact};
+pub use forms::{Contact, Note, Version};
+
+/// The thread that makes products of several contacts.
+#[derive(Debug)]
+pub struct Assembler {
+    shared: Arc<Shared>,
+    clock: Clock,
+    rules: ProductRules,
+}
+
+/// Between two looks for what is due.
+const LOOK: Duration = Duration::from_millis(500);
+/// Between two attempts to write products.
+const RETRY: Duration = Duration::from_secs(2);
+/// Looks between two rounds of forgetting.
+const FORGET: u32 = 120;
+
+impl Assembler {
+    /// Makes products as `rules` say.
+    pub const fn new(shared: Arc<Shared>, clock: Clock, rules: ProductRules) -> Self {
+        Self { shared, clock, rules }
+    }
+
+    /// Runs until the centre stops.
+    pub fn run(self) {
+        let mut looks = 0u32;
+        while !self.shared.life.is_stopping() {
+            let pause = match self.turn() {
+                Ok(true) => continue,
+                Ok(false) => LOOK,
+                Err(reason) => {
+                    self.shared.life.alarm(PRODUCTS, &reason);
+                    RETRY
+                }
+            };
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(FORGET) {
+                self.forget();
+            }
+            self.shared.life.pause(pause);
+        }
+    }
+
+    /// Does the next job; whether there was one.
+    fn turn(&self) -> Result<bool, String> {
+        let open = self.open_contacts();
+        let next = self.shared.book().next(self.clock.utc(), &open).map_err(|error| error.to_string())?;
+        let Some(job) = next else {
+            self.shared.life.clear_alarm(PRODUCTS);
+            return Ok(false);
+        };
+        let Some(plan) = &job.plan else { return Ok(false) };
+        match job::run(&job, plan, &self.rules, &self.shared) {
+            Ok(products) => self.made(&job, &products)?,
+            Err(Undone::Stopped) => return Ok(false),
+            Err(Undone::Refused(reason)) => return Err(reason),
+            Err(Undone::Gone(what)) => {
+                tracing::warn!(
+                    "{}: no further version can be made: {what} is no longer in the store; its packets are in its own products",
+                    job.target.key()
+                );
+                self.shared.book().seal(&job).map_err(|error| error.to_string())?;
+            }
+        }
+        self.shared.hold_contacts();
+        Ok(true)
+    }
+
+    fn made(&self, job: &Job, products: &[Product]) -> Result<(), String> {
+        let published = || products.iter().filter(|product| product.is_published());
+        let versions =
+            published().map(|product| (product.sidecar.product.name.clone(), Version::of(product)));
+        let versions = versions.collect();
+        self.shared.book().done(job, versions).map_err(|error| error.to_string())?;
+        for product in published() {
+            let shown = self.shown(job, product);
+            tracing::info!(product = shown.product, version = shown.version, path = shown.path, "made");
+            self.shared.assembled(&shown);
+        }
+        Ok(())
+    }
+
+    fn shown(&self, job: &Job, product: &Product) -> AssembledProduct {
+        let (sidecar, accounting) = (&product.sidecar, &product.sidecar.accounting);
+        let file = sidecar.product.packet_file.as_ref().or(product.files.last());
+        let contact = match &job.target {
+            Target::Contact { station, flow } => Some(format!("{station}-{flow}")),
+            Target::Window { .. } => None,
+        };
+        let span = |at: fn(&skyhaul_level0::Window) -> Utc| {
+            sidecar.product.window.as_ref().map(|window| at(window).to_string())
+        };
+        AssembledProduct {
+            mission: sidecar.contacts.first().map_or_else(String::new, |contact| contact.mission.clone()),
+            product: sidecar.product.name.clone(),
+            contact,
+            from: span(|window| window.from),
+            to: span(|window| window.to),
+            state: AssemblyState::Made,
+            version: sidecar.product.version,
+            contacts: sidecar.contacts.len(),
+            packets: accounting.delivered,
+            missing: accounting.missing,
+            gaps: accounting.gaps,
+            added: sidecar.product.replaces.as_ref().map_or(0, |before| before.added),
+            improved: sidecar.product.replaces.as_ref().map_or(0, |before| before.improved),
+            path: file
+                .map(|file| self.rules.products.dir.join(&file.name).display().to_string())
+                .unwrap_or_default(),
+            sha256: file.map(|file| file.sha256.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// The contacts that may still bring packets. One that cannot be processed brings none.
+    fn open_contacts(&self) -> Vec<OpenContact> {
+        let open: Vec<(String, u32)> = {
+            let store = self.shared.store();
+            store.open_contacts().map(|(station, flow)| (station.as_str().to_owned(), flow.0)).collect()
+        };
+        let shown = |(station, flow): &(String, u32)| self.shared.shown(station, *flow);
+        let states = open.iter().map(shown);
+        let going =
+            states.filter(|shown| shown.as_ref().is_none_or(|shown| shown.state != ContactState::Failed));
+        going.map(|shown| OpenContact { scid: shown.and_then(|shown| shown.scid) }).collect()
+    }
+
+    fn forget(&self) {
+        let kept: BTreeSet<Contact> = {
+            let store = self.shared.store();
+            let kept = store.kept_contacts().map(|(station, flow, _)| (station, flow));
+            // One that is being finished is noted before it is kept.
+            kept.chain(store.open_contacts())
+                .map(|(station, flow)| (station.as_str().to_owned(), flow.0))
+                .collect()
+        };
+        if let Err(error) = self.shared.book().forget(|contact| kept.contains(contact)) {
+            tracing::warn!("old records of products cannot be removed: {error}");
+        }
+    }
+}
+
+/// As the store names contacts; none where a name is not a station's.
+pub fn stored(contact: &Contact) -> Option<(StationName, FlowId)> {
+    Some((StationName::new(&contact.0).ok()?, FlowId(contact.1)))
+}
+
+const PRODUCTS: &str = "products of several contacts cannot be made, tried again";

@@ -1,0 +1,152 @@
+//! `[products]` and `[[product]]`: which Level-0 products a centre makes, and in which form.
+
+use super::name::{Name, from_text};
+use super::section::section;
+use skyhaul_level0::{Form, Rules, WindowLength};
+use skyhaul_units::Duration;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+section! {
+    /// Where Level-0 products are written, and which are made. An account in JSON is always written.
+    "[products]" Products {
+        /// The folder; made where it does not exist when the centre starts.
+        dir: PathBuf => required,
+        /// Makes session-based products: of each contact, when it closes.
+        session: bool => "true",
+        /// Makes time-based products: of windows of UTC, over all contacts and stations.
+        time: bool => "false",
+        /// How long the windows are: a multiple of ten minutes that divides a day. Two hours, as the standard products of
+        /// MODIS and AIRS have.
+        window: Window => "2 h",
+        /// How long after its end a window waits for contacts that have not begun. A contact of the spacecraft that is open
+        /// then is waited for too, for an hour at most. What comes later makes a new version.
+        wait: Duration => "30 min",
+        /// `pds`: a packet file and a construction record, named as EDOS names them; `packets`: a plain packet file.
+        form: ProductForm => "pds",
+        /// Says in construction records that the data are test data.
+        test: bool => "false",
+        /// Writes each contact's CADUs too, restored bit for bit by encoding again, as `STATION-FLOW.cadu`.
+        cadu_files: bool => "false",
+    }
+}
+
+section! {
+    /// What is different for one product.
+    "[[product]]" ProductEntry {
+        /// The product's name in the mission file; `other` for packets of no product.
+        name: Name => required,
+        /// The mission; left out: every mission with a product of this name.
+        mission: Name => optional,
+        /// Makes it of each contact; left out: as [products] says.
+        session: bool => optional,
+        /// Makes it of windows of time; left out: as [products] says.
+        time: bool => optional,
+        /// How long its windows are; left out: as [products] says.
+        window: Window => optional,
+        /// Its form; left out: as [products] says.
+        form: ProductForm => optional,
+    }
+}
+
+/// How long windows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window(pub WindowLength);
+
+/// The form of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProductForm(pub Form);
+
+/// What is made of one product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProductRule {
+    /// Of each contact.
+    pub session: bool,
+    /// Of windows of this length.
+    pub window: Option<WindowLength>,
+    /// In this form.
+    pub form: Form,
+}
+
+/// Which products are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProductRules {
+    /// Where nothing else is said.
+    pub products: Products,
+    /// What is different for one product.
+    pub entries: Vec<ProductEntry>,
+}
+
+impl ProductRules {
+    /// What is made of the product `name` of `mission`.
+    pub fn of(&self, mission: &str, name: &str) -> ProductRule {
+        let named = || self.entries.iter().filter(|entry| entry.name.as_str() == name);
+        let entry = named()
+            .find(|entry| entry.mission.as_ref().is_some_and(|wanted| wanted.as_str() == mission))
+            .or_else(|| named().find(|entry| entry.mission.is_none()));
+        let products = &self.products;
+        let window = entry.and_then(|entry| entry.window).unwrap_or(products.window).0;
+        let time = entry.and_then(|entry| entry.time).unwrap_or(products.time);
+        ProductRule {
+            session: entry.and_then(|entry| entry.session).unwrap_or(products.session),
+            window: time.then_some(window),
+            form: entry.and_then(|entry| entry.form).unwrap_or(products.form).0,
+        }
+    }
+
+    /// How session-based products of `mission` are made; `names` are all of them.
+    pub fn session<'a>(&self, mission: &str, names: impl Iterator<Item = &'a str>) -> Rules {
+        let form = |name: &str| {
+            let rule = self.of(mission, name);
+            if rule.session { rule.form } else { Form::Account }
+        };
+        self.rules(names, form)
+    }
+
+    /// How time-based products of `mission` are made.
+    pub fn time<'a>(&self, mission: &str, names: impl Iterator<Item = &'a str>) -> Rules {
+        self.rules(names, |name| self.of(mission, name).form)
+    }
+
+    fn rules<'a>(&self, names: impl Iterator<Item = &'a str>, form: impl Fn(&str) -> Form) -> Rules {
+        let forms = names.chain(["other", "untimed"]).map(|name| (name.to_owned(), form(name)));
+        Rules { form: self.products.form.0, forms: forms.collect(), is_test: self.products.test }
+    }
+}
+
+impl FromStr for Window {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let length: Duration = text.parse().map_err(|error: skyhaul_units::ParseError| error.to_string())?;
+        WindowLength::new(length).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+impl std::fmt::Display for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_duration().fmt(f)
+    }
+}
+
+impl FromStr for ProductForm {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "pds" => Ok(Self(Form::Pds)),
+            "packets" => Ok(Self(Form::Packets)),
+            other => Err(format!("`{other}` is not a form of products; write \"pds\" or \"packets\"")),
+        }
+    }
+}
+
+impl std::fmt::Display for ProductForm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Form::Pds => "pds",
+            Form::Packets => "packets",
+            Form::Account => "account",
+        })
+    }
+}
+
+from_text!(Window, ProductForm);
