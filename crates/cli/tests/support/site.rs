@@ -17,13 +17,18 @@ pub struct Site {
 
 impl Site {
     pub fn new() -> Self {
+        Self::with("")
+    }
+
+    /// A centre with these further tables and keys, of which the first are of `[products]`.
+    pub fn with(products: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
         let [key, station_key] =
             ["c.key", "s.key"].map(|key| printed(&["keygen", key], at).trim().to_owned());
         let centre = format!(
             "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \"127.0.0.1:0\"\n\
-             [products]\ndir = \"products\"\n[[peer]]\nname = \"s\"\nfingerprint = \"{station_key}\"\n"
+             [[peer]]\nname = \"s\"\nfingerprint = \"{station_key}\"\n[products]\ndir = \"products\"\n{products}"
         );
         std::fs::write(at.join("centre.toml"), centre).unwrap();
         let centre = Running::start(&["centre", "--config", "centre.toml"], at);
