@@ -19,7 +19,7 @@ pub use capture::{
 };
 pub use configuration::configuration;
 pub use one_way::one_way;
-pub use products::{construction_record, product_name};
+pub use products::{construction_record, delivery_notice, product_name};
 pub use repair::repair_symbols;
 pub use session::session;
 pub use storage::log_segment;
@@ -52,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "one_way", body: one_way, rounds: 20_000 },
     Target { name: "packed_records", body: packed_records, rounds: 100_000 },
     Target { name: "packets", body: packets, rounds: 200_000 },
+    Target { name: "delivery_notice", body: delivery_notice, rounds: 200_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },
     Target { name: "session", body: session, rounds: 300 },

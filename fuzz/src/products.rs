@@ -1,6 +1,7 @@
 //! Level-0 product files.
 
 use skyhaul_level0::construction::ConstructionRecord;
+use skyhaul_level0::delivery::{Notice, pvl};
 use skyhaul_level0::naming::ProductName;
 
 /// A construction record that reads is written back and reads the same.
@@ -17,5 +18,17 @@ pub fn product_name(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(name) = ProductName::parse(text) {
         assert_eq!(name.to_string(), text);
+    }
+}
+
+/// A notice of a consumer, and the statements in it: those that read are written back and read the same.
+pub fn delivery_notice(input: &[u8]) {
+    let _ = Notice::parse(input);
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Ok(statements) = pvl::parse(text) {
+        let again = pvl::write(&statements, "\n");
+        if let Ok(read) = pvl::parse(&again) {
+            assert_eq!(pvl::write(&read, "\n"), again);
+        }
     }
 }

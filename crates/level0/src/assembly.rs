@@ -25,6 +25,7 @@ pub struct Assembly<F: Files> {
     edition: Edition,
     rules: Rules,
     workshop: Workshop<F>,
+    files: F,
     contacts: Vec<ContactReport>,
     frames: FrameReport,
     current: Option<(Intake, Standing)>,
@@ -43,11 +44,13 @@ impl<F: Files> Assembly<F> {
     /// Begins. The products are those of `mission`'s groups. Nothing is created before the first packet.
     pub fn new(mission: &Mission, scid: Scid, edition: Edition, limits: Limits, files: F) -> Self {
         let only = edition.only.as_ref().map(|only| only.iter().cloned().collect());
-        let scope = Scope { window: edition.window, only };
+        let is_partial = edition.only.is_some();
+        let scope = Scope { window: edition.window, only, is_partial, ..Scope::default() };
         Self {
             scid,
             rules: Rules::default(),
-            workshop: Workshop::new(mission, limits, scope, files),
+            workshop: Workshop::new(mission, limits, scope),
+            files,
             contacts: Vec::new(),
             frames: FrameReport::default(),
             current: None,
@@ -93,7 +96,8 @@ impl<F: Files> Assembly<F> {
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
         let Some((intake, standing)) = &mut self.current else { return Ok(()) };
         let is_later = *standing == Standing::New;
-        intake.frame(frame, &mut |packet, nature| self.workshop.take(packet, nature, is_later))
+        intake
+            .frame(frame, &mut |packet, nature| self.workshop.take(&mut self.files, packet, nature, is_later))
     }
 
     /// Takes a packet that was extracted elsewhere.
@@ -103,7 +107,9 @@ impl<F: Files> Assembly<F> {
     pub fn packet(&mut self, packet: ExtractedPacket) -> Result<(), Error> {
         let Some((intake, standing)) = &mut self.current else { return Ok(()) };
         let is_later = *standing == Standing::New;
-        intake.packet(packet, &mut |packet, nature| self.workshop.take(packet, nature, is_later))
+        intake.packet(packet, &mut |packet, nature| {
+            self.workshop.take(&mut self.files, packet, nature, is_later)
+        })
     }
 
     /// Completes and publishes the products. One of which nothing changed since the version before is not published
@@ -132,13 +138,15 @@ impl<F: Files> Assembly<F> {
             kind: ProductKind::Pds,
             is_test: self.rules.is_test,
         };
-        self.workshop.finish(&publication, &self.rules)
+        self.workshop.finish(&mut self.files, &publication, &self.rules)
     }
 
     fn end_contact(&mut self) -> Result<(), Error> {
         if let Some((mut intake, standing)) = self.current.take() {
             let is_later = standing == Standing::New;
-            let frames = intake.finish(&mut |packet, nature| self.workshop.take(packet, nature, is_later))?;
+            let frames = intake.finish(&mut |packet, nature| {
+                self.workshop.take(&mut self.files, packet, nature, is_later)
+            })?;
             self.frames.add(frames);
         }
         Ok(())

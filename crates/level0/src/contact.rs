@@ -6,8 +6,9 @@
 
 use crate::clock::ClockCheck;
 use crate::construction::ProductKind;
+use crate::expedited::{Expedite, Expedited};
 use crate::files::{Error, Files};
-use crate::intake::Intake;
+use crate::intake::{Intake, Nature};
 use crate::naming::Digit;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactReport, Product};
@@ -82,16 +83,20 @@ pub struct ContactProcessor<F: Files> {
     rules: Rules,
     intake: Intake,
     workshop: Workshop<F>,
+    expedited: Expedited<F>,
+    files: F,
 }
 
 impl<F: Files> ContactProcessor<F> {
     /// Begins a contact. Nothing is created before the first packet.
     pub fn new(mission: &Mission, contact: ContactInfo, limits: Limits, files: F) -> Self {
-        let scope = Scope { window: contact.window, only: None };
+        let scope = Scope { window: contact.window, ..Scope::default() };
         Self {
             intake: Intake::new(mission, contact.scid, limits.clock),
-            workshop: Workshop::new(mission, limits, scope, files),
+            workshop: Workshop::new(mission, limits, scope),
+            expedited: Expedited::default(),
             rules: Rules::default(),
+            files,
             contact,
         }
     }
@@ -102,12 +107,25 @@ impl<F: Files> ContactProcessor<F> {
         Self { rules, ..self }
     }
 
+    /// The same, publishing these subsets as the data comes.
+    #[must_use]
+    pub fn with_expedited(mut self, subsets: Vec<Expedite>) -> Self {
+        self.expedited = Expedited::new(self.workshop.mission(), self.workshop.limits(), subsets);
+        self
+    }
+
     /// Takes the next frame, good or set aside, in the order of capture.
     ///
     /// # Errors
     /// [`Error::Files`] where storage fails; the contact is then to be processed again from its beginning.
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
-        self.intake.frame(frame, &mut |packet, nature| self.workshop.take(packet, nature, false))
+        let Self { intake, workshop, expedited, files, .. } = self;
+        let mut sink = |packet: &ExtractedPacket, nature: Nature| {
+            expedited.take(files, packet, nature)?;
+            workshop.take(files, packet, nature, false)
+        };
+        intake.frame(frame, &mut sink)?;
+        self.cut()
     }
 
     /// Takes a packet that was extracted elsewhere. Packets of one application on one virtual channel are to come
@@ -116,23 +134,33 @@ impl<F: Files> ContactProcessor<F> {
     /// # Errors
     /// As [`Self::frame`].
     pub fn packet(&mut self, packet: ExtractedPacket) -> Result<(), Error> {
-        self.intake.packet(packet, &mut |packet, nature| self.workshop.take(packet, nature, false))
+        let Self { intake, workshop, expedited, files, .. } = self;
+        let mut sink = |packet: &ExtractedPacket, nature: Nature| {
+            expedited.take(files, packet, nature)?;
+            workshop.take(files, packet, nature, false)
+        };
+        intake.packet(packet, &mut sink)?;
+        self.cut()
     }
 
-    /// Completes and publishes all products, in the order of the mission's groups; those without a group last.
+    /// The expedited products published since this was asked last.
+    pub fn expedited(&mut self) -> Vec<Product> {
+        self.expedited.published()
+    }
+
+    /// Completes and publishes all products: the last expedited ones, then those of the contact in the order of the
+    /// mission's groups, those without a group last.
     ///
     /// # Errors
     /// As [`Self::frame`]; [`Error::NamesUsedUp`] where `close` leaves no name.
     pub fn finish(mut self, close: Close) -> Result<Vec<Product>, Error> {
-        let frames = self.intake.finish(&mut |packet, nature| self.workshop.take(packet, nature, false))?;
-        let contact = ContactReport {
-            name: self.contact.contact,
-            station: self.contact.station,
-            mission: self.workshop.mission().name().to_owned(),
-            scid: self.contact.scid,
-            opened: self.contact.opened,
-            closed: close.closed,
-        };
+        let Self { intake, workshop, expedited, files, .. } = &mut self;
+        let frames = intake.finish(&mut |packet, nature| {
+            expedited.take(files, packet, nature)?;
+            workshop.take(files, packet, nature, false)
+        })?;
+        let contact = self.report(close.closed);
+        self.expedited.finish(&mut self.files, &frames, &contact)?;
         let naming = Naming { created: close.created, uniqueness: close.uniqueness };
         let publication = Publication {
             scid: self.contact.scid,
@@ -145,6 +173,28 @@ impl<F: Files> ContactProcessor<F> {
             kind: ProductKind::Pds,
             is_test: self.rules.is_test,
         };
-        self.workshop.finish(&publication, &self.rules)
+        let mut products = self.expedited.published();
+        products.extend(self.workshop.finish(&mut self.files, &publication, &self.rules)?);
+        Ok(products)
+    }
+
+    fn report(&self, closed: Utc) -> ContactReport {
+        ContactReport {
+            name: self.contact.contact.clone(),
+            station: self.contact.station.clone(),
+            mission: self.workshop.mission().name().to_owned(),
+            scid: self.contact.scid,
+            opened: self.contact.opened,
+            closed,
+        }
+    }
+
+    /// Publishes the expedited slices that are over.
+    fn cut(&mut self) -> Result<(), Error> {
+        if let Some(over) = self.expedited.over() {
+            let (frames, contact) = (self.intake.so_far(), self.report(over));
+            self.expedited.cut(&mut self.files, &frames, &contact)?;
+        }
+        Ok(())
     }
 }

@@ -89,6 +89,11 @@ impl Intake {
         if is_enough || self.waiting_bytes > MOST_WAITING { self.begin(sink) } else { Ok(()) }
     }
 
+    /// What became of the frames so far, without the list of those set aside.
+    pub fn so_far(&self) -> FrameReport {
+        self.frames.clone().without_list().report(&self.extractor)
+    }
+
     /// Hands on what waited; what became of the frames.
     pub fn finish(
         &mut self,

@@ -267,7 +267,7 @@ pub struct FrameAside {
 }
 
 /// Counts of frames as they come.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct FrameCounts {
     pub received: u64,
     pub good: u64,
@@ -284,6 +284,10 @@ impl FrameCounts {
         if self.list.len() < LISTED_FRAMES {
             self.list.push(FrameAside { position: position.as_bits(), received, reason });
         }
+    }
+
+    pub fn without_list(self) -> Self {
+        Self { list: Vec::new(), ..self }
     }
 
     pub fn report(self, extractor: &Extractor) -> FrameReport {

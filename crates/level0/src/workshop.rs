@@ -15,7 +15,7 @@ use crate::rules::{Basis, Rules};
 use crate::window::{Cell, Window};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Apid;
-use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::mission::{ApidRange, Mission};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Products in the making.
@@ -23,7 +23,6 @@ pub(crate) struct Workshop<F: Files> {
     mission: Mission,
     limits: Limits,
     scope: Scope,
-    files: F,
     products: BTreeMap<Route, Making<F>>,
 }
 
@@ -32,9 +31,14 @@ pub(crate) struct Workshop<F: Files> {
 pub(crate) struct Scope {
     /// Packets with times in this window only.
     pub window: Option<Window>,
-    /// Products of these names only, and of packets with a place in time only; all where there is no list. What has no
-    /// place in time is with the contact's own products.
+    /// Products of these names only, and of packets with a place in time only; all where there is no list.
     pub only: Option<BTreeSet<String>>,
+    /// Packets of these applications only; all where there is no list.
+    pub apids: Vec<ApidRange>,
+    /// What has no place in a product is kept elsewhere: with the contact's own products.
+    pub is_partial: bool,
+    /// Begins the names of working files.
+    pub prefix: String,
 }
 
 struct Making<F: Files> {
@@ -55,8 +59,8 @@ enum Route {
 
 impl<F: Files> Workshop<F> {
     /// Nothing is created before the first packet.
-    pub fn new(mission: &Mission, limits: Limits, scope: Scope, files: F) -> Self {
-        Self { mission: mission.clone(), limits, scope, files, products: BTreeMap::new() }
+    pub fn new(mission: &Mission, limits: Limits, scope: Scope) -> Self {
+        Self { mission: mission.clone(), limits, scope, products: BTreeMap::new() }
     }
 
     pub const fn mission(&self) -> &Mission {
@@ -68,12 +72,21 @@ impl<F: Files> Workshop<F> {
     }
 
     /// Takes a packet; `is_later` for one from a contact that the version before did not have.
-    pub fn take(&mut self, packet: &ExtractedPacket, nature: Nature, is_later: bool) -> Result<(), Error> {
+    pub fn take(
+        &mut self,
+        files: &mut F,
+        packet: &ExtractedPacket,
+        nature: Nature,
+        is_later: bool,
+    ) -> Result<(), Error> {
         let (header, placement) = match nature {
             Nature::Space(header, placement) => (header, placement),
             Nature::Refused(header, reason) => {
-                return self
-                    .refuse(shelved(packet, header.map(|header| (header.apid, header.count))), reason);
+                return self.refuse(
+                    files,
+                    shelved(packet, header.map(|header| (header.apid, header.count))),
+                    reason,
+                );
             }
         };
         let route = match placement {
@@ -85,11 +98,11 @@ impl<F: Files> Workshop<F> {
                 .position(|group| group.contains(packet.channel.vcid, header.apid))
                 .map_or(Route::Other, Route::Group),
         };
-        if !self.is_wanted(route) {
+        if !self.is_wanted(route, header.apid) {
             return Ok(());
         }
-        let (window, is_partial, limits) = (self.scope.window, self.scope.only.is_some(), self.limits);
-        let (making, files) = self.making(route)?;
+        let (window, is_partial, limits) = (self.scope.window, self.scope.is_partial, self.limits);
+        let making = self.making(files, route)?;
         let product = &mut making.builder;
         product.tally.received += 1;
         let held = || Held {
@@ -115,17 +128,27 @@ impl<F: Files> Workshop<F> {
                 product.aside.put(files, Shelved { time, ..packet }, reason)?;
             }
         }
-        self.relieve()
+        self.relieve(files)
+    }
+
+    /// Whether no packet came for any product.
+    pub fn is_empty(&self) -> bool {
+        self.products.is_empty()
     }
 
     /// Completes all products, in the order of the mission's groups; those without a group last.
-    pub fn finish(mut self, publication: &Publication<'_>, rules: &Rules) -> Result<Vec<Product>, Error> {
+    pub fn finish(
+        mut self,
+        files: &mut F,
+        publication: &Publication<'_>,
+        rules: &Rules,
+    ) -> Result<Vec<Product>, Error> {
         let mut used: BTreeMap<Label, usize> = BTreeMap::new();
         let mut published = Vec::new();
         for making in core::mem::take(&mut self.products).into_values() {
-            let finished = making.builder.finish(&mut self.files)?;
+            let finished = making.builder.finish(files)?;
             if publication.says_nothing_new(&finished) {
-                published.push(publication.unchanged(&mut self.files, finished)?);
+                published.push(publication.unchanged(files, finished)?);
                 continue;
             }
             let label = label(&finished, publication.basis);
@@ -133,14 +156,17 @@ impl<F: Files> Workshop<F> {
             let name = publication.name(label, *earlier)?;
             *earlier += 1;
             let rule = rules.of(&finished.plan.name);
-            let mut product = publication.publish(&mut self.files, finished, name, rule)?;
+            let mut product = publication.publish(files, finished, name, rule)?;
             product.cells = making.cells.into_iter().collect();
             published.push(product);
         }
         Ok(published)
     }
 
-    fn is_wanted(&self, route: Route) -> bool {
+    fn is_wanted(&self, route: Route, apid: Apid) -> bool {
+        if !self.scope.apids.is_empty() && !self.scope.apids.iter().any(|range| range.contains(apid)) {
+            return false;
+        }
         let Some(only) = &self.scope.only else { return true };
         match route {
             Route::Group(place) => only.contains(&self.mission.products()[place].name),
@@ -150,17 +176,17 @@ impl<F: Files> Workshop<F> {
     }
 
     /// Sets aside a packet that belongs to no product.
-    fn refuse(&mut self, packet: Shelved<'_>, reason: Reason) -> Result<(), Error> {
-        if self.scope.only.is_some() {
+    fn refuse(&mut self, files: &mut F, packet: Shelved<'_>, reason: Reason) -> Result<(), Error> {
+        if self.scope.is_partial {
             return Ok(());
         }
-        let (making, files) = self.making(Route::Other)?;
+        let making = self.making(files, Route::Other)?;
         making.builder.tally.received += 1;
         making.builder.aside.put(files, packet, reason)
     }
 
     /// Keeps the memory of all products together within the limits.
-    fn relieve(&mut self) -> Result<(), Error> {
+    fn relieve(&mut self, files: &mut F) -> Result<(), Error> {
         let builders = || self.products.values().map(|making| &making.builder);
         let (window, late): (usize, usize) = builders()
             .fold((0, 0), |(window, late), one| (window + one.window_cost(), late + one.late_cost()));
@@ -169,26 +195,25 @@ impl<F: Files> Workshop<F> {
             let builders = self.products.values_mut().map(|making| &mut making.builder);
             let Some(largest) = builders.max_by_key(|builder| builder.window_cost()) else { break };
             let before = largest.window_cost();
-            largest.write_half(&mut self.files)?;
+            largest.write_half(files)?;
             window -= before - largest.window_cost();
         }
         if late > self.limits.late.as_usize() {
             let builders = self.products.values_mut().map(|making| &mut making.builder);
             if let Some(largest) = builders.max_by_key(|builder| builder.late_cost()) {
-                largest.spill(&mut self.files)?;
+                largest.spill(files)?;
             }
         }
         Ok(())
     }
 
-    fn making(&mut self, route: Route) -> Result<(&mut Making<F>, &mut F), Error> {
+    fn making(&mut self, files: &mut F, route: Route) -> Result<&mut Making<F>, Error> {
         if !self.products.contains_key(&route) {
-            let plan = plan(&self.mission, route);
-            let builder = ProductBuilder::new(plan, &self.limits, &mut self.files)?;
+            let plan = plan(&self.mission, route, &self.scope.prefix);
+            let builder = ProductBuilder::new(plan, &self.limits, files)?;
             self.products.insert(route, Making { builder, cells: BTreeSet::new() });
         }
-        let making = self.products.get_mut(&route).expect("it was put there where it was missing");
-        Ok((making, &mut self.files))
+        Ok(self.products.get_mut(&route).expect("it was put there where it was missing"))
     }
 }
 
@@ -203,13 +228,13 @@ fn shelved(packet: &ExtractedPacket, known: Option<(Apid, u16)>) -> Shelved<'_> 
     }
 }
 
-fn plan(mission: &Mission, route: Route) -> Plan {
+fn plan(mission: &Mission, route: Route, prefix: &str) -> Plan {
     let fixed = |name: &str, label: &str, sorted_by| Plan {
         name: name.to_owned(),
         label: Some(Label::parse(label).expect("the label is fixed")),
         order: ApidOrder::new(&[], mission.counters()),
         sorted_by,
-        prefix: name.to_owned(),
+        prefix: format!("{prefix}{name}"),
     };
     match route {
         Route::Group(place) => {
@@ -220,7 +245,7 @@ fn plan(mission: &Mission, route: Route) -> Plan {
                 label: group.label.as_deref().and_then(|label| Label::parse(label).ok()).or(listed),
                 order: ApidOrder::new(&group.apids, mission.counters()),
                 sorted_by: SortedBy::PacketTime,
-                prefix: format!("group{place}"),
+                prefix: format!("{prefix}group{place}"),
             }
         }
         Route::Other => fixed(OTHER, "0000OTHERPACKETSAS", SortedBy::PacketTime),

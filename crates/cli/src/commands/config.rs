@@ -1,7 +1,9 @@
 //! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
 
 use crate::failure::{Exit, Failure};
-use skyhaul_node::config::{self, CentreConfig, Class, Presence, ProductForm, StationConfig, Table, Window};
+use skyhaul_node::config::{
+    self, CentreConfig, Class, DeliveryMode, Presence, ProductForm, StationConfig, Table, Window,
+};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -123,7 +125,8 @@ fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
-    let CentreConfig { missions, node, listen, peer, store, products, product, session } = centre;
+    let CentreConfig { missions, node, listen, peer, store, products, product, expedited, delivery, session } =
+        centre;
     writeln!(out, "centre {}", node.name)?;
     writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
     for peer in peer {
@@ -150,6 +153,18 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         let (session, form) =
             (entry.session.unwrap_or(products.session), entry.form.unwrap_or(products.form));
         writeln!(out, "             {}{mission}: {}", entry.name, made_of(session, window, form))?;
+    }
+    for entry in expedited {
+        let of = entry.product.as_ref().map_or("all products".to_owned(), ToString::to_string);
+        let kind = if entry.quick_look { ", for quick look" } else { "" };
+        writeln!(out, "  expedited  {of} every {} of a contact{kind}", entry.slice)?;
+    }
+    for entry in delivery {
+        let when = match entry.mode {
+            DeliveryMode::First => "each version at once".to_owned(),
+            DeliveryMode::Complete => format!("what is complete, or after {}", entry.patience),
+        };
+        writeln!(out, "  delivers   to {} in {}, {when}", entry.name, entry.dir.display())?;
     }
     writeln!(out, "  session    up to {} ahead of the store for each station", session.receive_window)?;
     write_places(missions, node, out)

@@ -3,8 +3,8 @@
 use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
-    CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState, LinePath, LineState,
-    NodeStatus, RecordingStatus, StageLatency, StationStatus, StoreState, Vita49Status, ask,
+    AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
+    DeliveryStatus, LinePath, LineState, NodeStatus, RecordingStatus, StageLatency, StationStatus, StoreState, Vita49Status, ask,
 };
 use skyhaul_units::{Bytes, Probability};
 use std::collections::BTreeMap;
@@ -290,8 +290,53 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
     for contact in centre.contacts.iter().rev().take(CONTACTS_SHOWN).rev() {
         write_contact(contact, out)?;
     }
+    write_assembled(&centre.assembled, out)?;
+    write_deliveries(&centre.deliveries, out)?;
     write_latency(&centre.latency_s, out)?;
     write_alarms(&centre.alarms, out)
+}
+
+fn write_assembled(products: &[AssembledProduct], out: &mut dyn Write) -> io::Result<()> {
+    if !products.is_empty() {
+        writeln!(
+            out,
+            "\n  {:<22} {:<14} {:<8} {:>7} {:>9} {:>10} {:>8}",
+            "window or contact", "product", "state", "version", "contacts", "packets", "missing"
+        )?;
+    }
+    for product in products.iter().rev().take(CONTACTS_SHOWN).rev() {
+        let window = product.from.as_deref().map(|from| from.get(..16).unwrap_or(from));
+        let of = product.contact.as_deref().or(window).unwrap_or("-");
+        let name = if product.product.is_empty() { &product.mission } else { &product.product };
+        writeln!(
+            out,
+            "  {of:<22} {name:<14} {:<8} {:>7} {:>9} {:>10} {:>8}",
+            word(&product.state),
+            product.version,
+            product.contacts,
+            product.packets,
+            product.missing
+        )?;
+    }
+    Ok(())
+}
+
+fn write_deliveries(deliveries: &[DeliveryStatus], out: &mut dyn Write) -> io::Result<()> {
+    if !deliveries.is_empty() {
+        writeln!(out, "\n  {:<16} {:<14} {:<36} {:<9}", "delivered to", "product", "name", "state")?;
+    }
+    for delivery in deliveries.iter().rev().take(CONTACTS_SHOWN).rev() {
+        let reason = delivery.reason.as_deref().map_or(String::new(), |reason| format!("  {reason}"));
+        writeln!(
+            out,
+            "  {:<16} {:<14} {:<36} {:<9}{reason}",
+            delivery.consumer,
+            delivery.product,
+            delivery.name,
+            word(&delivery.state)
+        )?;
+    }
+    Ok(())
 }
 
 fn write_contact(contact: &ContactReceived, out: &mut dyn Write) -> io::Result<()> {

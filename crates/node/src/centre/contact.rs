@@ -13,6 +13,7 @@ use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{Close, Open, Record as Entry, RecordReader};
+use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::{ContactInfo, ContactProcessor, Form, Limits, Rules, report::Product};
 use skyhaul_net::Clock;
@@ -154,7 +155,7 @@ impl Processing {
             match reader.read(&mut records) {
                 Ok(Some(Entry::Frame(frame))) => {
                     frames.push(frame.received);
-                    self.frame(&frame)?;
+                    self.frame(&frame, shared)?;
                 }
                 Ok(Some(entry)) => {
                     if let Err(reason) = self.entry(entry, shared)? {
@@ -176,7 +177,11 @@ impl Processing {
     ///
     /// # Errors
     /// They could not be written; the contact is to be processed again from its beginning.
-    pub fn finish(mut self, clock: Clock) -> Result<(ContactReceived, Option<Note>), String> {
+    pub fn finish(
+        mut self,
+        clock: Clock,
+        shared: &Shared,
+    ) -> Result<(ContactReceived, Option<Note>), String> {
         if let Some(reason) = self.unwritten {
             return Err(reason);
         }
@@ -194,10 +199,13 @@ impl Processing {
             archive.publish(&format!("{name}.cadu")).map_err(|error| unwritable(&dir, error))?;
         }
         ProductFiles::clean(&self.rules.products.dir, &name);
+        shared.offer(&products)?;
+        self.shown.expedited += expedited(&products).count() as u64;
         if let Some(product) = products.first() {
             self.shown.missing = product.sidecar.frames.missing;
         }
-        self.shown.products = products.iter().map(|product| self.product(product)).collect();
+        let whole = products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
+        self.shown.products = whole.map(|product| self.product(product)).collect();
         self.shown.frames_sha256 = Some(hex(&self.hash.clone().finalize()));
         self.shown.unaccounted = unaccounted(&close, &self.shown);
         self.shown.last_bit_to_product_s = Some(clock.utc().since(close.last_bit).as_secs_f64());
@@ -213,7 +221,8 @@ impl Processing {
             Some(contact.scid.value())
         })?;
         let named = |product: &Product| product.sidecar.product.name.clone();
-        let first = products.iter().filter(|_| self.completes.is_none());
+        let products = || products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
+        let first = products().filter(|_| self.completes.is_none());
         Some(Note {
             station: self.station.as_str().to_owned(),
             flow: self.flow.0,
@@ -221,12 +230,12 @@ impl Processing {
             scid,
             noted_us: now.as_micros(),
             completes: self.completes,
-            cells: products.iter().map(|product| (named(product), product.cells.clone())).collect(),
+            cells: products().map(|product| (named(product), product.cells.clone())).collect(),
             versions: first.map(|product| (named(product), Version::of(product))).collect(),
         })
     }
 
-    fn frame(&mut self, frame: &CapturedFrame) -> Result<(), String> {
+    fn frame(&mut self, frame: &CapturedFrame, shared: &Shared) -> Result<(), String> {
         let (corrected, uncorrectable) = frame.quality.corrected.codewords();
         self.shown.corrected_codewords += u64::from(corrected);
         self.shown.uncorrectable_codewords += u64::from(uncorrectable);
@@ -243,7 +252,13 @@ impl Processing {
         // in the store.
         let sorted = self.level0.as_mut().map_or(Ok(()), |level0| level0.frame(frame));
         let sorted = sorted.map_err(|error| unwritable(&self.rules.products.dir, without_help(&error)));
-        archived.and(sorted).or_else(|reason| self.give_up(reason))
+        archived.and(sorted).or_else(|reason| self.give_up(reason))?;
+        let early = self.level0.as_mut().map_or(Vec::new(), ContactProcessor::expedited);
+        if !early.is_empty() {
+            shared.offer(&early)?;
+            self.shown.expedited += early.len() as u64;
+        }
+        Ok(())
     }
 
     /// Reads on without products where that tells anything new.
@@ -308,7 +323,16 @@ impl Processing {
             Some(_) => Rules { form: Form::Account, ..Rules::default() },
             None => self.rules.session(mission.name(), names),
         };
-        self.level0 = Some(ContactProcessor::new(mission, info, Limits::default(), files).with_rules(rules));
+        let expedited = match self.completes {
+            // What completes a contact comes long after it.
+            Some(_) => Vec::new(),
+            None => self.rules.expedited(mission.name(), self.flow.0),
+        };
+        self.level0 = Some(
+            ContactProcessor::new(mission, info, Limits::default(), files)
+                .with_rules(rules)
+                .with_expedited(expedited),
+        );
         Ok(())
     }
 
@@ -368,6 +392,11 @@ impl Way<'_> {
 fn unaccounted(close: &Close, shown: &ContactReceived) -> i64 {
     let counted = close.frames.iter().map(|(_, frames)| frames).sum::<u64>() + close.set_aside;
     counted.cast_signed() - (shown.frames + shown.set_aside).cast_signed()
+}
+
+/// Those of the products that are expedited.
+fn expedited(products: &[Product]) -> impl Iterator<Item = &Product> {
+    products.iter().filter(|product| product.sidecar.product.kind != ProductKind::Pds)
 }
 
 /// What is wrong with the products' folder, and what to do.

@@ -1,11 +1,13 @@
 //! The centre: takes data from trusted stations, keeps it, and makes Level-0 products of it.
 //!
 //! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one for Level-0
-//! (`processor`), one for products of several contacts (`assembly`), one that answers for status. They meet in `shared`.
+//! (`processor`), one for products of several contacts (`assembly`), one that hands
+//! products over (`delivery`), one that answers for status. They meet in `shared`.
 
 mod archive;
 mod assembly;
 mod contact;
+mod delivery;
 mod downlink;
 mod files;
 mod keeper;
@@ -17,10 +19,11 @@ use crate::fault::Fault;
 use crate::services::{self, Window};
 use crate::status::{Reply, Request, StatusServer};
 use assembly::{Assembler, Book};
+use delivery::{Deliverer, DeliveryList};
 use downlink::Downlink;
 use keeper::Keeper;
 use processor::Processor;
-use shared::Shared;
+use shared::{Kept, Shared};
 use skyhaul_net::{Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
@@ -44,6 +47,9 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     let clock = Clock::start();
     services::make_folder(&config.node.state)?;
     services::make_folder(&config.products.dir)?;
+    for consumer in &config.delivery {
+        services::make_folder(&consumer.dir)?;
+    }
     let peers = peers(config)?;
     let driver = driver(config, &peers, clock)?;
     let kept = open_store(config)?;
@@ -52,7 +58,7 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     tracing::info!("listening on {address}");
     let shared = Arc::new(Shared::new(config.node.name.to_string(), address, kept, clock, driver.waker()));
     shared.hold_contacts();
-    for record in shared.book().damaged() {
+    for record in shared.book().damaged().iter().chain(shared.deliveries().damaged()) {
         shared.life.alarm("a record of Level-0 products is damaged", record);
     }
     let status = shared.clone();
@@ -115,7 +121,7 @@ fn driver(
     Ok(driver)
 }
 
-fn open_store(config: &CentreConfig) -> Result<(ContactStore, Book), Fault> {
+fn open_store(config: &CentreConfig) -> Result<Kept, Fault> {
     let settings = ContactConfig {
         max_size: config.store.max_size,
         retention: config.store.retention,
@@ -130,7 +136,8 @@ fn open_store(config: &CentreConfig) -> Result<(ContactStore, Book), Fault> {
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let store = ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
     let book = Book::open(&disk, config.product_rules()).map_err(|error| fault(error.to_string()))?;
-    Ok((store, book))
+    let deliveries = DeliveryList::open(&disk, config.delivery.clone());
+    Ok(Kept { store, book, deliveries: deliveries.map_err(|error| fault(error.to_string()))? })
 }
 
 fn start(
@@ -145,6 +152,8 @@ fn start(
     let (kept, receipts) = channel();
     let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, (to_keep, kept));
     let processor = Processor::new(shared.clone(), clock, config.product_rules());
+    let name = config.node.name.to_string();
+    let deliverer = Deliverer::new(shared.clone(), clock, name, config.products.dir.clone());
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
     let mut downlink = Downlink::new(config.node.name.to_string(), peers, shared.clone(), (blocks, receipts));
     let of = shared.clone();
@@ -161,5 +170,6 @@ fn start(
     let keeper = services::thread("store", move || keeper.run())?;
     let processor = services::thread("level0", move || processor.run())?;
     let assembler = services::thread("assembly", move || assembler.run())?;
-    Ok(vec![line, keeper, processor, assembler])
+    let deliverer = services::thread("delivery", move || deliverer.run())?;
+    Ok(vec![line, keeper, processor, assembler, deliverer])
 }

@@ -144,7 +144,7 @@ impl Processor {
     /// Writes the products, then tells the store that the contact is done.
     fn finish(&self, going: Processing) -> Result<(), String> {
         let (station, flow) = going.key();
-        let (shown, note) = going.finish(self.clock)?;
+        let (shown, note) = going.finish(self.clock, &self.shared)?;
         let now = self.clock.utc();
         // Before the store is told: a contact that is finished is not looked at again.
         if let Some(note) = note {

@@ -1,12 +1,14 @@
 //! What a centre's threads have in common: the store, and what status shows.
 
 use super::assembly::{Book, stored};
+use super::delivery::DeliveryList;
 use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
     AssembledProduct, AssemblyState, CentreStatus, ContactReceived, NodeStatus, Recent, StationPeer,
     StoreState, StoreStatus, peak_resident_bytes, resident_bytes,
 };
+use skyhaul_level0::report::Product;
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::{ContactStore, Seq, StationName};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
@@ -20,11 +22,23 @@ pub struct Shared {
     store: Mutex<ContactStore>,
     /// Products of several contacts. Taken before the store, never after it.
     book: Mutex<Book>,
+    deliveries: Mutex<DeliveryList>,
     state: Mutex<State>,
     /// What all threads look at.
     pub life: Life,
     /// Whether the store has news for the processor.
     news: (Mutex<bool>, Condvar),
+}
+
+/// What is kept in the state folder.
+#[derive(Debug)]
+pub struct Kept {
+    /// What arrived.
+    pub store: ContactStore,
+    /// Products of several contacts.
+    pub book: Book,
+    /// Products for other systems.
+    pub deliveries: DeliveryList,
 }
 
 #[derive(Debug, Default)]
@@ -92,18 +106,13 @@ impl Stage {
 
 impl Shared {
     /// The state of a centre that has done nothing yet.
-    pub fn new(
-        name: String,
-        address: String,
-        kept: (ContactStore, Book),
-        clock: Clock,
-        waker: Waker,
-    ) -> Self {
-        let (store, book) = kept;
+    pub fn new(name: String, address: String, kept: Kept, clock: Clock, waker: Waker) -> Self {
+        let Kept { store, book, deliveries } = kept;
         Self {
             clock,
             store: Mutex::new(store),
             book: Mutex::new(book),
+            deliveries: Mutex::new(deliveries),
             state: Mutex::new(State { name, address, ..State::default() }),
             life: Life::new(waker),
             news: (Mutex::new(true), Condvar::new()),
@@ -118,6 +127,22 @@ impl Shared {
     /// The book of products of several contacts. Let go of the store before.
     pub fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The deliveries.
+    pub fn deliveries(&self) -> MutexGuard<'_, DeliveryList> {
+        self.deliveries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts published products on the lists of those who get them, durably.
+    ///
+    /// # Errors
+    /// The disk refuses: offer them again.
+    pub fn offer(&self, products: &[Product]) -> Result<(), String> {
+        let now = self.clock.utc();
+        let mut deliveries = self.deliveries();
+        let mut published = products.iter().filter(|product| product.is_published());
+        published.try_for_each(|product| deliveries.offer(product, now)).map_err(|error| error.to_string())
     }
 
     /// Makes the store keep the contacts that products are still to be made of.
@@ -216,6 +241,7 @@ impl Shared {
             (store.stats(), store.size())
         };
         let mut assembled = self.waiting();
+        let deliveries = self.deliveries().shown();
         let state = self.state();
         assembled.extend(state.assembled.to_vec());
         let store = StoreStatus {
@@ -233,6 +259,7 @@ impl Shared {
             stations: state.stations.clone(),
             contacts: state.contacts.to_vec(),
             assembled,
+            deliveries,
             store,
             latency_s: state
                 .latency

@@ -1,5 +1,6 @@
 //! `centre.toml`: the receiving end.
 
+use super::delivery::{DeliveryEntry, ExpeditedEntry};
 use super::error::ConfigError;
 use super::name::{Mtu, Name};
 use super::node::Node;
@@ -33,6 +34,12 @@ pub struct CentreConfig {
     /// What is different for one product.
     #[serde(default)]
     pub product: Vec<ProductEntry>,
+    /// What is published while a contact goes on.
+    #[serde(default)]
+    pub expedited: Vec<ExpeditedEntry>,
+    /// Who products are handed over to.
+    #[serde(default)]
+    pub delivery: Vec<DeliveryEntry>,
     /// What one station may have under way.
     #[serde(default = "left_out")]
     pub session: SessionLimits,
@@ -88,13 +95,19 @@ pub(super) const TABLES: &[Table] = &[
     Store::TABLE,
     Products::TABLE,
     ProductEntry::TABLE,
+    ExpeditedEntry::TABLE,
+    DeliveryEntry::TABLE,
     SessionLimits::TABLE,
 ];
 
 impl CentreConfig {
     /// Which products are made.
     pub fn product_rules(&self) -> ProductRules {
-        ProductRules { products: self.products.clone(), entries: self.product.clone() }
+        ProductRules {
+            products: self.products.clone(),
+            entries: self.product.clone(),
+            expedited: self.expedited.clone(),
+        }
     }
 
     pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
@@ -111,6 +124,18 @@ impl CentreConfig {
                 return Err(ConfigError::twice(text, file, "fingerprint", &peer.fingerprint.to_string()));
             }
         }
+        if self.expedited.len() > MAX_EXPEDITED {
+            return Err(ConfigError::count(file, "[[expedited]]", self.expedited.len(), MAX_EXPEDITED));
+        }
+        if self.delivery.len() > MAX_CONSUMERS {
+            return Err(ConfigError::count(file, "[[delivery]]", self.delivery.len(), MAX_CONSUMERS));
+        }
+        let mut consumers = BTreeSet::new();
+        for consumer in &self.delivery {
+            if !consumers.insert(&consumer.name) {
+                return Err(ConfigError::twice(text, file, "delivery", consumer.name.as_str()));
+            }
+        }
         let mut products = BTreeSet::new();
         for entry in &self.product {
             if !products.insert((&entry.mission, &entry.name)) {
@@ -124,6 +149,7 @@ impl CentreConfig {
         self.node.resolve(base);
         self.missions.iter_mut().for_each(|path| super::from_base(base, path));
         super::from_base(base, &mut self.products.dir);
+        self.delivery.iter_mut().for_each(|consumer| consumer.resolve(base));
     }
 }
 
@@ -139,6 +165,10 @@ impl SessionLimits {
     }
 }
 
+/// Expedited data sets: each takes 8 MiB of every contact that goes on.
+const MAX_EXPEDITED: usize = 8;
+/// Consumers: each product is copied for each.
+const MAX_CONSUMERS: usize = 64;
 /// A centre serves a network of stations; each costs a session's memory while it is connected.
 const MAX_PEERS: usize = 256;
 /// Four blocks of 256 KiB: less cannot keep one flow moving.

@@ -73,6 +73,11 @@ impl ConfigError {
         Self::content(file, None, what, &format!("write at most {most} [[peer]] tables"))
     }
 
+    pub(super) fn count(file: &Path, heading: &str, count: usize, most: usize) -> Self {
+        let what = format!("the centre has {count} {heading} tables");
+        Self::content(file, None, what, &format!("write at most {most}"))
+    }
+
     pub(super) fn twice(text: &str, file: &Path, kind: &str, value: &str) -> Self {
         let quoted = format!("\"{value}\"");
         let mut lines = text.lines().enumerate().filter(|(_, line)| line.contains(&quoted));

@@ -24,6 +24,7 @@
 
 mod centre;
 mod channel;
+mod delivery;
 mod error;
 mod name;
 mod node;
@@ -38,6 +39,7 @@ mod time;
 
 pub use centre::{CentreConfig, Listen, PeerEntry, SessionLimits, Store};
 pub use channel::{Channel, Compress, Input, InputFormat, MissionRef, SoftForm};
+pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, ExpeditedEntry};
 pub use error::ConfigError;
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
@@ -83,7 +85,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let tables: toml::Table = toml::from_str(text).map_err(refuse)?;
     let has = |names: &[&str]| names.iter().any(|name| tables.contains_key(*name));
     let station = has(&["centre", "channel", "line", "spool", "path", "class"]);
-    let centre = has(&["listen", "peer", "store", "products", "product"]);
+    let centre = has(&["listen", "peer", "store", "products", "product", "expedited", "delivery"]);
     let base = file.parent().unwrap_or(Path::new(""));
     match (station, centre) {
         (true, false) => {

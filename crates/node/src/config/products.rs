@@ -1,8 +1,10 @@
 //! `[products]` and `[[product]]`: which Level-0 products a centre makes, and in which form.
 
+use super::delivery::ExpeditedEntry;
 use super::name::{Name, from_text};
 use super::section::section;
-use skyhaul_level0::{Form, Rules, WindowLength};
+use skyhaul_level0::naming::Digit;
+use skyhaul_level0::{Expedite, Form, Rules, WindowLength};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -75,6 +77,8 @@ pub struct ProductRules {
     pub products: Products,
     /// What is different for one product.
     pub entries: Vec<ProductEntry>,
+    /// What is published while a contact goes on.
+    pub expedited: Vec<ExpeditedEntry>,
 }
 
 impl ProductRules {
@@ -92,6 +96,20 @@ impl ProductRules {
             window: time.then_some(window),
             form: entry.and_then(|entry| entry.form).unwrap_or(products.form).0,
         }
+    }
+
+    /// What is published of a contact of `mission` while it goes on; `flow` is its number.
+    pub fn expedited(&self, mission: &str, flow: u32) -> Vec<Expedite> {
+        let of =
+            |entry: &&ExpeditedEntry| entry.mission.as_ref().is_none_or(|wanted| wanted.as_str() == mission);
+        let expedite = |(place, entry): (u32, &ExpeditedEntry)| Expedite {
+            product: entry.product.as_ref().map(ToString::to_string),
+            apids: entry.apids.clone().map_or_else(Vec::new, |apids| apids.0),
+            slice: entry.slice,
+            quick_look: entry.quick_look,
+            uniqueness: Digit::new((flow.wrapping_add(place) % 10) as u8).unwrap_or_default(),
+        };
+        (0..).zip(self.expedited.iter().filter(of)).map(expedite).collect()
     }
 
     /// How session-based products of `mission` are made; `names` are all of them.

@@ -1,11 +1,13 @@
 //! What a running node says of itself: the same JSON for `skyhaul status`, the demo and other programs.
 
+mod delivery;
 mod model;
 mod products;
 mod recent;
 mod request;
 mod socket;
 
+pub use delivery::{DeliveryState, DeliveryStatus};
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
     ContactState, LinePath, LineState, LineStatus, NodeStatus, ProductStatus, RecordingStatus, SpoolStatus,

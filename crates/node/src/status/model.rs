@@ -1,5 +1,6 @@
 //! The status as data.
 
+use super::delivery::DeliveryStatus;
 use super::products::AssembledProduct;
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
@@ -316,6 +317,9 @@ pub struct CentreStatus {
     /// waits for.
     #[serde(default)]
     pub assembled: Vec<AssembledProduct>,
+    /// Products handed over to other systems, or to be; the newest 1,000, oldest first.
+    #[serde(default)]
+    pub deliveries: Vec<DeliveryStatus>,
     /// Its store.
     pub store: StoreStatus,
     /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and `level0`, and `total`: its last
@@ -377,6 +381,9 @@ pub struct ContactReceived {
     pub unaccounted: i64,
     /// Seconds from the last bit at the station to the products.
     pub last_bit_to_product_s: Option<f64>,
+    /// Expedited data sets published while it went on.
+    #[serde(default)]
+    pub expedited: u64,
     /// Its products.
     pub products: Vec<ProductStatus>,
 }

@@ -91,6 +91,7 @@ impl Assembler {
         let versions =
             published().map(|product| (product.sidecar.product.name.clone(), Version::of(product)));
         let versions = versions.collect();
+        self.shared.offer(products)?;
         self.shared.book().done(job, versions).map_err(|error| error.to_string())?;
         for product in published() {
             let shown = self.shown(job, product);

@@ -1,0 +1,125 @@
+//! Handing products over to another system: the delivery record that announces files, and the notices in return.
+//!
+//! Two forms: binary records and notices as EDOS exchanges them ([`edos`]), and PVL text as the science data processing
+//! systems do ([`sips`]; [`pvl`]). The ICDs (423-ICD-EDOS/EGS, 423-41-57) are not public: the layouts are what independent
+//! readers and writers agree on. Parsers take any bytes.
+
+pub mod edos;
+pub mod pvl;
+pub mod sips;
+
+use skyhaul_units::{Bytes, Utc};
+
+/// What announces one product's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRecord {
+    /// Who delivers.
+    pub originator: String,
+    /// To whom.
+    pub consumer: String,
+    /// Counts deliveries: the number by which notices name this one.
+    pub sequence: u32,
+    /// The product.
+    pub product: String,
+    /// The mission.
+    pub mission: String,
+    /// What kind of data, as the consumer knows it.
+    pub data_type: String,
+    /// The product's version.
+    pub version: u32,
+    /// An expedited data set.
+    pub is_expedited: bool,
+    /// When the record was made.
+    pub created: Utc,
+    /// Until when the files stay.
+    pub expires: Utc,
+    /// The first and the last packet's time, where packets have one.
+    pub span: Option<(Utc, Utc)>,
+    /// The files.
+    pub files: Vec<DeliveredFile>,
+}
+
+/// A file that is delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveredFile {
+    /// The folder, as the consumer sees it.
+    pub directory: String,
+    /// The name.
+    pub name: String,
+    /// The length.
+    pub size: Bytes,
+    /// SHA-256, lower-case hexadecimal.
+    pub sha256: String,
+    /// Says what the others hold: a construction record or an account.
+    pub is_metadata: bool,
+}
+
+/// What a consumer answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The delivery that is answered, where the notice says so.
+    pub sequence: Option<u32>,
+    /// What it says.
+    pub answer: Answer,
+}
+
+/// What a notice says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Everything was taken.
+    Accepted,
+    /// What became of each file.
+    Files(Vec<FileAnswer>),
+    /// Something is wrong with all of it.
+    Failed(String),
+    /// The record itself was refused, and nothing was taken.
+    Refused(String),
+}
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileAnswer {
+    /// Its name, or its group's data type.
+    pub name: String,
+    /// Why it was not taken; none where it was.
+    pub failure: Option<String>,
+}
+
+/// Bytes that are no notice.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an acceptance notice: {0}")]
+pub struct NoticeError(pub String);
+
+impl Notice {
+    /// Reads a notice of either form.
+    ///
+    /// # Errors
+    /// [`NoticeError`] says what is wrong.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NoticeError> {
+        if bytes.len() > LONGEST_NOTICE {
+            return Err(NoticeError(format!("{} bytes are more than a notice has", bytes.len())));
+        }
+        match bytes.first() {
+            Some(&edos::NOTICE) => edos::parse_notice(bytes),
+            _ => sips::parse_notice(bytes),
+        }
+    }
+
+    /// Why the delivery failed; none where everything was taken.
+    pub fn failure(&self) -> Option<String> {
+        match &self.answer {
+            Answer::Accepted => None,
+            Answer::Failed(reason) | Answer::Refused(reason) => Some(reason.clone()),
+            Answer::Files(files) => {
+                let failed = files.iter().find_map(|file| Some((&file.name, file.failure.as_ref()?)));
+                failed.map(|(name, failure)| format!("{name}: {failure}"))
+            }
+        }
+    }
+}
+
+/// 1 MiB: 4,000 files.
+const LONGEST_NOTICE: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! Which products are to be handed over to whom, and how far that is: durable, so that nothing is forgotten or handed over
+//! twice whatever dies.
+
+use crate::config::{DeliveryEntry, DeliveryMode};
+use crate::status::{DeliveryState, DeliveryStatus};
+use serde::{Deserialize, Serialize};
+use skyhaul_level0::construction::ProductKind;
+use skyhaul_level0::delivery::{Answer, Notice};
+use skyhaul_level0::report::Product;
+use skyhaul_store::{Disk, Ledger, LedgerError};
+use skyhaul_units::Utc;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One product for one consumer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    /// The consumer's name in the configuration.
+    pub consumer: String,
+    /// Counts deliveries.
+    pub sequence: u32,
+    /// The construction record's name without suffix: what the delivery is called by.
+    pub stem: String,
+    /// The mission.
+    pub mission: String,
+    /// The product's name.
+    pub product: String,
+    /// What its versions have in common.
+    pub lineage: String,
+    /// The version.
+    pub version: u32,
+    /// An expedited data set.
+    pub is_expedited: bool,
+    /// Nothing is missing from it.
+    pub is_complete: bool,
+    /// The first and the last packet's time, in microseconds since 1970.
+    pub span_us: Option<(i64, i64)>,
+    /// The files, in the order of publication.
+    pub files: Vec<ItemFile>,
+    /// When it was there, in microseconds since 1970.
+    pub offered_us: i64,
+    /// How far it is.
+    pub state: DeliveryState,
+    /// How often it was handed over.
+    pub attempts: u32,
+    /// What the consumer said against it.
+    pub reason: Option<String>,
+}
+
+/// A file of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemFile {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// SHA-256, lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// All deliveries.
+#[derive(Debug)]
+pub struct DeliveryList {
+    ledger: Ledger,
+    consumers: Vec<DeliveryEntry>,
+    items: BTreeMap<String, Item>,
+    next: u32,
+    damaged: Vec<String>,
+}
+
+/// Deliveries that are remembered: 30 a day of ten consumers are seven months. Beyond it the oldest that are settled are
+/// forgotten.
+const ITEMS_MAX: usize = 65_536;
+
+impl Item {
+    /// What its record is called in the state folder.
+    pub fn key(&self) -> String {
+        format!("{}.{}", self.consumer, self.stem)
+    }
+
+    /// As status shows it.
+    pub fn shown(&self) -> DeliveryStatus {
+        DeliveryStatus {
+            consumer: self.consumer.clone(),
+            sequence: self.sequence,
+            product: self.product.clone(),
+            name: self.stem.clone(),
+            version: self.version,
+            state: self.state,
+            attempts: self.attempts,
+            reason: self.reason.clone(),
+        }
+    }
+
+    const fn is_settled(&self) -> bool {
+        !matches!(self.state, DeliveryState::Waiting)
+    }
+}
+
+impl DeliveryList {
+    /// Opens the list in the state folder.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn open(disk: &Arc<dyn Disk>, consumers: Vec<DeliveryEntry>) -> Result<Self, LedgerError> {
+        let ledger = Ledger::open(disk.clone(), "level0/deliveries")?;
+        let loaded = ledger.load()?;
+        let (mut items, mut damaged) = (BTreeMap::new(), loaded.damaged);
+        for (name, body) in loaded.records {
+            match serde_json::from_slice::<Item>(&body) {
+                Ok(item) => drop(items.insert(item.key(), item)),
+                Err(_) => damaged.push(name),
+            }
+        }
+        let next = items.values().map(|item: &Item| item.sequence).max().unwrap_or_default() + 1;
+        Ok(Self { ledger, consumers, items, next, damaged })
+    }
+
+    /// Records that the disk gave back damaged.
+    pub fn damaged(&self) -> &[String] {
+        &self.damaged
+    }
+
+    /// Puts a published product on the list of everyone who gets it. One that is on it already stays as it is.
+    ///
+    /// # Errors
+    /// The disk refuses: offer it again.
+    pub fn offer(&mut self, product: &Product, now: Utc) -> Result<(), LedgerError> {
+        let (sidecar, accounting) = (&product.sidecar, &product.sidecar.accounting);
+        if accounting.delivered == 0 || sidecar.product.packet_file.is_none() {
+            return Ok(());
+        }
+        let contact = sidecar.contacts.first();
+        let mission = contact.map_or_else(String::new, |contact| contact.mission.clone());
+        let of = match sidecar.product.window {
+            Some(window) => window.from.to_string(),
+            None => contact.map_or_else(String::new, |contact| contact.name.clone()),
+        };
+        let stamp = |stamp: Option<skyhaul_level0::Stamp>| Some(stamp?.time?.as_micros());
+        let is_expedited = sidecar.product.kind != ProductKind::Pds;
+        let lineage = format!("{mission}/{}/{of}/{is_expedited}", sidecar.product.name);
+        for consumer in self.consumers.clone().iter().filter(|entry| entry.takes(&sidecar.product.name)) {
+            let item = Item {
+                consumer: consumer.name.to_string(),
+                sequence: self.next,
+                stem: product.name.stem(),
+                mission: mission.clone(),
+                product: sidecar.product.name.clone(),
+                lineage: lineage.clone(),
+                version: sidecar.product.version,
+                is_expedited,
+                is_complete: accounting.missing == 0 || is_expedited,
+                span_us: stamp(sidecar.product.first).zip(stamp(sidecar.product.last)),
+                files: product
+                    .files
+                    .iter()
+                    .map(|file| ItemFile {
+                        name: file.name.clone(),
+                        bytes: file.bytes,
+                        sha256: file.sha256.clone(),
+                    })
+                    .collect(),
+                offered_us: now.as_micros(),
+                state: DeliveryState::Waiting,
+                attempts: 0,
+                reason: None,
+            };
+            if !self.items.contains_key(&item.key()) {
+                self.supersede(&item, consumer.mode)?;
+                self.next = self.next.saturating_add(1);
+                self.put(item)?;
+            }
+        }
+        self.forget()
+    }
+
+    /// Who gets only what is complete does not get a version that a newer one replaced before its time.
+    fn supersede(&mut self, newer: &Item, mode: DeliveryMode) -> Result<(), LedgerError> {
+        if mode == DeliveryMode::First || newer.is_expedited {
+            return Ok(());
+        }
+        let older = self.items.values().filter(|item| {
+            item.consumer == newer.consumer && item.lineage == newer.lineage && !item.is_settled()
+        });
+        for item in older.cloned().collect::<Vec<_>>() {
+            self.put(Item { state: DeliveryState::Replaced, ..item })?;
+        }
+        Ok(())
+    }
+
+    /// What is to be handed over now, in the order in which it came.
+    pub fn due(&self, now: Utc) -> Vec<Item> {
+        let is_due = |item: &&Item| {
+            let Some(consumer) = self.consumer(&item.consumer) else { return false };
+            let is_ripe = match consumer.mode {
+                DeliveryMode::First => true,
+                DeliveryMode::Complete => {
+                    item.is_complete || now >= Utc::from_micros(item.offered_us) + consumer.patience
+                }
+            };
+            !item.is_settled() && is_ripe
+        };
+        let mut due: Vec<_> = self.items.values().filter(is_due).cloned().collect();
+        due.sort_by_key(|item| item.sequence);
+        due
+    }
+
+    /// The configuration of a consumer.
+    pub fn consumer(&self, name: &str) -> Option<&DeliveryEntry> {
+        self.consumers.iter().find(|entry| entry.name.as_str() == name)
+    }
+
+    /// All consumers.
+    pub fn consumers(&self) -> &[DeliveryEntry] {
+        &self.consumers
+    }
+
+    /// It is handed over.
+    ///
+    /// # Errors
+    /// The disk refuses: it is handed over again, with the same files and names.
+    pub fn sent(&mut self, item: &Item) -> Result<(), LedgerError> {
+        self.put(Item { state: DeliveryState::Delivered, attempts: item.attempts + 1, ..item.clone() })
+    }
+
+    /// A consumer's notice about the delivery called `stem`, where the notice names no number; the delivery, where it is
+    /// known.
+    ///
+    /// # Errors
+    /// The disk refuses: read the notice again.
+    pub fn answer(
+        &mut self,
+        consumer: &str,
+        stem: Option<&str>,
+        notice: &Notice,
+    ) -> Result<Option<Item>, LedgerError> {
+        let Some(mut item) = self.answered(consumer, stem, notice).cloned() else { return Ok(None) };
+        let most = self.consumer(consumer).map_or(1, |entry| entry.attempts);
+        item.reason = notice.failure();
+        item.state = match &item.reason {
+            None => DeliveryState::Accepted,
+            Some(_) if item.attempts < most => DeliveryState::Waiting,
+            Some(_) => DeliveryState::Refused,
+        };
+        // What waits again was complete enough before.
+        item.is_complete |= item.state == DeliveryState::Waiting;
+        self.put(item.clone())?;
+        Ok(Some(item))
+    }
+
+    fn answered(&self, consumer: &str, stem: Option<&str>, notice: &Notice) -> Option<&Item> {
+        let mut of_consumer =
+            self.items.values().filter(|item| item.consumer == consumer && item.attempts > 0);
+        if let Some(sequence) = notice.sequence {
+            return of_consumer.find(|item| item.sequence == sequence);
+        }
+        let names = |item: &&Item| match (&notice.answer, stem) {
+            (_, Some(stem)) if stem.get(1..) == item.stem.get(1..) => true,
+            (Answer::Files(files), _) => {
+                files.iter().any(|answer| item.files.iter().any(|file| file.name == answer.name))
+            }
+            _ => false,
+        };
+        of_consumer.find(names)
+    }
+
+    /// The newest deliveries, oldest first, as status shows them.
+    pub fn shown(&self) -> Vec<DeliveryStatus> {
+        let mut newest: Vec<_> = self.items.values().collect();
+        newest.sort_by_key(|item| item.sequence);
+        newest.iter().rev().take(SHOWN).rev().map(|item| item.shown()).collect()
+    }
+
+    /// Deliveries that nobody will answer for any more, where there are too many.
+    fn forget(&mut self) -> Result<(), LedgerError> {
+        while self.items.len() > ITEMS_MAX {
+            let settled = self.items.iter().filter(|(_, item)| item.is_settled());
+            let Some(oldest) = settled.min_by_key(|(_, item)| item.sequence).map(|(key, _)| key.clone())
+            else {
+                break;
+            };
+            self.ledger.remove(&oldest)?;
+            self.items.remove(&oldest);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, item: Item) -> Result<(), LedgerError> {
+        let body = serde_json::to_vec(&item).expect("records have text keys only");
+        self.ledger.put(&item.key(), &body)?;
+        self.items.insert(item.key(), item);
+        Ok(())
+    }
+}
+
+/// Deliveries that status shows.
+const SHOWN: usize = 1_000;
+
+#[cfg(test)]
+mod tests;
