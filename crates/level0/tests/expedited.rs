@@ -70,7 +70,7 @@ fn slices_are_published_while_the_contact_goes_on() {
     let name = first.name.to_string();
     assert!(name.starts_with("E1570826VIIRSSCIENCEAS") && name.ends_with("00.EDS"), "{name}");
     let record = ConstructionRecord::parse(&files.published[&name]).unwrap();
-    assert_eq!((record.kind, record.totals.packets), (ProductKind::Eds, 12));
+    assert_eq!((record.kind, record.totals.packets), (ProductKind::Eds, 10));
     let mut names: Vec<_> = expedited.iter().map(|product| product.name).collect();
     names.dedup();
     assert_eq!(names.len(), 6);
