@@ -7,7 +7,7 @@
 //!
 //! | kind | record | body |
 //! |---|---|---|
-//! | 1 | [`Record::Open`] | opened i64 us since 1970; flags u8 (bit 0 check symbols kept, bit 1 spacecraft id present, bit 2 completed contact present); spacecraft id u16 if present; flow of the completed contact u32 if present; channel text; mission text (TOML) |
+//! | 1 | [`Record::Open`] | opened i64 us since 1970; flags u8 (bit 0 check symbols kept, bit 1 spacecraft id present, bit 2 completed contact present, bit 3 other missions fit too); spacecraft id u16 if present; flow of the completed contact u32 if present; channel text; mission text (TOML); if other missions fit, their count as a varint and the text of each name |
 //! | 2 | [`Record::Frame`], good | annotations, then the transfer frame, then its check symbols if kept |
 //! | 3 | [`Record::Frame`], set aside | reason u8 (1 Reed-Solomon, 2 frame error control, 3 header), annotations, then the block as received |
 //! | 4 | [`Record::Progress`] | ten varints in the order of [`SyncCounts`] |
@@ -33,6 +33,7 @@
 mod wire;
 
 use crate::id::{Channel, Scid};
+use crate::mission::MAX_MISSIONS;
 use crate::quality::{BitPosition, CapturedFrame};
 use skyhaul_units::{FlowId, Utc};
 use wire::{Input, put_annotations, put_i64, put_text, put_varint, take_annotations};
@@ -59,6 +60,9 @@ pub struct Open {
     pub channel: String,
     /// The mission as TOML: the frame format, coding and products that the contact is read by.
     pub mission: String,
+    /// Names of other missions that fitted the downlink as well when it was identified; at most
+    /// [`MAX_MISSIONS`](crate::mission::MAX_MISSIONS).
+    pub also_fits: Vec<String>,
     /// The spacecraft seen when the downlink was identified.
     pub scid: Option<Scid>,
     /// When the contact began, to the microsecond.
@@ -284,7 +288,8 @@ const fn damaged(record: &'static str, field: &'static str) -> RecordError {
 
 fn put_open(open: &Open, out: &mut Vec<u8>) {
     put_i64(open.opened.as_micros(), out);
-    let flags = [open.keeps_check_symbols, open.scid.is_some(), open.completes.is_some()];
+    let others = &open.also_fits[..open.also_fits.len().min(MAX_MISSIONS)];
+    let flags = [open.keeps_check_symbols, open.scid.is_some(), open.completes.is_some(), !others.is_empty()];
     out.push((0u8..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
     if let Some(scid) = open.scid {
         out.extend(scid.value().to_be_bytes());
@@ -294,18 +299,26 @@ fn put_open(open: &Open, out: &mut Vec<u8>) {
     }
     put_text(&open.channel, out);
     put_text(&open.mission, out);
+    if !others.is_empty() {
+        put_varint(others.len() as u64, out);
+        others.iter().for_each(|name| put_text(name, out));
+    }
 }
 
 fn take_open(input: &mut Input<'_>) -> Option<Open> {
     let opened = Utc::from_micros(input.i64()?);
     let flags = input.u8()?;
-    if flags > 7 {
+    if flags > 15 {
         return None;
     }
     let scid = if flags & 2 == 0 { None } else { Some(Scid::new(input.u16()?)?) };
     let completes = if flags & 4 == 0 { None } else { Some(FlowId(input.u32()?)) };
     let (channel, mission) = (input.text()?, input.text()?);
-    Some(Open { channel, mission, scid, opened, keeps_check_symbols: flags & 1 != 0, completes })
+    let others = if flags & 8 == 0 { Some(0) } else { usize::try_from(input.varint()?).ok() };
+    let others = others.filter(|others| *others <= MAX_MISSIONS && (*others > 0 || flags & 8 == 0))?;
+    let also_fits = (0..others).map(|_| input.text()).collect::<Option<_>>()?;
+    let keeps_check_symbols = flags & 1 != 0;
+    Some(Open { channel, mission, also_fits, scid, opened, keeps_check_symbols, completes })
 }
 
 fn put_close(close: &Close, out: &mut Vec<u8>) {

@@ -81,6 +81,7 @@ impl<F: Files> Assembly<F> {
             name: info.contact,
             station: info.station,
             mission: mission.name().to_owned(),
+            also_fits: info.also_fits,
             scid: info.scid,
             opened: info.opened,
             closed,

@@ -30,6 +30,8 @@ pub struct ContactInfo {
     pub contact: String,
     /// The spacecraft.
     pub scid: Scid,
+    /// Names of other missions that fitted the downlink as well.
+    pub also_fits: Vec<String>,
     /// When the contact began.
     pub opened: Utc,
     /// Packets with times in this window only; all where none is given.
@@ -183,6 +185,7 @@ impl<F: Files> ContactProcessor<F> {
             name: self.contact.contact.clone(),
             station: self.contact.station.clone(),
             mission: self.workshop.mission().name().to_owned(),
+            also_fits: self.contact.also_fits.clone(),
             scid: self.contact.scid,
             opened: self.contact.opened,
             closed,

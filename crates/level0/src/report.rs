@@ -79,6 +79,9 @@ pub struct ContactReport {
     pub station: String,
     /// The mission's name.
     pub mission: String,
+    /// Names of other missions that fitted the downlink as well when it was identified.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also_fits: Vec<String>,
     /// Spacecraft id.
     pub scid: Scid,
     /// Start of the contact.

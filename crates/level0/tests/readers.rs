@@ -73,6 +73,7 @@ fn contact(mission: &Mission) -> ContactInfo {
         contact: mission.name().to_owned(),
         scid: mission.scids()[0],
         opened: start(),
+        also_fits: Vec::new(),
         window: None,
     }
 }

@@ -116,13 +116,14 @@ fn any_frame() -> impl Strategy<Value = Record> {
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
-    let ids = (proptest::option::of(0u16..1024), proptest::option::of(any::<u32>()));
-    let open = (".{0,20}", ".{0,90}", ids, any::<u32>(), any::<bool>()).prop_map(
-        |(channel, mission, (scid, completes), opened, keeps_check_symbols)| {
+    let others = proptest::collection::vec("[a-z0-9-]{1,32}", 0..4);
+    let ids = (proptest::option::of(any::<u16>()), proptest::option::of(any::<u32>()));
+    let open = (".{0,20}", ".{0,90}", others, ids, any::<u32>(), any::<bool>()).prop_map(
+        |(channel, mission, also_fits, (scid, completes), opened, keeps_check_symbols)| {
             let opened = Utc::from_micros(i64::from(opened));
             let scid = scid.and_then(Scid::new);
             let completes = completes.map(skyhaul_units::FlowId);
-            Record::Open(Open { channel, mission, scid, opened, keeps_check_symbols, completes })
+            Record::Open(Open { channel, mission, also_fits, scid, opened, keeps_check_symbols, completes })
         },
     );
     let counts = any::<[u64; 10]>().prop_map(|c| {

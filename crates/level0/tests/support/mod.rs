@@ -177,6 +177,7 @@ pub fn contact() -> ContactInfo {
         contact: "npp-1".to_owned(),
         scid: Scid::new(157).unwrap(),
         opened: Utc::from_day(DAY, Duration::from_secs(3_600)),
+        also_fits: Vec::new(),
         window: None,
     }
 }

@@ -313,6 +313,7 @@ impl Processing {
         let info = ContactInfo {
             station: self.station.as_str().to_owned(),
             contact: name,
+            also_fits: open.also_fits.clone(),
             scid,
             opened: open.opened,
             window: None,

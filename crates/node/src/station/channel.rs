@@ -225,6 +225,7 @@ impl ChannelRunner {
         let open = Open {
             channel: self.config.name.to_string(),
             mission: identified.mission.text().to_owned(),
+            also_fits: identified.also_fits.clone(),
             scid: identified.scid.or_else(|| identified.mission.scids().first().copied()),
             opened,
             keeps_check_symbols: self.config.keep_check_symbols,
@@ -257,6 +258,10 @@ impl ChannelRunner {
         // Waiting for space is no silence of the input.
         self.last_frame = self.clock.now();
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
+        if !identified.also_fits.is_empty() {
+            let others = identified.also_fits.join(", ");
+            tracing::warn!(channel = %self.config.name, others, "other missions fit too; name the channel's mission if another is meant");
+        }
         let mut contact = Contact::new(flow, &open, &identified.mission, format, None);
         contact.record(now, &Record::Open(open.clone()));
         self.contact = Some(contact);

@@ -215,6 +215,7 @@ mod tests {
         let open = Open {
             channel,
             mission: mission_text,
+            also_fits: Vec::new(),
             scid: None,
             opened,
             keeps_check_symbols: false,

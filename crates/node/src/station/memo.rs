@@ -125,6 +125,7 @@ mod tests {
         let open = Open {
             channel: "x-band".to_owned(),
             mission: "name = \"aqua\"".to_owned(),
+            also_fits: vec!["my-aqua".to_owned()],
             scid: None,
             opened: Utc::from_micros(1_733_507_806_000_000),
             keeps_check_symbols: false,
