@@ -1,5 +1,11 @@
 //! `skyhaul generate`: what `skyhaul decode` gets out of its downlinks is what it says can be got.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and receives beside the program that it tests"
+)]
+
 mod support;
 
 use serde_json::Value;

@@ -5,6 +5,7 @@ use super::signals::stop_flag;
 use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::generate::{Description, ErrorPlan, Generator, GeneratorOptions, Layout, Source, Truth};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_net::Clock;
 use skyhaul_node::config::MissionRef;
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
 use std::fs::File;
@@ -12,7 +13,6 @@ use std::io::{self, BufWriter, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 /// The arguments of `skyhaul generate`.
 #[derive(clap::Args)]
@@ -235,7 +235,8 @@ fn send(
     pace: Option<Rate>,
     stop: &AtomicBool,
 ) -> io::Result<u64> {
-    let begun = Instant::now();
+    let clock = Clock::start();
+    let begun = clock.now();
     let mut sent = 0;
     for piece in generator.by_ref() {
         if stop.load(Ordering::Relaxed) {
@@ -245,12 +246,16 @@ fn send(
         sent += piece.len() as u64;
         if let Some(rate) = pace {
             to.flush()?;
-            let due = rate.time_for(Bytes::new(sent)).to_std();
-            std::thread::sleep(due.saturating_sub(begun.elapsed()));
+            wait(clock.until(begun + rate.time_for(Bytes::new(sent))));
         }
     }
     to.flush()?;
     Ok(sent)
+}
+
+#[allow(clippy::disallowed_methods, reason = "a spacecraft keeps the time at which its bits go out")]
+fn wait(span: Duration) {
+    std::thread::sleep(span.to_std());
 }
 
 /// Writes the truth to its file and the result to `out`.
