@@ -333,6 +333,7 @@ const USES: &[(&str, &[&str])] = &[
             "vita49",
         ],
     ),
+    ("columns", &["units", "ccsds"]),
     (
         "cli",
         &[
@@ -340,6 +341,7 @@ const USES: &[(&str, &[&str])] = &[
             "coding",
             "ccsds",
             "level0",
+            "columns",
             "congestion",
             "transport",
             "identity",

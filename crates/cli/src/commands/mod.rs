@@ -8,6 +8,7 @@ mod generate;
 mod keygen;
 mod lab;
 mod one_way;
+mod packets;
 mod path;
 mod perf;
 mod relay;
@@ -38,6 +39,8 @@ pub enum Command {
     /// Runs experiments over emulated lines in virtual time, and judges them.
     #[command(subcommand)]
     Lab(lab::Lab),
+    /// Shows what is in packet files, or writes it as JSON, comma-separated values or Parquet.
+    Packets(packets::Packets),
     /// Lists, adds, removes the paths of a running station, and tells it what is known of them beforehand.
     #[command(subcommand)]
     Path(path::Path),
@@ -70,6 +73,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Generate(command) => generate::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Lab(command) => lab::run(&command, out),
+        Command::Packets(command) => packets::run(&command, out),
         Command::Path(command) => path::run(command, out),
         Command::OneWay(command) => one_way::run(command, out),
         Command::Perf(command) => perf::run(command, out),

@@ -1,0 +1,252 @@
+//! The packets of a packet file that may be damaged: space packets one after the other, encapsulation packets among
+//! them.
+//!
+//! A packet file has no markers. What tells that a packet's length is right is that another begins where it ends: a
+//! packet is handed out when a packet of an application known already follows it, or [`CHAIN`] packets in a row, or the
+//! end of the file. Where that fails and a chain of packets begins inside the packet, its length is wrong; else the
+//! packet stands and what follows it is damage. Behind damage the chain is taken up again where packets of
+//! known applications follow each other, so that noise is not taken for packets.
+
+use crate::id::Apid;
+use crate::packet::{Header, HeaderError};
+
+/// What stands in a packet file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// A packet.
+    Packet {
+        /// Where it begins, in bytes from the start of the file.
+        offset: u64,
+        /// Its header.
+        header: Header,
+        /// All of it.
+        bytes: &'a [u8],
+    },
+    /// Bytes that are no packets.
+    Damage(Damage),
+}
+
+/// A stretch of a packet file that holds no packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// Where it begins, in bytes from the start of the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// What was found where it begins.
+    pub kind: DamageKind,
+}
+
+/// What is wrong where the chain of packets breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DamageKind {
+    /// There is no packet header.
+    Header(HeaderError),
+    /// A packet that says this length in bytes does not end where another begins.
+    Length(u64),
+    /// The file ends inside a packet that says this length in bytes.
+    CutOff(u64),
+    /// The file ends inside a packet header.
+    CutOffHeader,
+}
+
+impl DamageKind {
+    const fn is_cut(self) -> bool {
+        matches!(self, Self::CutOff(_) | Self::CutOffHeader)
+    }
+}
+
+impl core::fmt::Display for DamageKind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Header(error) => write!(f, "no packet begins here: {error}"),
+            Self::Length(length) => {
+                write!(
+                    f,
+                    "a packet of {length} bytes is said to begin here, but no packet begins where it would end"
+                )
+            }
+            Self::CutOff(length) => write!(f, "the file ends inside a packet of {length} bytes"),
+            Self::CutOffHeader => write!(f, "the file ends inside a packet header"),
+        }
+    }
+}
+
+/// Finds the packets of one file, which comes in stretches.
+#[derive(Debug, Clone)]
+pub struct Scanner {
+    /// Where the next stretch begins in the file.
+    offset: u64,
+    /// By APID, whether packets of it were found.
+    known: Box<[bool]>,
+    /// The damage that is being passed, if any.
+    damage: Option<Damage>,
+}
+
+/// What stands at a place of a stretch.
+enum Place {
+    /// A packet of this header.
+    Packet(Header),
+    /// No packet.
+    Wrong(DamageKind),
+    /// More of the file is needed to tell.
+    More,
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self { offset: 0, known: vec![false; usize::from(Apid::MAX.value()) + 1].into(), damage: None }
+    }
+}
+
+impl Scanner {
+    /// Hands out what stands in `bytes`, the file from where the last call left off. Returns how many of the bytes are
+    /// done with: the others are to be given again at the start of the next call, with what follows them in the file.
+    /// All are, where the file `ends` with them.
+    ///
+    /// Less than [`LOOK_AHEAD`] bytes are left over.
+    pub fn scan<'a>(&mut self, bytes: &'a [u8], end: FileEnd, mut sink: impl FnMut(Found<'a>)) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.place(&bytes[at..], end) {
+                Place::More => break,
+                Place::Packet(header) => {
+                    if let Some(damage) = self.damage.take() {
+                        sink(Found::Damage(damage));
+                    }
+                    if let Header::Space(header) = header {
+                        self.known[usize::from(header.apid.value())] = true;
+                    }
+                    let packet = &bytes[at..at + header.total_len()];
+                    sink(Found::Packet { offset: self.offset + at as u64, header, bytes: packet });
+                    at += packet.len();
+                }
+                Place::Wrong(kind) => {
+                    let offset = self.offset + at as u64;
+                    self.damage.get_or_insert(Damage { offset, bytes: 0, kind }).bytes += 1;
+                    at += 1;
+                }
+            }
+        }
+        if end == FileEnd::Here
+            && let Some(damage) = self.damage.take()
+        {
+            sink(Found::Damage(damage));
+        }
+        self.offset += at as u64;
+        at
+    }
+
+    /// What stands at the start of `bytes`, which are not empty.
+    fn place(&self, bytes: &[u8], end: FileEnd) -> Place {
+        if self.damage.is_some() {
+            return self.resumes(bytes, end);
+        }
+        let first = match whole(bytes) {
+            Ok(header) => header,
+            Err(kind) if kind.is_cut() && end == FileEnd::Later => return Place::More,
+            Err(kind) => return Place::Wrong(kind),
+        };
+        let mut rest = &bytes[first.total_len()..];
+        for _ in 1..CHAIN {
+            if rest.is_empty() && end == FileEnd::Here {
+                return Place::Packet(first);
+            }
+            let next = Header::parse(rest).is_ok_and(|header| self.knows(&header));
+            if next {
+                return Place::Packet(first);
+            }
+            match whole(rest) {
+                Ok(header) => rest = &rest[header.total_len()..],
+                Err(kind) if kind.is_cut() && end == FileEnd::Later => return Place::More,
+                Err(_) => return self.suspect(first, bytes, end),
+            }
+        }
+        Place::Packet(first)
+    }
+
+    /// What follows a packet is none: either its length is wrong, or it is the last before some damage.
+    fn suspect(&self, first: Header, bytes: &[u8], end: FileEnd) -> Place {
+        let length = first.total_len();
+        for at in 1..length {
+            match self.resumes(&bytes[at..], end) {
+                Place::Packet(_) => return Place::Wrong(DamageKind::Length(length as u64)),
+                Place::More => return Place::More,
+                Place::Wrong(_) => {}
+            }
+        }
+        Place::Packet(first)
+    }
+
+    /// Whether a chain of packets begins at the start of `bytes` that noise would not make.
+    fn resumes(&self, bytes: &[u8], end: FileEnd) -> Place {
+        let (chain, known) = if self.known.contains(&true) { (CHAIN, KNOWN) } else { (LONG_CHAIN, 0) };
+        let mut rest = bytes;
+        let mut first = None;
+        for link in 0..chain {
+            if rest.is_empty() && end == FileEnd::Here && (link >= KNOWN || known > 0) {
+                break;
+            }
+            match whole(rest) {
+                Ok(header) if link >= known || self.knows(&header) => {
+                    first.get_or_insert(header);
+                    rest = &rest[header.total_len()..];
+                }
+                Err(kind) if kind.is_cut() && end == FileEnd::Later => {
+                    // Most places are told by the first header alone, whatever follows.
+                    let hopeless =
+                        Header::parse(rest).is_ok_and(|header| link < known && !self.knows(&header));
+                    return if hopeless { Place::Wrong(kind) } else { Place::More };
+                }
+                Ok(header) => return Place::Wrong(DamageKind::Length(header.total_len() as u64)),
+                Err(kind) => return Place::Wrong(kind),
+            }
+        }
+        first.map_or(Place::Wrong(DamageKind::CutOffHeader), Place::Packet)
+    }
+
+    /// Whether packets of the application were found before.
+    fn knows(&self, header: &Header) -> bool {
+        matches!(header, Header::Space(header) if self.known[usize::from(header.apid.value())])
+    }
+}
+
+/// The header of the packet at the start of `bytes`, which holds all of it.
+fn whole(bytes: &[u8]) -> Result<Header, DamageKind> {
+    let header = Header::parse(bytes).map_err(|error| match error {
+        HeaderError::Incomplete => DamageKind::CutOffHeader,
+        other => DamageKind::Header(other),
+    })?;
+    let length = header.total_len();
+    if length > LONGEST {
+        Err(DamageKind::Length(length as u64))
+    } else if length > bytes.len() {
+        Err(DamageKind::CutOff(length as u64))
+    } else {
+        Ok(header)
+    }
+}
+
+/// Whether a file ends with the bytes that are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileEnd {
+    /// More may follow.
+    Later,
+    /// They are the last.
+    Here,
+}
+
+/// Packets in a row that are taken for a chain. Of places in noise a quarter looks like the header of a packet.
+pub const CHAIN: usize = 4;
+/// Behind damage, packets of known applications that a chain must begin with: with twenty known, one place of noise in
+/// ten million does.
+const KNOWN: usize = 2;
+/// Packets that make a chain where no application is known yet: one place of noise in 65,000.
+const LONG_CHAIN: usize = 8;
+/// 128 KiB: the longest packet believed in, twice the longest space packet. Encapsulation packets may say up to 4 GiB.
+const LONGEST: usize = 128 << 10;
+/// Bytes that may have to be seen from a place on to tell what stands there.
+pub const LOOK_AHEAD: usize = (LONG_CHAIN + 1) * LONGEST + Header::LONGEST;
+
+#[cfg(test)]
+mod tests;

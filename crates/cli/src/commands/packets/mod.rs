@@ -1,0 +1,254 @@
+//! `skyhaul packets`: what is in packet files, for people and for programs.
+
+mod account;
+mod file;
+mod lines;
+mod selection;
+mod table;
+
+use super::decode::mission;
+use crate::failure::{Exit, Failure};
+use account::Account;
+use file::{Input, Pass};
+use lines::{Csv, Json};
+use selection::{Apids, Selection};
+use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_ccsds::packet::Header;
+use skyhaul_node::config::MissionRef;
+use skyhaul_units::Utc;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use table::Table;
+
+/// The arguments of `skyhaul packets`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A packet file holds space packets one after the other: a Level-0 product, what `skyhaul decode
+--packets-out` writes, or any other. Times are read by the rules of the mission, which the names of
+products and of decoded files tell; --mission is for other files.
+
+Example:
+  skyhaul packets pass.packets
+  skyhaul packets pass.packets --apid 800-825 --from 2024-12-06T17:38:20 --head 20
+  skyhaul packets *.PDS --parquet packets.parquet"
+)]
+pub struct Packets {
+    /// The packet files; `-` is standard input.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Only packets of these applications.
+    #[arg(long, value_name = "N[,N-M]")]
+    apid: Option<Apids>,
+    /// Only packets from this time on; packets of a group have the time that the group began with.
+    #[arg(long, value_name = "TIME")]
+    from: Option<Utc>,
+    /// Only packets before this time.
+    #[arg(long, value_name = "TIME")]
+    to: Option<Utc>,
+    /// Shows the first packets, 10 where no number is given; with --json and --csv only those.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
+    head: Option<u64>,
+    /// The mission whose rules tell packet times: a name (suomi-npp), or a mission file ending in .toml.
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    mission: Option<MissionRef>,
+    /// Prints each packet as a line of JSON; with --summary one line for all files.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// With --json: counts by application in place of the packets.
+    #[arg(long, requires = "json")]
+    summary: bool,
+    /// Prints each packet as a line of comma-separated values.
+    #[arg(long)]
+    csv: bool,
+    /// Writes each packet as a row of this Parquet file.
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    /// Has the packets' bytes in --json and --csv (hexadecimal) and in --parquet.
+    #[arg(long)]
+    bytes: bool,
+    /// Writes the packets, one after the other, to this file.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Everything that becomes of the packets.
+struct Sinks {
+    lines: Option<Lines>,
+    table: Option<Table>,
+    output: Option<Output>,
+    /// Packets that may still be shown as lines.
+    left: Option<u64>,
+}
+
+enum Lines {
+    Json(Json),
+    Csv(Csv),
+    People,
+}
+
+/// The file that packets are copied to.
+struct Output {
+    file: io::BufWriter<std::fs::File>,
+    path: PathBuf,
+}
+
+/// A packet that was selected.
+#[derive(Clone, Copy)]
+struct Picked<'a> {
+    offset: u64,
+    header: Header,
+    /// The time that the packet itself says.
+    time: Option<Utc>,
+    bytes: &'a [u8],
+}
+
+/// Reads the files one after the other. A file that cannot be read does not keep the others from being read.
+///
+/// # Errors
+/// The first file that cannot be read, is damaged or holds no packets; or an output that cannot be written.
+pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
+    // Standard output by itself writes line by line.
+    let out = &mut io::BufWriter::with_capacity(WRITE_SIZE, out);
+    let known = MissionSet::built_in();
+    let named = command.mission.as_ref().map(|wanted| mission(wanted, &known)).transpose()?;
+    let selection = Selection { apids: command.apid.clone(), from: command.from, to: command.to };
+    let mut sinks = Sinks::open(command, out)?;
+    let (mut accounts, mut failures) = (Vec::new(), Vec::new());
+    for path in &command.files {
+        let mission = named.as_ref().or_else(|| file::mission_by_name(path, &known));
+        if selection.needs_times() && mission.is_none() {
+            let help = "name the mission with --mission, or leave out --from and --to";
+            let what = "no mission is known that would tell the packets' times";
+            return Err(Failure::new(Exit::Usage, what, help).at(&path.display().to_string()));
+        }
+        match read(path, mission, &selection, &mut sinks, out) {
+            Ok(account) => {
+                failures.extend(account.fault());
+                if sinks.is_for_people() {
+                    account.write(&selection, out)?;
+                }
+                accounts.push(account);
+            }
+            // The result's reader is gone or an output is full: the other files would fail alike.
+            Err(failure) if failure.is_closed_pipe() => return Err(failure),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    sinks.close()?;
+    if command.summary {
+        account::write_summary(&accounts, out)?;
+    }
+    out.flush()?;
+    let mut failures = failures.into_iter();
+    let first = failures.next();
+    for failure in failures {
+        writeln!(io::stderr(), "{failure}")?;
+    }
+    first.map_or(Ok(()), Err)
+}
+
+fn read(
+    path: &Path,
+    mission: Option<&Mission>,
+    selection: &Selection,
+    sinks: &mut Sinks,
+    out: &mut dyn Write,
+) -> Result<Account, Failure> {
+    let mut account = Account::new(path, mission);
+    let mut input = Input::open(path)?;
+    sinks.begin(account.name());
+    input.each(mission, |place, time| {
+        let (offset, header, bytes) = match place {
+            file::Place::Packet { offset, header, bytes } => (offset, header, bytes),
+            file::Place::Damage(damage) => {
+                account.damage(damage);
+                return Ok(Pass::On);
+            }
+        };
+        account.pass(bytes.len());
+        if !selection.covers(&header, time.group) {
+            return Ok(Pass::On);
+        }
+        account.add(&header, time.own);
+        sinks.put(account.name(), &Picked { offset, header, time: time.own, bytes }, out)
+    })?;
+    Ok(account)
+}
+
+impl Sinks {
+    fn open(command: &Packets, out: &mut dyn Write) -> Result<Self, Failure> {
+        let lines = match (command.json, command.summary, command.csv) {
+            (true, true, _) => None,
+            (true, false, _) => Some(Lines::Json(Json::new(command.bytes))),
+            (_, _, true) => Some(Lines::Csv(Csv::begin(command.bytes, out)?)),
+            _ => Some(Lines::People),
+        };
+        let left = match lines {
+            Some(Lines::People) => Some(command.head.unwrap_or(0)),
+            _ => command.head,
+        };
+        let table = command.parquet.as_ref().map(|path| Table::create(path, command.bytes)).transpose()?;
+        let output = command.output.as_ref().map(|path| Output::create(path)).transpose()?;
+        Ok(Self { lines, table, output, left })
+    }
+
+    fn is_for_people(&self) -> bool {
+        matches!(self.lines, Some(Lines::People))
+    }
+
+    /// A file's packets follow.
+    fn begin(&mut self, name: &str) {
+        if let Some(table) = &mut self.table {
+            table.begin(name);
+        }
+    }
+
+    fn put(&mut self, file: &str, packet: &Picked<'_>, out: &mut dyn Write) -> Result<Pass, Failure> {
+        if let Some(table) = &mut self.table {
+            table.put(packet)?;
+        }
+        if let Some(output) = &mut self.output {
+            output.put(packet.bytes)?;
+        }
+        if self.left == Some(0) {
+            return Ok(Pass::On);
+        }
+        match &mut self.lines {
+            Some(Lines::Json(json)) => json.put(file, packet, out)?,
+            Some(Lines::Csv(csv)) => csv.put(file, packet, out)?,
+            Some(Lines::People) => lines::show(packet, out)?,
+            None => return Ok(Pass::On),
+        }
+        self.left = self.left.map(|left| left - 1);
+        let is_enough =
+            self.left == Some(0) && !self.is_for_people() && self.table.is_none() && self.output.is_none();
+        Ok(if is_enough { Pass::Over } else { Pass::On })
+    }
+
+    fn close(self) -> Result<(), Failure> {
+        self.table.map_or(Ok(()), Table::close)?;
+        self.output.map_or(Ok(()), Output::close)
+    }
+}
+
+impl Output {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let file = std::fs::File::create(path).map_err(|source| refused(path, source))?;
+        Ok(Self { file: io::BufWriter::with_capacity(WRITE_SIZE, file), path: path.to_owned() })
+    }
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all(bytes).map_err(|source| refused(&self.path, source))
+    }
+    fn close(mut self) -> Result<(), Failure> {
+        self.file.flush().map_err(|source| refused(&self.path, source))
+    }
+}
+
+/// An output that cannot be written.
+fn refused(path: &Path, source: io::Error) -> Failure {
+    let help = "give the path of a writable file on a disk with room";
+    Failure::io("the output cannot be written", &path.display().to_string(), help, source)
+}
+
+/// Written at once: a system call costs as much as a kilobyte.
+const WRITE_SIZE: usize = 256 << 10;
