@@ -26,4 +26,4 @@ pub use parse::ParseError;
 pub use probability::Probability;
 pub use rate::Rate;
 pub use time::{Duration, Instant};
-pub use utc::{NotATime, Utc};
+pub use utc::Utc;

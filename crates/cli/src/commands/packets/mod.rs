@@ -14,7 +14,7 @@ use lines::{Csv, Json};
 use selection::{Apids, Selection};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Header;
-use skyhaul_node::config::MissionRef;
+use skyhaul_node::config::{MissionRef, Time};
 use skyhaul_units::Utc;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ products and of decoded files tell; --mission is for other files.
 
 Example:
   skyhaul packets pass.packets
-  skyhaul packets pass.packets --apid 800-825 --from 2024-12-06T17:38:20 --head 20
+  skyhaul packets pass.packets --apid 800-825 --from 2024-12-06T17:38:20Z --head 20
   skyhaul packets *.PDS --parquet packets.parquet"
 )]
 pub struct Packets {
@@ -41,10 +41,10 @@ pub struct Packets {
     apid: Option<Apids>,
     /// Only packets from this time on; packets of a group have the time that the group began with.
     #[arg(long, value_name = "TIME")]
-    from: Option<Utc>,
+    from: Option<Time>,
     /// Only packets before this time.
     #[arg(long, value_name = "TIME")]
-    to: Option<Utc>,
+    to: Option<Time>,
     /// Shows the first packets, 10 where no number is given; with --json and --csv only those.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     head: Option<u64>,
@@ -111,7 +111,11 @@ pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
     let out = &mut io::BufWriter::with_capacity(WRITE_SIZE, out);
     let known = MissionSet::built_in();
     let named = command.mission.as_ref().map(|wanted| mission(wanted, &known)).transpose()?;
-    let selection = Selection { apids: command.apid.clone(), from: command.from, to: command.to };
+    let selection = Selection {
+        apids: command.apid.clone(),
+        from: command.from.map(Time::utc),
+        to: command.to.map(Time::utc),
+    };
     let mut sinks = Sinks::open(command, out)?;
     let (mut accounts, mut failures) = (Vec::new(), Vec::new());
     for path in &command.files {
