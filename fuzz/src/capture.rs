@@ -9,6 +9,7 @@ use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
 use skyhaul_ccsds::record::{Record, RecordReader, RecordWriter};
+use skyhaul_ccsds::scan::{DamageKind, FileEnd, Found, Scanner};
 use skyhaul_compress::{Effort, Packer, unpack};
 use skyhaul_units::Utc;
 
@@ -65,6 +66,36 @@ pub fn packets(input: &[u8]) {
         taken += packet.len();
     }
     assert_eq!(packets.rest(), &input[taken..]);
+}
+
+/// A packet file that may be damaged: every byte is in one packet or one damaged place, however the file comes.
+pub fn packet_scan(input: &[u8]) {
+    let (step, file) = input.split_first().map_or((1, input), |(step, file)| (usize::from(*step) + 1, file));
+    let whole = scanned(file, file.len().max(1));
+    let mut end = 0;
+    for (offset, len, _) in &whole {
+        assert_eq!(*offset, end);
+        end += len;
+    }
+    assert_eq!(end, file.len() as u64);
+    assert_eq!(scanned(file, step), whole);
+}
+
+/// Offset, length and kind (none for a packet) of what stands in a file that comes in pieces of `step` bytes.
+fn scanned(file: &[u8], step: usize) -> Vec<(u64, u64, Option<DamageKind>)> {
+    let (mut scanner, mut found) = (Scanner::default(), Vec::new());
+    let (mut start, mut end) = (0, 0);
+    while end < file.len() {
+        end = (end + step).min(file.len());
+        let here = if end == file.len() { FileEnd::Here } else { FileEnd::Later };
+        start += scanner.scan(&file[start..end], here, |place| {
+            found.push(match place {
+                Found::Packet { offset, bytes, .. } => (offset, bytes.len() as u64, None),
+                Found::Damage(damage) => (damage.offset, damage.bytes, Some(damage.kind)),
+            });
+        });
+    }
+    found
 }
 
 /// A packed block: what unpacks is as long as was allowed at most; and any bytes, packed as frames of some mission, come back.

@@ -15,7 +15,7 @@ mod vita49;
 mod wire;
 
 pub use capture::{
-    bit_stream, contact_records, description, frames, mission, packed_records, packets, symbols,
+    bit_stream, contact_records, description, frames, mission, packed_records, packet_scan, packets, symbols,
 };
 pub use configuration::configuration;
 pub use one_way::one_way;
@@ -51,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "one_way", body: one_way, rounds: 20_000 },
     Target { name: "packed_records", body: packed_records, rounds: 100_000 },
+    Target { name: "packet_scan", body: packet_scan, rounds: 20_000 },
     Target { name: "packets", body: packets, rounds: 200_000 },
     Target { name: "delivery_notice", body: delivery_notice, rounds: 200_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },

@@ -31,6 +31,24 @@ fn captures_that_hold_nothing_are_told_apart() {
 }
 
 #[test]
+fn files_that_are_no_packets_are_told_apart() {
+    let bench = Bench::new();
+    bench.write("empty.packets", &[]);
+    bench.refused(&["packets", "empty.packets", "--csv"], 1, "", "the packet file is empty");
+    bench.write("noise.packets", &noise(20_000));
+    let capture = recording(CLEAN[0]).display().to_string();
+    for file in ["noise.packets", &capture] {
+        let error = assert_alone(&bench.run(&["packets", file]), 1, &["no packet was found", file]);
+        assert_on_page(&error, 1);
+    }
+    bench.refused(&["packets", "absent.packets"], 3, "the packet file cannot be read", "absent.packets");
+    let times = ["packets", "noise.packets", "--from", "2024-12-06T17:38:20Z"];
+    bench.refused(&times, 2, "no mission is known", "noise.packets");
+    let output = ["packets", "noise.packets", "--output", "absent/file"];
+    bench.refused(&output, 3, "the output cannot be written", "absent/file");
+}
+
+#[test]
 fn a_truncated_capture_gives_its_whole_frames_and_says_that_it_was_cut() {
     let bench = Bench::new();
     let aligned = std::fs::read(recording(WHOLE_CADUS)).unwrap();
