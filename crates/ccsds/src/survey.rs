@@ -165,7 +165,7 @@ impl Survey {
         }
         let counter = usize::from(self.counters.of(header.apid).value());
         let Some(before) = self.counts[counter].replace(header.count) else { return };
-        match Modulus::PACKET.step(u32::from(before), u32::from(header.count)) {
+        match Modulus::PACKET.step(u64::from(before), u64::from(header.count)) {
             Step::Next => {}
             Step::Same | Step::Back => {
                 apid.resets += 1;
@@ -173,9 +173,9 @@ impl Survey {
             }
             Step::Gap { missing } => {
                 apid.gaps += 1;
-                apid.missing += u64::from(missing);
+                apid.missing += missing;
                 self.whole.gaps += 1;
-                self.whole.missing += u64::from(missing);
+                self.whole.missing += missing;
             }
         }
     }

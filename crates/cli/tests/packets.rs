@@ -43,7 +43,8 @@ fn lines(arguments: &[&str], folder: &Path) -> Vec<Value> {
 /// Packets by application.
 fn counts(summary: &Value) -> Vec<(String, Value)> {
     let apids = summary["apids"].as_object().unwrap();
-    let mut counts: Vec<_> = apids.iter().map(|(apid, found)| (apid.clone(), found["packets"].clone())).collect();
+    let mut counts: Vec<_> =
+        apids.iter().map(|(apid, found)| (apid.clone(), found["packets"].clone())).collect();
     counts.sort_by_key(|(apid, _)| apid.parse::<u16>().unwrap());
     counts
 }
@@ -238,7 +239,8 @@ fn damage_is_told_with_its_place_and_the_other_packets_are_read() {
 fn parquet_files_hold_what_the_lines_say() {
     let Some(python) = python::python() else { return };
     let pass = Pass::new();
-    let encapsulation = pass.write("encapsulation.packets", &[pass.bytes.as_slice(), &[0xE9, 3, 7, 0xE0]].concat());
+    let encapsulation =
+        pass.write("encapsulation.packets", &[pass.bytes.as_slice(), &[0xE9, 3, 7, 0xE0]].concat());
     let files = [pass.file, encapsulation.to_str().unwrap()];
     for flags in [&[][..], &["--bytes"]] {
         let arguments = [&files[..], flags].concat();

@@ -59,6 +59,7 @@ fn assemble(edition: Edition, limits: Limits, rules: Rules, contacts: &[Heard]) 
         let info = ContactInfo {
             station: heard.station.to_owned(),
             contact: format!("{}-{}", heard.station, heard.opened),
+            also_fits: Vec::new(),
             scid,
             opened: at(heard.opened),
             window: None,

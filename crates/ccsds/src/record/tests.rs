@@ -122,7 +122,7 @@ fn any_record() -> impl Strategy<Value = Record> {
         |(channel, mission, also_fits, (scid, completes), opened, keeps_check_symbols)| {
             let opened = Utc::from_micros(i64::from(opened));
             let scid = scid.and_then(Scid::new);
-            let completes = completes.map(skyhaul_units::FlowId);
+            let completes = completes.map(FlowId);
             Record::Open(Open { channel, mission, also_fits, scid, opened, keeps_check_symbols, completes })
         },
     );

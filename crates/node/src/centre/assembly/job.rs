@@ -77,6 +77,7 @@ pub fn run(job: &Job, plan: &Plan, rules: &ProductRules, shared: &Shared) -> Res
         let info = ContactInfo {
             station: source.station.clone(),
             contact: format!("{}-{}", source.station, source.flow),
+            also_fits: source.open.also_fits.clone(),
             scid: source.open.scid.unwrap_or(scid),
             opened: source.open.opened,
             window: None,
