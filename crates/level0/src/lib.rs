@@ -39,6 +39,7 @@ mod order;
 mod packet_file;
 mod product;
 mod publish;
+pub mod rdr;
 mod record;
 pub mod report;
 mod rules;
