@@ -116,7 +116,7 @@ impl<'a> PacketIndex<'a> {
                 plan.collection(other)
                     .is_some_and(|other| other.packed_with.iter().any(|packed| packed == name))
             };
-            collections.contains(&name) || collections.iter().any(|other| packs(other))
+            collections.contains(&name) || collections.iter().any(packs)
         };
         let wanted = plan.collections.iter().map(|collection| wants(&collection.name)).collect();
         let account = IndexAccount::default();
