@@ -19,7 +19,7 @@ pub use capture::{
 };
 pub use configuration::configuration;
 pub use one_way::one_way;
-pub use products::{construction_record, delivery_notice, product_name};
+pub use products::{common_rdr, construction_record, delivery_notice, product_name, rdr_table};
 pub use repair::repair_symbols;
 pub use session::session;
 pub use storage::log_segment;
@@ -42,6 +42,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "bit_stream", body: bit_stream, rounds: 300 },
     Target { name: "symbols", body: symbols, rounds: 30 },
+    Target { name: "common_rdr", body: common_rdr, rounds: 200_000 },
     Target { name: "configuration", body: configuration, rounds: 20_000 },
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
@@ -55,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "packets", body: packets, rounds: 200_000 },
     Target { name: "delivery_notice", body: delivery_notice, rounds: 200_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
+    Target { name: "rdr_table", body: rdr_table, rounds: 5_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },
     Target { name: "session", body: session, rounds: 300 },
     Target { name: "tls_frames", body: tls_frames, rounds: 200_000 },

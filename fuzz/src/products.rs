@@ -3,6 +3,7 @@
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::delivery::{Notice, pvl};
 use skyhaul_level0::naming::ProductName;
+use skyhaul_level0::rdr::{CommonRdr, RdrTable};
 
 /// A construction record that reads is written back and reads the same.
 pub fn construction_record(input: &[u8]) {
@@ -30,5 +31,31 @@ pub fn delivery_notice(input: &[u8]) {
         if let Ok(read) = pvl::parse(&again) {
             assert_eq!(pvl::write(&read, "\n"), again);
         }
+    }
+}
+
+/// A Common RDR that reads has every packet within it, and no more packets than trackers.
+pub fn common_rdr(input: &[u8]) {
+    let Ok(read) = CommonRdr::parse(input) else { return };
+    let packets = read.packets();
+    assert!(packets.len() <= read.trackers.len());
+    assert!(packets.iter().all(|packet| packet.bytes.len() <= read.storage().len()));
+    assert!(read.damaged() <= read.trackers.len() as u64);
+}
+
+/// A table of Raw Data Records is read or refused at one of its lines; what was read finds its own collections.
+pub fn rdr_table(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    match RdrTable::from_toml(text) {
+        Ok(table) => {
+            for (plan, collection) in
+                table.plans().flat_map(|plan| plan.collections.iter().map(move |c| (plan, c)))
+            {
+                assert_eq!(plan.collection(&collection.name), Some(collection));
+                let apid = collection.packets[0].apid;
+                assert!(plan.of_apid(apid).is_some());
+            }
+        }
+        Err(error) => assert!((1..=text.lines().count() + 1).contains(&error.line), "{error}"),
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 /// An open HDF5 file. Objects within it are named by paths, `/All_Data/VIIRS-SCIENCE-RDR_All`.
 #[derive(Debug)]
 pub struct File {
-    library: Library,
+    hdf5: Library,
     id: Hid,
     name: String,
 }
@@ -42,7 +42,7 @@ impl File {
         let bytes = CString::new(path.as_os_str().as_encoded_bytes());
         let bytes = bytes.map_err(|_| Error::content(&name, "is no path: it has a zero byte"))?;
         match begin(&library.session(), &bytes) {
-            Ok(id) => Ok(Self { library, id, name }),
+            Ok(id) => Ok(Self { hdf5: library, id, name }),
             Err(Said(said)) => Err(Error::Library { what, place: name, said }),
         }
     }
@@ -185,7 +185,7 @@ impl File {
     /// # Errors
     /// [`Error::Library`]: the disk is full, or fails.
     pub fn close(mut self) -> Result<(), Error> {
-        let closed = self.library.session().close(std::mem::replace(&mut self.id, CLOSED));
+        let closed = self.hdf5.session().close(std::mem::replace(&mut self.id, CLOSED));
         let place = std::mem::take(&mut self.name);
         closed.map_err(|Said(said)| Error::Library { what: "finish", place, said })
     }
@@ -199,7 +199,7 @@ impl File {
     ) -> Result<T, Error> {
         let name = text(path)?;
         let place = || format!("{path} of {}", self.name);
-        act(&self.library.session(), &name).map_err(|Said(said)| Error::Library {
+        act(&self.hdf5.session(), &name).map_err(|Said(said)| Error::Library {
             what,
             place: place(),
             said,
@@ -211,7 +211,7 @@ impl Drop for File {
     fn drop(&mut self) {
         if self.id != CLOSED {
             // Read only, or given up half-way: nothing of it counts.
-            let _ = self.library.session().close(self.id);
+            let _ = self.hdf5.session().close(self.id);
         }
     }
 }

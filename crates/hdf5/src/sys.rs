@@ -53,7 +53,7 @@ macro_rules! functions {
             /// `library` is an HDF5 library, of version 1.10 or later, that is not unloaded while this lives.
             unsafe fn find(library: &Loaded) -> Result<Self, String> {
                 // SAFETY: the caller says whose functions they are; their types are those of the library's headers.
-                unsafe { Ok(Self { $($name: *library.get(stringify!($name)).map_err(|error| error.to_string())?,)* }) }
+                unsafe { Ok(Self { $($name: *library.get(stringify!($name)).map_err(|error| words(&error))?,)* }) }
             }
         }
     };
@@ -147,7 +147,7 @@ impl Api {
     pub fn open(name: &OsStr) -> Result<Result<Self, String>, String> {
         // SAFETY: loading runs the library's own start-up code, which HDF5 has none of that asks anything of its user.
         // That the name leads to HDF5 is what whoever installed or named it says.
-        let library = unsafe { Loaded::new(name) }.map_err(|error| error.to_string())?;
+        let library = unsafe { Loaded::new(name) }.map_err(|error| words(&error))?;
         Ok(Self::start(library))
     }
 
@@ -170,7 +170,7 @@ impl Api {
         let known = |name: &str| -> Result<Hid, String> {
             // SAFETY: these names are variables of type `hid_t`, set by `H5open`.
             unsafe {
-                let variable = library.get::<*const Hid>(name).map_err(|error| error.to_string())?;
+                let variable = library.get::<*const Hid>(name).map_err(|error| words(&error))?;
                 Ok(**variable)
             }
         };
@@ -505,6 +505,11 @@ impl Drop for Id<'_> {
         // SAFETY: identifiers are looked up. What was to be written was written before, and said so.
         unsafe { (self.session.call().H5Idec_ref)(self.id) };
     }
+}
+
+/// What the system said; where it said nothing, what was tried.
+fn words(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Takes down what one entry of the error stack says.

@@ -7,6 +7,7 @@ pub mod fault;
 pub mod latency;
 mod life;
 pub mod payload;
+pub mod rdr;
 mod services;
 pub mod station;
 pub mod status;

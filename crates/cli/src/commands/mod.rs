@@ -11,6 +11,7 @@ mod one_way;
 mod packets;
 mod path;
 mod perf;
+mod rdr;
 mod relay;
 mod replay;
 mod signals;
@@ -50,6 +51,9 @@ pub enum Command {
     /// Measures what a line carries, with the transport that the nodes use.
     #[command(subcommand)]
     Perf(perf::Perf),
+    /// Makes, explains and takes apart JPSS Raw Data Records (HDF5).
+    #[command(subcommand)]
+    Rdr(rdr::Rdr),
     /// Relays UDP over an emulated line: rate, delay, loss, queue. Needs no root.
     Relay(relay::Relay),
     /// Plays what a station recorded, or a capture file, with its original timing or at any rate.
@@ -77,6 +81,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Path(command) => path::run(command, out),
         Command::OneWay(command) => one_way::run(command, out),
         Command::Perf(command) => perf::run(command, out),
+        Command::Rdr(command) => rdr::run(command, out),
         Command::Relay(command) => relay::run(&command, out),
         Command::Replay(command) => replay::run(&command, out),
         Command::Station(command) => station::run(&command),

@@ -1,6 +1,6 @@
 //! Packets of one granule to its Common RDR, with the account of what is missing.
 
-use super::common::{APID_LEN, ApidEntry, BlobHeader, HEADER_LEN, Places, TRACKER_LEN, Tracker};
+use super::blob::{APID_LEN, ApidEntry, BlobHeader, HEADER_LEN, Places, TRACKER_LEN, Tracker};
 use super::granule::{GranuleId, GranuleSpan};
 use super::iet::Iet;
 use super::plan::{Collection, PacketType, RdrPlan};

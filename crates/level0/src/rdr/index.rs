@@ -21,6 +21,8 @@ pub struct PacketIndex<'a> {
     packets: Vec<IndexedPacket>,
     /// For each application of a file, the packet that others may follow.
     leaders: BTreeMap<(u32, Apid), Leader>,
+    /// Packets without a time: application, count and hash.
+    untimed: Vec<(Apid, u16, u64)>,
     account: IndexAccount,
 }
 
@@ -65,7 +67,8 @@ pub struct IndexAccount {
     pub differing: u64,
     /// Packets of applications that are not asked for, idle ones among them.
     pub other_applications: u64,
-    /// Packets without a time: the one that began their group is missing.
+    /// Packets without a time, because the one that began their group is missing, and of which there is no copy with
+    /// one.
     pub untimed: u64,
     /// Packets with times before granules begin.
     pub before_base: u64,
@@ -120,7 +123,15 @@ impl<'a> PacketIndex<'a> {
         };
         let wanted = plan.collections.iter().map(|collection| wants(&collection.name)).collect();
         let account = IndexAccount::default();
-        Self { mission, plan, wanted, packets: Vec::new(), leaders: BTreeMap::new(), account }
+        Self {
+            mission,
+            plan,
+            wanted,
+            packets: Vec::new(),
+            leaders: BTreeMap::new(),
+            untimed: Vec::new(),
+            account,
+        }
     }
 
     /// Takes the next packet of the file `source`, which begins there at `offset`. Within a file, the packet that
@@ -140,15 +151,12 @@ impl<'a> PacketIndex<'a> {
             return Ok(());
         };
         let Some((time, place)) = self.time(source, &header, packet) else {
-            self.account.untimed += 1;
-            return Ok(());
+            self.untimed.push((header.apid, header.count, hash(packet)));
+            return self.bounded();
         };
         if time < self.plan.satellite.base {
             self.account.before_base += 1;
             return Ok(());
-        }
-        if self.packets.len() >= MOST_PACKETS {
-            return Err(IndexError::Packets);
         }
         self.packets.push(IndexedPacket {
             collection: u16::try_from(collection).expect("a plan has 256 collections at most"),
@@ -161,7 +169,11 @@ impl<'a> PacketIndex<'a> {
             offset,
             len: u32::try_from(packet.len()).expect("a packet has 64 KiB at most"),
         });
-        Ok(())
+        self.bounded()
+    }
+
+    const fn bounded(&self) -> Result<(), IndexError> {
+        if self.packets.len() + self.untimed.len() > MOST_PACKETS { Err(IndexError::Packets) } else { Ok(()) }
     }
 
     /// When the packet was made, or its group began, and its distance from there in counts.
@@ -197,7 +209,12 @@ impl<'a> PacketIndex<'a> {
             }
             is_again
         });
-        self.account.duplicates = duplicates;
+        let untimed = self.untimed.len() as u64;
+        // A file may begin inside a group that another has whole.
+        self.untimed.sort_unstable();
+        let copied = self.copied();
+        self.account.untimed = untimed - copied;
+        self.account.duplicates = duplicates + copied;
         self.account.differing = differing;
         self.account.placed = self.packets.len() as u64;
         let mut granules: Vec<GranulePlan> = Vec::new();
@@ -219,6 +236,22 @@ impl<'a> PacketIndex<'a> {
             granules.push(GranulePlan { collection: place, span, packets: at..at + 1 });
         }
         Ok(Sorted { packets: self.packets, granules, account: self.account })
+    }
+}
+
+impl PacketIndex<'_> {
+    /// How many of the packets without a time are copies of packets that have one.
+    fn copied(&self) -> u64 {
+        let mut found = vec![false; self.untimed.len()];
+        for packet in &self.packets {
+            let key = (packet.apid, packet.count, packet.hash);
+            let first = self.untimed.partition_point(|known| *known < key);
+            if found.get(first).is_some_and(|is_found| !is_found) {
+                let same = self.untimed[first..].iter().take_while(|known| **known == key).count();
+                found[first..first + same].fill(true);
+            }
+        }
+        found.into_iter().filter(|is_copy| *is_copy).count() as u64
     }
 }
 

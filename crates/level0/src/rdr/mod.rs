@@ -16,8 +16,8 @@
 //! ```
 
 mod attributes;
+mod blob;
 mod build;
-mod common;
 mod granule;
 mod iet;
 mod index;
@@ -27,7 +27,7 @@ mod table;
 
 pub use attributes::{Attribute, FileFacts, Origin, OriginError, Value};
 pub use build::{GranuleBuilder, GranuleError, PackedGranule, TypeAccount};
-pub use common::{ApidEntry, BlobError, BlobHeader, CommonRdr, Packet, Tracker};
+pub use blob::{ApidEntry, BlobError, BlobHeader, CommonRdr, Packet, Tracker};
 pub use granule::{GranuleId, GranuleSpan};
 pub use iet::Iet;
 pub use index::{GranulePlan, IndexAccount, IndexError, IndexedPacket, PacketIndex, Sorted};

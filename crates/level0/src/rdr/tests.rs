@@ -413,9 +413,10 @@ proptest! {
     ) {
         let plan = plan();
         let whole = contact(scans, &[20, 30]);
-        // Cut where a scan begins: what continues a group follows its first packet in the same file.
-        let cut = (cut * 5).min(whole.len());
-        let from = cut.saturating_sub(overlap * 5);
+        // The first part ends anywhere; the second begins before that with a scan or, where the overlap has its group
+        // whole, inside one.
+        let cut = (cut * 5 + overlap % 5).min(whole.len());
+        let from = if overlap < 10 { cut / 5 * 5 } else { cut.saturating_sub(overlap) };
         let mut parts = [whole[..cut].to_vec(), whole[from..].to_vec()];
         if swap {
             parts.swap(0, 1);

@@ -1,0 +1,65 @@
+//! `skyhaul rdr`: JPSS Raw Data Records out of packet files, and packets out of Raw Data Records.
+
+mod dump;
+mod info;
+mod make;
+
+use crate::failure::{Exit, Failure};
+use skyhaul_hdf5::{Error, Library, LoadError, RdrReader};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The subcommands of `skyhaul rdr`.
+#[derive(clap::Subcommand)]
+pub enum Rdr {
+    /// Makes Raw Data Record files of packet files, one for each sensor.
+    Make(make::Make),
+    /// Says what Raw Data Record files hold: granules, packets, what is missing.
+    Info(info::Info),
+    /// Writes the packets of a Raw Data Record file back to a packet file.
+    Dump(dump::Dump),
+}
+
+/// Where the HDF5 library is.
+#[derive(clap::Args)]
+struct Hdf5 {
+    /// The HDF5 library, where it is not found by its usual names.
+    #[arg(long, value_name = "FILE")]
+    hdf5_library: Option<PathBuf>,
+}
+
+impl Hdf5 {
+    fn load(&self) -> Result<Library, Failure> {
+        Library::load(self.hdf5_library.as_deref()).map_err(|error| {
+            let exit = match error {
+                LoadError::Missing { .. } | LoadError::Unfit { .. } => Exit::Environment,
+            };
+            Failure::from_sentence(exit, &error.to_string())
+        })
+    }
+}
+
+/// Carries out the subcommand.
+///
+/// # Errors
+/// There is no HDF5 library, a file cannot be read or written, or it is not what it should be.
+pub fn run(command: Rdr, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Rdr::Make(command) => make::run(&command, out),
+        Rdr::Info(command) => info::run(&command, out),
+        Rdr::Dump(command) => dump::run(&command, out),
+    }
+}
+
+fn open(library: Library, file: &Path) -> Result<RdrReader, Failure> {
+    RdrReader::open(library, file).map_err(|error| refused(&error))
+}
+
+/// A file that the library, or what is in it, does not let be read.
+fn refused(error: &Error) -> Failure {
+    let (exit, help) = match error {
+        Error::Library { .. } => (Exit::Environment, "give the path of a readable HDF5 file"),
+        Error::Content { .. } => (Exit::Result, "see whether it is a Raw Data Record (RDR) of JPSS"),
+    };
+    Failure::new(exit, &error.to_string(), help)
+}

@@ -1,0 +1,130 @@
+//! `skyhaul rdr dump`: the packets of a Raw Data Record file back to a packet file.
+
+use super::{Hdf5, open, refused};
+use crate::failure::{Exit, Failure};
+use skyhaul_level0::rdr::CommonRdr;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The arguments of `skyhaul rdr dump`.
+#[derive(clap::Args)]
+#[command(after_help = "Packets come by collection, granule and place in the granule: by time.
+
+Examples:
+  skyhaul rdr dump RNSCA-RVIRS_npp_*.h5 --apid 800-828 -o viirs.packets
+  skyhaul rdr dump RNSCA-RVIRS_npp_*.h5 --collection SPACECRAFT-DIARY-RDR -o diary.packets")]
+pub struct Dump {
+    /// The Raw Data Record file.
+    file: PathBuf,
+    /// Only packets of these applications: 800, or 800-828; several with commas.
+    #[arg(long, value_name = "N|N-N", value_delimiter = ',')]
+    apid: Vec<Apids>,
+    /// Only this collection: VIIRS-SCIENCE-RDR.
+    #[arg(long, value_name = "NAME")]
+    collection: Option<String>,
+    /// The packet file to write.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    hdf5: Hdf5,
+    /// Prints what was written as one JSON line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Applications from one to another.
+#[derive(Clone, Copy)]
+struct Apids {
+    first: u32,
+    last: u32,
+}
+
+impl FromStr for Apids {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let apid = |text: &str| text.trim().parse().ok().filter(|apid| *apid <= 2_047);
+        match (apid(first), apid(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
+            _ => Err("write an application id, 0 to 2047, or two as in 800-828".to_owned()),
+        }
+    }
+}
+
+#[derive(serde::Serialize, Default)]
+struct Report {
+    packets: u64,
+    bytes: u64,
+    apids: BTreeMap<u32, u64>,
+    damaged: u64,
+}
+
+/// Writes the packets and prints their number.
+pub fn run(command: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
+    let reader = open(command.hdf5.load()?, &command.file)?;
+    let known: Vec<&str> = reader.collections().collect();
+    if let Some(wanted) = &command.collection
+        && !known.contains(&wanted.as_str())
+    {
+        let what = format!("{} has no collection `{wanted}`", command.file.display());
+        return Err(Failure::new(Exit::Usage, &what, &format!("write one of {}", known.join(", "))));
+    }
+    let unwritable = |source| unwritable(&command.output, source);
+    let mut to = BufWriter::new(File::create(&command.output).map_err(unwritable)?);
+    let mut report = Report::default();
+    for collection in
+        known.iter().filter(|name| command.collection.as_deref().is_none_or(|wanted| wanted == **name))
+    {
+        for number in reader.granules(collection) {
+            let bytes = reader.blob(collection, *number).map_err(|error| refused(&error))?;
+            let granule = CommonRdr::parse(&bytes).map_err(|error| {
+                let what = format!("granule {number} of {collection} is no Common RDR: {error}");
+                Failure::new(Exit::Result, &what, "get the file again from where it came from")
+            })?;
+            report.damaged += granule.damaged();
+            for packet in granule.packets().iter().filter(|packet| command.wants(packet.apid)) {
+                to.write_all(packet.bytes).map_err(unwritable)?;
+                report.packets += 1;
+                report.bytes += packet.bytes.len() as u64;
+                *report.apids.entry(packet.apid).or_default() += 1;
+            }
+        }
+    }
+    to.flush().map_err(unwritable)?;
+    if command.json {
+        serde_json::to_writer(&mut *out, &report).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        writeln!(out, "{}: {} packets, {} bytes", command.output.display(), report.packets, report.bytes)?;
+    }
+    match report {
+        Report { damaged: 1.., .. } => {
+            let what = format!("{} packets are damaged or not there", report.damaged);
+            Err(Failure::new(Exit::Result, &what, "see `skyhaul rdr info` for which granules"))
+        }
+        Report { packets: 0, .. } => {
+            let help = "see `skyhaul rdr info` for what the file has";
+            Err(Failure::new(Exit::Result, "no packet was asked for that the file has", help))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Dump {
+    fn wants(&self, apid: u32) -> bool {
+        self.apid.is_empty() || self.apid.iter().any(|range| (range.first..=range.last).contains(&apid))
+    }
+}
+
+fn unwritable(file: &Path, source: io::Error) -> Failure {
+    Failure::io(
+        "the packet file cannot be written",
+        &file.display().to_string(),
+        "name a file with room",
+        source,
+    )
+}
