@@ -3,6 +3,7 @@
 use super::archive::Archive;
 use super::assembly::{Note, Version};
 use super::files::ProductFiles;
+use super::rdr::{self, NotMade};
 use super::shared::{Shared, Stage};
 use crate::config::ProductRules;
 use crate::custody::Stamps;
@@ -41,6 +42,7 @@ pub struct Processing {
     flow: FlowId,
     reader: ContactReader,
     rules: ProductRules,
+    mission: Option<Mission>,
     level0: Option<ContactProcessor<ProductFiles>>,
     archive: Option<Archive>,
     /// Whether products were tried before in vain: then it ends at the first file that cannot be written.
@@ -76,6 +78,7 @@ impl Processing {
             flow,
             reader,
             rules,
+            mission: None,
             level0: None,
             archive: None,
             is_again: false,
@@ -206,12 +209,41 @@ impl Processing {
         }
         let whole = products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
         self.shown.products = whole.map(|product| self.product(product)).collect();
+        self.shown.products.extend(self.raw_data_records(&products, close.closed, shared)?);
         self.shown.frames_sha256 = Some(hex(&self.hash.clone().finalize()));
         self.shown.unaccounted = unaccounted(&close, &self.shown);
         self.shown.last_bit_to_product_s = Some(clock.utc().since(close.last_bit).as_secs_f64());
         self.shown.state = ContactState::Done;
         let note = self.note(&products, clock.utc());
         Ok((self.shown, note))
+    }
+
+    /// The Raw Data Records of the contact, where they are wanted. Where they cannot be made the other products are there
+    /// all the same, and an alarm says so.
+    fn raw_data_records(
+        &self,
+        made: &[Product],
+        closed: Utc,
+        shared: &Shared,
+    ) -> Result<Vec<ProductStatus>, String> {
+        let products = &self.rules.products;
+        // What completes a contact has its packets in the products of that.
+        let mission = self.mission.as_ref().filter(|_| products.rdr && self.completes.is_none());
+        let Some(mission) = mission else { return Ok(Vec::new()) };
+        match rdr::of_contact(mission, made, products, closed) {
+            Ok(records) => {
+                if !records.is_empty() {
+                    shared.life.clear_alarm(NO_RECORDS);
+                }
+                Ok(records)
+            }
+            Err(NotMade::Again(reason)) => Err(reason),
+            Err(NotMade::ByHand(reason)) => {
+                let by_hand = format!("{}: {reason}; then make them with `skyhaul rdr make`", self.name());
+                shared.life.alarm(NO_RECORDS, &by_hand);
+                Ok(Vec::new())
+            }
+        }
     }
 
     /// What the contact brought; none without packets.
@@ -298,7 +330,9 @@ impl Processing {
         self.completes = open.completes.map(|flow| flow.0).filter(|flow| {
             *flow != self.flow.0 && shared.book().is_noted(&(self.station.as_str().to_owned(), *flow))
         });
-        match self.begin_products(open, &mission, scid) {
+        let begun = self.begin_products(open, &mission, scid);
+        self.mission = Some(mission);
+        match begun {
             Ok(()) => Ok(Ok(())),
             Err(error) => self.give_up(unwritable(&self.rules.products.dir, error)).map(Ok),
         }
@@ -356,6 +390,8 @@ impl Processing {
         }
     }
 }
+
+const NO_RECORDS: &str = "Raw Data Records were not made of every contact";
 
 /// When a block's frames were where.
 struct Way<'a> {

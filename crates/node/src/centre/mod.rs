@@ -12,6 +12,7 @@ mod downlink;
 mod files;
 mod keeper;
 mod processor;
+mod rdr;
 mod shared;
 
 use crate::config::CentreConfig;

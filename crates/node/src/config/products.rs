@@ -4,6 +4,7 @@ use super::delivery::ExpeditedEntry;
 use super::name::{Name, from_text};
 use super::section::section;
 use skyhaul_level0::naming::Digit;
+use skyhaul_level0::rdr::{Origin, OriginError};
 use skyhaul_level0::{Expedite, Form, Rules, WindowLength};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
@@ -30,6 +31,13 @@ section! {
         test: bool => "false",
         /// Writes each contact's CADUs too, restored bit for bit by encoding again, as `STATION-FLOW.cadu`.
         cadu_files: bool => "false",
+        /// Makes JPSS Raw Data Records (HDF5) of each contact of Suomi NPP, NOAA-20 and NOAA-21 too, one for each sensor, from
+        /// its session-based products. The HDF5 library is to be installed.
+        rdr: bool => "false",
+        /// Who makes them, as their names say it: 1 to 4 lower-case letters or digits.
+        rdr_origin: RdrOrigin => "sky",
+        /// The HDF5 library's file; left out: it is looked for by its usual names.
+        hdf5_library: PathBuf => optional,
     }
 }
 
@@ -58,6 +66,18 @@ pub struct Window(pub WindowLength);
 /// The form of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProductForm(pub Form);
+
+/// A word of the names of Raw Data Record files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RdrOrigin(pub Origin);
+
+impl FromStr for RdrOrigin {
+    type Err = OriginError;
+
+    fn from_str(text: &str) -> Result<Self, OriginError> {
+        text.parse().map(Self)
+    }
+}
 
 /// What is made of one product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,4 +187,4 @@ impl std::fmt::Display for ProductForm {
     }
 }
 
-from_text!(Window, ProductForm);
+from_text!(Window, ProductForm, RdrOrigin);
