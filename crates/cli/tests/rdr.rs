@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::process::{printed, run, text};
 use support::recordings::{recording, sha256};
+use support::site::{Site, channel};
 
 /// The Python with h5py, and the HDF5 libraries: none for the system's.
 fn tools() -> Option<(String, Vec<Option<PathBuf>>)> {
@@ -262,6 +263,43 @@ fn a_sensor_is_packed_with_the_diary_that_it_overlaps() {
     assert!(last.0 < own[own.len() - 1].1 && own[own.len() - 1].1 <= last.1, "the last granule's diary");
     assert_eq!(make("separate", "separate").len(), 2);
     assert_eq!(make("none", "none").len(), 1);
+}
+
+#[test]
+fn a_centre_makes_the_records_of_each_contact_or_says_why_not() {
+    let Some((python, libraries)) = tools() else { return };
+    let channel = channel("");
+    for library in libraries.iter().map(Option::as_deref).chain([Some(Path::new("absent.so"))]) {
+        let named = library.map(|library| format!("\nhdf5_library = \"{}\"", library.display()));
+        let site =
+            Site::with(&format!("rdr = true\nrdr_origin = \"abcd\"{}", named.unwrap_or_default()));
+        site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{channel}"));
+        assert_eq!(site.start().end().code, Some(0));
+        let contact = site.assert_whole();
+        let files = files(&site.folder().join("products"));
+        if library == Some(Path::new("absent.so")) {
+            assert!(files.is_empty() && site.folder().join("products").read_dir().unwrap().count() > 2);
+            let shown = site.shown("centre.toml");
+            assert!(
+                shown.contains("there is no HDF5 library") && shown.contains("skyhaul rdr make"),
+                "{shown}"
+            );
+            continue;
+        }
+        let [file] = &files[..] else { panic!("{files:?}") };
+        assert!(file.to_str().unwrap().ends_with("_abcdu_ops.h5"), "{file:?}");
+        let records = contact["products"].as_array().unwrap().iter();
+        let records: Vec<_> =
+            records.filter(|product| product["path"].as_str().unwrap().ends_with(".h5")).collect();
+        assert_eq!(records.len(), 1);
+        assert_eq!(records[0]["sha256"], sha256(&std::fs::read(file).unwrap()));
+        let read = &by_h5py(&python, &files)[0];
+        let granules = read["collections"]["VIIRS-SCIENCE-RDR"]["granules"].as_array().unwrap();
+        granules.iter().for_each(|granule| assert_consistent(granule, "NPP", 85_350_000));
+        let kinds =
+            granules.iter().flat_map(|granule| granule["common_rdr"]["kinds"].as_object().unwrap().values());
+        assert_eq!(kinds.map(|kind| kind["received"].as_u64().unwrap()).sum::<u64>(), records[0]["packets"]);
+    }
 }
 
 #[test]

@@ -55,7 +55,8 @@ pub fn of_contact(
         },
         dir: &products.dir,
     };
-    let library = Library::load(products.hdf5_library.as_deref()).map_err(|error| NotMade::ByHand(error.to_string()))?;
+    let library = Library::load(products.hdf5_library.as_deref())
+        .map_err(|error| NotMade::ByHand(error.to_string()))?;
     match make(library, &inputs, &job) {
         Ok(made) => Ok(made.files.iter().map(|file| shown(file, &products.dir)).collect()),
         Err(error @ (RdrError::Write { .. } | RdrError::Hdf5(_) | RdrError::Read { .. })) => {

@@ -150,6 +150,7 @@ impl CentreConfig {
         self.missions.iter_mut().for_each(|path| super::from_base(base, path));
         super::from_base(base, &mut self.products.dir);
         self.delivery.iter_mut().for_each(|consumer| consumer.resolve(base));
+        self.products.hdf5_library.iter_mut().for_each(|file| super::from_base(base, file));
     }
 }
 

@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[derive(clap::Args)]
 #[command(after_help = "Packets come by collection, granule and place in the granule: by time.
 
-Examples:
+Example:
   skyhaul rdr dump RNSCA-RVIRS_npp_*.h5 --apid 800-828 -o viirs.packets
   skyhaul rdr dump RNSCA-RVIRS_npp_*.h5 --collection SPACECRAFT-DIARY-RDR -o diary.packets")]
 pub struct Dump {

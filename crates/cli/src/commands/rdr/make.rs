@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
     after_help = "The packets of all files are sorted by time; copies are left out. Beside each file its description
 is written, FILE.json. Sensors of which there are no packets get no file.
 
-Examples:
+Example:
   skyhaul rdr make packets/*.packets --mission suomi-npp -o products
   skyhaul rdr make P*.PDS --mission noaa-20 --sensor viirs --origin abcd --orbit 12345 -o products"
 )]
