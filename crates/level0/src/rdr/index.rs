@@ -41,9 +41,10 @@ pub struct IndexedPacket {
     pub time: Iet,
     /// Application process id.
     apid: Apid,
-    /// Packets after the one that began its group.
+    /// Count of the packet that began its group.
+    group: u16,
+    /// Counts from there to this one.
     place: u16,
-    count: u16,
     /// Of its bytes, to tell copies from packets that differ.
     hash: u64,
     /// Which file it is in.
@@ -150,7 +151,7 @@ impl<'a> PacketIndex<'a> {
             self.account.other_applications += 1;
             return Ok(());
         };
-        let Some((time, place)) = self.time(source, &header, packet) else {
+        let Some((time, group)) = self.time(source, &header, packet) else {
             self.untimed.push((header.apid, header.count, hash(packet)));
             return self.bounded();
         };
@@ -162,8 +163,8 @@ impl<'a> PacketIndex<'a> {
             collection: u16::try_from(collection).expect("a plan has 256 collections at most"),
             time,
             apid: header.apid,
-            place,
-            count: header.count,
+            group,
+            place: header.count.wrapping_sub(group) & COUNTS,
             hash: hash(packet),
             source,
             offset,
@@ -176,18 +177,18 @@ impl<'a> PacketIndex<'a> {
         if self.packets.len() + self.untimed.len() > MOST_PACKETS { Err(IndexError::Packets) } else { Ok(()) }
     }
 
-    /// When the packet was made, or its group began, and its distance from there in counts.
+    /// When the packet was made, or its group began, and the count of the packet that began it.
     fn time(&mut self, source: u32, header: &SpaceHeader, packet: &[u8]) -> Option<(Iet, u16)> {
         let key = (source, header.apid);
         let time = self.mission.packet_time(packet).and_then(Iet::from_utc);
         if time.is_some() || matches!(header.grouping, Grouping::First | Grouping::Standalone) {
             // What continues a group without a time must not be taken for a part of the one before.
             self.leaders.insert(key, Leader { count: header.count, time });
-            return Some((time?, 0));
+            return Some((time?, header.count));
         }
         let leader = self.leaders.get(&key)?;
-        let place = header.count.wrapping_sub(leader.count) & 0x3FFF;
-        Some((leader.time?, place)).filter(|_| (1..LONGEST_GROUP).contains(&place))
+        let place = header.count.wrapping_sub(leader.count) & COUNTS;
+        Some((leader.time?, leader.count)).filter(|_| (1..LONGEST_GROUP).contains(&place))
     }
 
     /// Sorts the packets into their granules.
@@ -199,7 +200,7 @@ impl<'a> PacketIndex<'a> {
         let (mut duplicates, mut differing) = (0, 0);
         self.packets.dedup_by(|next, kept| {
             let key = |packet: &IndexedPacket| {
-                (packet.collection, packet.time, packet.apid, packet.place, packet.count)
+                (packet.collection, packet.time, packet.apid, packet.group, packet.place)
             };
             let is_again = key(next) == key(kept);
             if is_again && next.hash == kept.hash {
@@ -244,7 +245,8 @@ impl PacketIndex<'_> {
     fn copied(&self) -> u64 {
         let mut found = vec![false; self.untimed.len()];
         for packet in &self.packets {
-            let key = (packet.apid, packet.count, packet.hash);
+            let count = packet.group.wrapping_add(packet.place) & COUNTS;
+            let key = (packet.apid, count, packet.hash);
             let first = self.untimed.partition_point(|known| *known < key);
             if found.get(first).is_some_and(|is_found| !is_found) {
                 let same = self.untimed[first..].iter().take_while(|known| **known == key).count();
@@ -289,9 +291,11 @@ fn hash(bytes: &[u8]) -> u64 {
         .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
-/// Eight million packets: six contacts of the sensor with the most, in 400 MB of memory.
+/// Eight million packets: six contacts of the sensor with the most, in 340 MB of memory.
 const MOST_PACKETS: usize = 8 << 20;
 /// Four days of the shortest granules.
 const MOST_GRANULES: usize = 16_384;
+/// Sequence counts have 14 bits.
+const COUNTS: u16 = 0x3FFF;
 /// Counts within one group; the largest, of a calibration view, has some tens of packets.
 const LONGEST_GROUP: u16 = 1_024;

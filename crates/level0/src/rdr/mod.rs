@@ -26,8 +26,8 @@ mod plan;
 mod table;
 
 pub use attributes::{Attribute, FileFacts, Origin, OriginError, Value};
-pub use build::{GranuleBuilder, GranuleError, PackedGranule, TypeAccount};
 pub use blob::{ApidEntry, BlobError, BlobHeader, CommonRdr, Packet, Tracker};
+pub use build::{GranuleBuilder, GranuleError, PackedGranule, TypeAccount};
 pub use granule::{GranuleId, GranuleSpan};
 pub use iet::Iet;
 pub use index::{GranulePlan, IndexAccount, IndexError, IndexedPacket, PacketIndex, Sorted};

@@ -267,6 +267,20 @@ fn packets_go_into_the_granule_that_their_group_began_in() {
 }
 
 #[test]
+fn groups_of_one_time_stay_together() {
+    let plan = plan();
+    let begin = |count| packet(561, count, Grouping::First, Some(noon()), 20);
+    let end = |count| packet(561, count, Grouping::Last, None, 20);
+    let files = [vec![begin(5), end(6), begin(7), end(8)]];
+    let sorted = sort(&plan, &["omps-nadir-profiler"], &files);
+    let place = plan.of_apid(Apid::new(561).unwrap()).unwrap();
+    let granule = pack(&plan, &sorted, sorted.granules(place).next().unwrap(), &files);
+    let read = CommonRdr::parse(&granule.blob).unwrap();
+    assert_eq!(read.packets().iter().map(|packet| packet.tracker.count).collect::<Vec<_>>(), [5, 6, 7, 8]);
+    assert_eq!(granule.types[0].missing, 0);
+}
+
+#[test]
 fn a_file_holds_the_diary_that_its_granules_overlap() {
     let plan = plan();
     let start =
