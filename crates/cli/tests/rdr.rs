@@ -271,8 +271,7 @@ fn a_centre_makes_the_records_of_each_contact_or_says_why_not() {
     let channel = channel("");
     for library in libraries.iter().map(Option::as_deref).chain([Some(Path::new("absent.so"))]) {
         let named = library.map(|library| format!("\nhdf5_library = \"{}\"", library.display()));
-        let site =
-            Site::with(&format!("rdr = true\nrdr_origin = \"abcd\"{}", named.unwrap_or_default()));
+        let site = Site::with(&format!("rdr = true\nrdr_origin = \"abcd\"{}", named.unwrap_or_default()));
         site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{channel}"));
         assert_eq!(site.start().end().code, Some(0));
         let contact = site.assert_whole();

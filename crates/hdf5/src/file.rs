@@ -199,11 +199,7 @@ impl File {
     ) -> Result<T, Error> {
         let name = text(path)?;
         let place = || format!("{path} of {}", self.name);
-        act(&self.hdf5.session(), &name).map_err(|Said(said)| Error::Library {
-            what,
-            place: place(),
-            said,
-        })
+        act(&self.hdf5.session(), &name).map_err(|Said(said)| Error::Library { what, place: place(), said })
     }
 }
 
