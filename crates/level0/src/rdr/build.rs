@@ -98,7 +98,7 @@ impl<'a> GranuleBuilder<'a> {
         if let Some(last) = received.last
             && let Step::Gap { missing } = Modulus::PACKET.step(last.into(), header.count.into())
         {
-            received.skipped += u64::from(missing);
+            received.skipped += missing;
         }
         received.last = Some(header.count);
         received.trackers.push(Tracker {
