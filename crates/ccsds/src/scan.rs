@@ -8,7 +8,7 @@
 //! known applications follow each other, so that noise is not taken for packets.
 
 use crate::id::Apid;
-use crate::packet::{Header, HeaderError};
+use crate::packet::{Header, HeaderError, SpaceHeader};
 
 /// What stands in a packet file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Damage {
 /// What is wrong where the chain of packets breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageKind {
+    /// There are zeros, which would read as packets of one byte: what a disk gives for what it lost.
+    Zeros,
     /// There is no packet header.
     Header(HeaderError),
     /// A packet that says this length in bytes does not end where another begins.
@@ -59,6 +61,7 @@ impl DamageKind {
 impl core::fmt::Display for DamageKind {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
+            Self::Zeros => f.write_str("zeros instead of packets begin here"),
             Self::Header(error) => write!(f, "no packet begins here: {error}"),
             Self::Length(length) => {
                 write!(
@@ -79,6 +82,7 @@ pub struct Scanner {
     offset: u64,
     /// By APID, whether packets of it were found.
     known: Box<[bool]>,
+    has_known: bool,
     /// The damage that is being passed, if any.
     damage: Option<Damage>,
 }
@@ -95,7 +99,12 @@ enum Place {
 
 impl Default for Scanner {
     fn default() -> Self {
-        Self { offset: 0, known: vec![false; usize::from(Apid::MAX.value()) + 1].into(), damage: None }
+        Self {
+            offset: 0,
+            known: vec![false; usize::from(Apid::MAX.value()) + 1].into(),
+            has_known: false,
+            damage: None,
+        }
     }
 }
 
@@ -116,6 +125,7 @@ impl Scanner {
                     }
                     if let Header::Space(header) = header {
                         self.known[usize::from(header.apid.value())] = true;
+                        self.has_known = true;
                     }
                     let packet = &bytes[at..at + header.total_len()];
                     sink(Found::Packet { offset: self.offset + at as u64, header, bytes: packet });
@@ -148,18 +158,32 @@ impl Scanner {
             Err(kind) => return Place::Wrong(kind),
         };
         let mut rest = &bytes[first.total_len()..];
-        for _ in 1..CHAIN {
+        let is_space = |header: &Header| matches!(header, Header::Space(_));
+        let mut chain = match (self.has_known, is_space(&first)) {
+            (true, _) => CHAIN,
+            (false, true) => FIRST_CHAIN,
+            (false, false) => LONG_CHAIN,
+        };
+        let mut links = 1;
+        while links < chain {
             if rest.is_empty() && end == FileEnd::Here {
                 return Place::Packet(first);
             }
-            let next = Header::parse(rest).is_ok_and(|header| self.knows(&header));
-            if next {
+            if Header::parse(rest).is_ok_and(|header| self.knows(&header)) {
                 return Place::Packet(first);
             }
             match whole(rest) {
-                Ok(header) => rest = &rest[header.total_len()..],
+                Ok(header) => {
+                    rest = &rest[header.total_len()..];
+                    links += 1;
+                    if !self.has_known && !is_space(&header) {
+                        chain = LONG_CHAIN;
+                    }
+                }
                 Err(kind) if kind.is_cut() && end == FileEnd::Later => return Place::More,
-                Err(_) => return self.suspect(first, bytes, end),
+                Err(_) if self.has_known => return self.suspect(first, bytes, end),
+                // Not even one packet has been found yet: this is another kind of file, or it begins with damage.
+                Err(kind) => return Place::Wrong(kind),
             }
         }
         Place::Packet(first)
@@ -180,7 +204,7 @@ impl Scanner {
 
     /// Whether a chain of packets begins at the start of `bytes` that noise would not make.
     fn resumes(&self, bytes: &[u8], end: FileEnd) -> Place {
-        let (chain, known) = if self.known.contains(&true) { (CHAIN, KNOWN) } else { (LONG_CHAIN, 0) };
+        let (chain, known) = if self.has_known { (CHAIN, KNOWN) } else { (LONG_CHAIN, 0) };
         let mut rest = bytes;
         let mut first = None;
         for link in 0..chain {
@@ -188,14 +212,14 @@ impl Scanner {
                 break;
             }
             match whole(rest) {
-                Ok(header) if link >= known || self.knows(&header) => {
+                Ok(header) if self.carries_on(&header, link < known) => {
                     first.get_or_insert(header);
                     rest = &rest[header.total_len()..];
                 }
                 Err(kind) if kind.is_cut() && end == FileEnd::Later => {
                     // Most places are told by the first header alone, whatever follows.
                     let hopeless =
-                        Header::parse(rest).is_ok_and(|header| link < known && !self.knows(&header));
+                        Header::parse(rest).is_ok_and(|header| !self.carries_on(&header, link < known));
                     return if hopeless { Place::Wrong(kind) } else { Place::More };
                 }
                 Ok(header) => return Place::Wrong(DamageKind::Length(header.total_len() as u64)),
@@ -203,6 +227,15 @@ impl Scanner {
             }
         }
         first.map_or(Place::Wrong(DamageKind::CutOffHeader), Place::Packet)
+    }
+
+    /// Whether a packet may be one of a chain behind damage: of a known application, where that is `wanted`; where
+    /// nothing is known, a space packet.
+    fn carries_on(&self, header: &Header, wanted: bool) -> bool {
+        match header {
+            Header::Space(_) => !wanted || self.knows(header),
+            Header::Encapsulation(_) => !wanted && self.has_known,
+        }
     }
 
     /// Whether packets of the application were found before.
@@ -213,6 +246,9 @@ impl Scanner {
 
 /// The header of the packet at the start of `bytes`, which holds all of it.
 fn whole(bytes: &[u8]) -> Result<Header, DamageKind> {
+    if bytes.starts_with(&[0; SpaceHeader::LEN]) {
+        return Err(DamageKind::Zeros);
+    }
     let header = Header::parse(bytes).map_err(|error| match error {
         HeaderError::Incomplete => DamageKind::CutOffHeader,
         other => DamageKind::Header(other),
@@ -241,7 +277,10 @@ pub const CHAIN: usize = 4;
 /// Behind damage, packets of known applications that a chain must begin with: with twenty known, one place of noise in
 /// ten million does.
 const KNOWN: usize = 2;
-/// Packets that make a chain where no application is known yet: one place of noise in 65,000.
+/// Space packets that a file must begin with to be taken for a packet file; that it begins like one is no wonder: the
+/// marker of a capture reads as the start of a packet.
+const FIRST_CHAIN: usize = 6;
+/// Space packets that make a chain where no application is known yet: one place of noise in 17 million.
 const LONG_CHAIN: usize = 8;
 /// 128 KiB: the longest packet believed in, twice the longest space packet. Encapsulation packets may say up to 4 GiB.
 const LONGEST: usize = 128 << 10;

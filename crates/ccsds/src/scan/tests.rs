@@ -131,6 +131,17 @@ fn a_file_that_ends_inside_a_packet_says_so() {
 }
 
 #[test]
+fn zeros_are_no_packets() {
+    let (file, places) = ten();
+    let len = file.len() as u64;
+    let (packets, damage) = scan(&[&file[..], &[0; 4_096], &file].concat(), 512);
+    assert_eq!(packets.len(), 2 * places.len());
+    assert_eq!(damage, [Damage { offset: len, bytes: 4_096, kind: DamageKind::Zeros }]);
+    let (packets, damage) = scan(&[0; 1_000], 512);
+    assert_eq!((packets, damage.len()), (vec![], 1));
+}
+
+#[test]
 fn a_file_of_noise_has_no_packets() {
     let mut state = 1u64;
     let mut noise = || {

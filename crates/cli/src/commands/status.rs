@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
-    DeliveryStatus, LinePath, LineState, NodeStatus, RecordingStatus, StageLatency, StationStatus,
+    DeliveryStatus, LinePath, LineState, LiveStatus, NodeStatus, RecordingStatus, StageLatency, StationStatus,
     StoreState, Vita49Status, ask,
 };
 use skyhaul_units::{Bytes, Probability};
@@ -293,6 +293,10 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
     }
     write_assembled(&centre.assembled, out)?;
     write_deliveries(&centre.deliveries, out)?;
+    for live in &centre.live {
+        let LiveStatus { to, packets, bytes, dropped } = live;
+        writeln!(out, "  live     {packets} packets to {to}, {bytes} bytes; {dropped} dropped")?;
+    }
     write_latency(&centre.latency_s, out)?;
     write_alarms(&centre.alarms, out)
 }

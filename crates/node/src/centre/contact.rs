@@ -3,6 +3,7 @@
 use super::archive::Archive;
 use super::assembly::{Note, Version};
 use super::files::ProductFiles;
+use super::live::{LiveContact, Receivers};
 use super::rdr::{self, NotMade};
 use super::shared::{Shared, Stage};
 use crate::config::ProductRules;
@@ -45,6 +46,9 @@ pub struct Processing {
     mission: Option<Mission>,
     level0: Option<ContactProcessor<ProductFiles>>,
     archive: Option<Archive>,
+    /// Who gets its packets as they arrive.
+    receivers: Receivers,
+    live: Option<LiveContact>,
     /// Whether products were tried before in vain: then it ends at the first file that cannot be written.
     is_again: bool,
     /// Why products cannot be written. The contact is read on all the same, for what status shows.
@@ -67,7 +71,12 @@ impl std::fmt::Debug for Processing {
 
 impl Processing {
     /// A contact of which nothing is read yet.
-    pub fn new(station: StationName, flow: FlowId, reader: ContactReader, rules: ProductRules) -> Self {
+    pub fn new(
+        (station, flow): (StationName, FlowId),
+        reader: ContactReader,
+        rules: ProductRules,
+        receivers: Receivers,
+    ) -> Self {
         let shown = ContactReceived {
             station: station.as_str().to_owned(),
             flow: flow.0,
@@ -81,6 +90,8 @@ impl Processing {
             mission: None,
             level0: None,
             archive: None,
+            receivers,
+            live: None,
             is_again: false,
             unwritten: None,
             shown,
@@ -158,6 +169,10 @@ impl Processing {
             match reader.read(&mut records) {
                 Ok(Some(Entry::Frame(frame))) => {
                     frames.push(frame.received);
+                    // What was there before the start, or is read again, is live no more.
+                    if let Some(live) = self.live.as_mut().filter(|_| durable.is_some()) {
+                        live.frame(&frame);
+                    }
                     self.frame(&frame, shared)?;
                 }
                 Ok(Some(entry)) => {
@@ -324,6 +339,7 @@ impl Processing {
         self.shown.mission = mission.name().to_owned();
         self.shown.channel = open.channel.clone();
         self.shown.scid = open.scid.map(|scid| scid.value());
+        self.live = self.receivers.contact(&mission);
         let Some(scid) = open.scid.or_else(|| mission.scids().first().copied()) else {
             return Ok(Err("neither the contact nor its mission names the spacecraft".to_owned()));
         };

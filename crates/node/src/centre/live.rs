@@ -101,7 +101,7 @@ fn wants(wanted: &Live, mission: &Mission, packet: &ExtractedPacket) -> bool {
         group.is_some_and(|group| group.name == name)
     };
     !packet.header.is_idle()
-        && wanted.apids.as_ref().is_none_or(|apids| apids.contains(header.apid))
+        && wanted.apids.as_ref().is_none_or(|apids| apids.0.iter().any(|range| range.contains(header.apid)))
         && wanted.product.as_ref().is_none_or(|product| in_product(product.as_str()))
 }
 
@@ -119,7 +119,11 @@ impl Outlet {
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         let socket = UdpSocket::bind(unspecified).map_err(|error| {
-            Fault::environment(format!("no UDP socket can be had ({error})"), &place, "raise this user's limits")
+            Fault::environment(
+                format!("no UDP socket can be had ({error})"),
+                &place,
+                "raise this user's limits",
+            )
         })?;
         let (queue, packets) = sync_channel(QUEUE_PACKETS);
         let counts = Arc::new(Counts::default());
@@ -157,7 +161,7 @@ impl Sender {
         while let Ok(packet) = self.packets.recv() {
             let len = packet.len() as u64;
             if let Some(wait) = pace.wait(clock.now(), Bytes::new(len)) {
-                std::thread::sleep(wait.to_std());
+                pause(wait);
             }
             self.counts.waiting.fetch_sub(len, Ordering::Relaxed);
             match self.socket.send_to(&packet, self.to) {
@@ -171,6 +175,11 @@ impl Sender {
             }
         }
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a rate has nothing to wait on: its pace is the clock's")]
+fn pause(span: Duration) {
+    std::thread::sleep(span.to_std());
 }
 
 /// When the next packet may go.

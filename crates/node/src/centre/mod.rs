@@ -2,7 +2,7 @@
 //!
 //! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one for Level-0
 //! (`processor`), one for products of several contacts (`assembly`), one that hands
-//! products over (`delivery`), one that answers for status. They meet in `shared`.
+//! products over (`delivery`), one for each receiver of live packets (`live`), one that answers for status. They meet in `shared`.
 
 mod archive;
 mod assembly;
@@ -11,6 +11,7 @@ mod delivery;
 mod downlink;
 mod files;
 mod keeper;
+mod live;
 mod processor;
 mod rdr;
 mod shared;
@@ -23,6 +24,7 @@ use assembly::{Assembler, Book};
 use delivery::{Deliverer, DeliveryList};
 use downlink::Downlink;
 use keeper::Keeper;
+use live::Receivers;
 use processor::Processor;
 use shared::{Kept, Shared};
 use skyhaul_net::{Clock, Driver, Socket, TcpConfig};
@@ -57,7 +59,9 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     let bound = driver.carriers().find_map(skyhaul_net::Carrier::local_addr);
     let address = bound.unwrap_or(config.listen.bind).to_string();
     tracing::info!("listening on {address}");
-    let shared = Arc::new(Shared::new(config.node.name.to_string(), address, kept, clock, driver.waker()));
+    let live = Receivers::start(&config.live, clock)?;
+    let name = config.node.name.to_string();
+    let shared = Arc::new(Shared::new((name, address), kept, live, clock, driver.waker()));
     shared.hold_contacts();
     for record in shared.book().damaged().iter().chain(shared.deliveries().damaged()) {
         shared.life.alarm("a record of Level-0 products is damaged", record);

@@ -111,7 +111,8 @@ impl Processor {
 
     fn begin(&self, key: &Key, is_again: bool) -> Result<Box<Processing>, StoreError> {
         let reader = self.shared.store().reader(&key.0, key.1)?;
-        let processing = Processing::new(key.0.clone(), key.1, reader, self.rules.clone());
+        let live = self.shared.live.clone();
+        let processing = Processing::new(key.clone(), reader, self.rules.clone(), live);
         Ok(Box::new(if is_again { processing.again() } else { processing }))
     }
 

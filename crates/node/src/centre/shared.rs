@@ -2,6 +2,7 @@
 
 use super::assembly::{Book, stored};
 use super::delivery::DeliveryList;
+use super::live::Receivers;
 use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
@@ -26,6 +27,8 @@ pub struct Shared {
     state: Mutex<State>,
     /// What all threads look at.
     pub life: Life,
+    /// Who gets packets as they arrive.
+    pub live: Receivers,
     /// Whether the store has news for the processor.
     news: (Mutex<bool>, Condvar),
 }
@@ -105,10 +108,17 @@ impl Stage {
 }
 
 impl Shared {
-    /// The state of a centre that has done nothing yet.
-    pub fn new(name: String, address: String, kept: Kept, clock: Clock, waker: Waker) -> Self {
+    /// The state of a centre, of this name and at this address, that has done nothing yet.
+    pub fn new(
+        (name, address): (String, String),
+        kept: Kept,
+        live: Receivers,
+        clock: Clock,
+        waker: Waker,
+    ) -> Self {
         let Kept { store, book, deliveries } = kept;
         Self {
+            live,
             clock,
             store: Mutex::new(store),
             book: Mutex::new(book),
@@ -266,6 +276,7 @@ impl Shared {
                 .iter()
                 .map(|(stage, times)| (stage.name().to_owned(), times.summary()))
                 .collect(),
+            live: self.live.status(),
             refused: state.refused,
             alarms: self.life.alarms(),
         })

@@ -4,6 +4,7 @@ use super::delivery::{DeliveryEntry, ExpeditedEntry};
 use super::error::ConfigError;
 use super::name::{Mtu, Name};
 use super::node::Node;
+use super::packets::Live;
 use super::peer::PeerKey;
 use super::products::{ProductEntry, ProductRules, Products};
 use super::section::{Table, left_out, section};
@@ -40,6 +41,9 @@ pub struct CentreConfig {
     /// Who products are handed over to.
     #[serde(default)]
     pub delivery: Vec<DeliveryEntry>,
+    /// Who gets packets as they arrive.
+    #[serde(default)]
+    pub live: Vec<Live>,
     /// What one station may have under way.
     #[serde(default = "left_out")]
     pub session: SessionLimits,
@@ -97,8 +101,12 @@ pub(super) const TABLES: &[Table] = &[
     ProductEntry::TABLE,
     ExpeditedEntry::TABLE,
     DeliveryEntry::TABLE,
+    Live::TABLE,
     SessionLimits::TABLE,
 ];
+
+/// Receivers of live packets: each has a thread, and up to 8 MiB that wait for it.
+const MAX_LIVE: usize = 16;
 
 impl CentreConfig {
     /// Which products are made.
@@ -113,6 +121,9 @@ impl CentreConfig {
     pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
         if self.peer.len() > MAX_PEERS {
             return Err(ConfigError::peer_count(file, self.peer.len(), MAX_PEERS));
+        }
+        if self.live.len() > MAX_LIVE {
+            return Err(ConfigError::count(file, "[[live]]", self.live.len(), MAX_LIVE));
         }
         let mut names = BTreeSet::new();
         let mut keys = BTreeSet::new();

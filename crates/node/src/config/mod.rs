@@ -28,6 +28,7 @@ mod delivery;
 mod error;
 mod name;
 mod node;
+mod packets;
 mod path;
 mod peer;
 mod products;
@@ -43,6 +44,7 @@ pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, Expedited
 pub use error::ConfigError;
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
+pub use packets::{Live, LiveTarget, LiveTargetError};
 pub use path::{LinePath, Outage, Outages, Transport};
 pub use peer::PeerKey;
 pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, Products, Window};
@@ -85,7 +87,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let tables: toml::Table = toml::from_str(text).map_err(refuse)?;
     let has = |names: &[&str]| names.iter().any(|name| tables.contains_key(*name));
     let station = has(&["centre", "channel", "line", "spool", "path", "class"]);
-    let centre = has(&["listen", "peer", "store", "products", "product", "expedited", "delivery"]);
+    let centre = has(&["listen", "peer", "store", "products", "product", "expedited", "delivery", "live"]);
     let base = file.parent().unwrap_or(Path::new(""));
     match (station, centre) {
         (true, false) => {

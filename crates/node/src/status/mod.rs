@@ -10,8 +10,8 @@ mod socket;
 pub use delivery::{DeliveryState, DeliveryStatus};
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
-    ContactState, LinePath, LineState, LineStatus, NodeStatus, ProductStatus, RecordingStatus, SpoolStatus,
-    StageLatency, StationPeer, StationStatus, StoreState, StoreStatus, Vita49Status,
+    ContactState, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, ProductStatus, RecordingStatus,
+    SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus, Vita49Status,
 };
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;

@@ -325,10 +325,26 @@ pub struct CentreStatus {
     /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and `level0`, and `total`: its last
     /// bit at the station to durable here. The stages of the line are as good as the two nodes' clocks agree.
     pub latency_s: StageLatency,
+    /// Who gets packets as they arrive.
+    #[serde(default)]
+    pub live: Vec<LiveStatus>,
     /// Strangers refused.
     pub refused: u64,
     /// What needs somebody's attention now.
     pub alarms: Vec<String>,
+}
+
+/// A receiver of packets as they arrive.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveStatus {
+    /// Where they go, as configured.
+    pub to: String,
+    /// Packets sent.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets left out: the rate, the queue or the network had no room, or a datagram cannot hold them.
+    pub dropped: u64,
 }
 
 /// A connected station.

@@ -45,7 +45,7 @@ pub struct Packets {
     /// Only packets before this time.
     #[arg(long, value_name = "TIME")]
     to: Option<Time>,
-    /// Shows the first packets, 10 where no number is given; with --json and --csv only those.
+    /// Shows the first packets of each file, 10 where no number is given; with --json and --csv only those.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     head: Option<u64>,
     /// The mission whose rules tell packet times: a name (suomi-npp), or a mission file ending in .toml.
@@ -76,14 +76,17 @@ struct Sinks {
     lines: Option<Lines>,
     table: Option<Table>,
     output: Option<Output>,
-    /// Packets that may still be shown as lines.
+    /// Packets of a file that may be shown as lines.
+    most: Option<u64>,
+    /// Those of them that may still be.
     left: Option<u64>,
 }
 
 enum Lines {
     Json(Json),
     Csv(Csv),
-    People,
+    /// What is shown below the table, so far.
+    People(Vec<u8>),
 }
 
 /// The file that packets are copied to.
@@ -128,8 +131,10 @@ pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
         match read(path, mission, &selection, &mut sinks, out) {
             Ok(account) => {
                 failures.extend(account.fault());
-                if sinks.is_for_people() {
+                if let Some(Lines::People(shown)) = &mut sinks.lines {
                     account.write(&selection, out)?;
+                    out.write_all(shown)?;
+                    shown.clear();
                 }
                 accounts.push(account);
             }
@@ -185,23 +190,24 @@ impl Sinks {
             (true, true, _) => None,
             (true, false, _) => Some(Lines::Json(Json::new(command.bytes))),
             (_, _, true) => Some(Lines::Csv(Csv::begin(command.bytes, out)?)),
-            _ => Some(Lines::People),
+            _ => Some(Lines::People(Vec::new())),
         };
         let left = match lines {
-            Some(Lines::People) => Some(command.head.unwrap_or(0)),
+            Some(Lines::People(_)) => Some(command.head.unwrap_or(0)),
             _ => command.head,
         };
         let table = command.parquet.as_ref().map(|path| Table::create(path, command.bytes)).transpose()?;
         let output = command.output.as_ref().map(|path| Output::create(path)).transpose()?;
-        Ok(Self { lines, table, output, left })
+        Ok(Self { lines, table, output, most: left, left })
     }
 
     fn is_for_people(&self) -> bool {
-        matches!(self.lines, Some(Lines::People))
+        matches!(self.lines, Some(Lines::People(_)))
     }
 
     /// A file's packets follow.
     fn begin(&mut self, name: &str) {
+        self.left = self.most;
         if let Some(table) = &mut self.table {
             table.begin(name);
         }
@@ -220,7 +226,7 @@ impl Sinks {
         match &mut self.lines {
             Some(Lines::Json(json)) => json.put(file, packet, out)?,
             Some(Lines::Csv(csv)) => csv.put(file, packet, out)?,
-            Some(Lines::People) => lines::show(packet, out)?,
+            Some(Lines::People(shown)) => lines::show(packet, shown)?,
             None => return Ok(Pass::On),
         }
         self.left = self.left.map(|left| left - 1);
