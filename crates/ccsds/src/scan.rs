@@ -182,6 +182,8 @@ impl Scanner {
                 }
                 Err(kind) if kind.is_cut() && end == FileEnd::Later => return Place::More,
                 Err(_) if self.has_known => return self.suspect(first, bytes, end),
+                // A short file that was cut off.
+                Err(kind) if kind.is_cut() && links >= SHORT_CHAIN => return Place::Packet(first),
                 // Not even one packet has been found yet: this is another kind of file, or it begins with damage.
                 Err(kind) => return Place::Wrong(kind),
             }
@@ -280,6 +282,8 @@ const KNOWN: usize = 2;
 /// Space packets that a file must begin with to be taken for a packet file; that it begins like one is no wonder: the
 /// marker of a capture reads as the start of a packet.
 const FIRST_CHAIN: usize = 6;
+/// Whole packets before the one that the file's end cuts off which will do in place of that.
+const SHORT_CHAIN: usize = 3;
 /// Space packets that make a chain where no application is known yet: one place of noise in 17 million.
 const LONG_CHAIN: usize = 8;
 /// 128 KiB: the longest packet believed in, twice the longest space packet. Encapsulation packets may say up to 4 GiB.

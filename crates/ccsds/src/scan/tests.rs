@@ -126,6 +126,8 @@ fn a_file_that_ends_inside_a_packet_says_so() {
     assert_eq!(packets, places);
     let kind = DamageKind::CutOff(len as u64);
     assert_eq!(damage, [Damage { offset, bytes: len as u64 - 1, kind }]);
+    let short = &file[..places[4].0 as usize + 9];
+    assert_eq!(scan(short, 10).0, places[..4], "of a short file, too");
     let (packets, damage) = scan(&file[..offset as usize + 4], 16);
     assert_eq!((packets, damage[0].kind, damage[0].bytes), (places, DamageKind::CutOffHeader, 4));
 }
