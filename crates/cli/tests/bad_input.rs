@@ -153,6 +153,23 @@ fn classes_deadlines_and_paths_that_cannot_be_are_named_with_their_line() {
 }
 
 #[test]
+fn live_packets_that_cannot_be_sent_are_named_with_their_line() {
+    let bench = Bench::new();
+    bench.centre("127.0.0.1:0");
+    let centre = std::fs::read_to_string(bench.path("centre.toml")).expect("it was written");
+    let to = "to = \"udp:127.0.0.1:9\"\n";
+    for (table, part) in [
+        ("to = \"127.0.0.1:9\"\n".to_owned(), "`127.0.0.1:9` is not where packets can go"),
+        (format!("{to}apids = \"9-3\"\n"), "`9-3` lists no applications"),
+        (format!("{to}rate = \"0 bit/s\"\n"), "a rate of zero sends nothing"),
+        (format!("{to}[[live]]\n").repeat(16) + to, "live packets have 17 receivers"),
+    ] {
+        bench.write("wrong.toml", format!("{centre}[[live]]\n{table}").as_bytes());
+        bench.refused(&["config", "check", "wrong.toml"], 2, part, "wrong.toml");
+    }
+}
+
+#[test]
 fn an_interface_that_is_not_there_is_named_with_those_that_are() {
     let bench = Bench::new();
     let station = bench.station("127.0.0.1:9");

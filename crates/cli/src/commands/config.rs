@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{
-    self, CentreConfig, Class, DeliveryMode, Presence, ProductForm, StationConfig, Table, Window,
+    self, CentreConfig, Class, DeliveryMode, Live, Presence, ProductForm, StationConfig, Table, Window,
 };
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -125,7 +125,7 @@ fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
-    let CentreConfig { missions, node, listen, peer, store, products, product, expedited, delivery, session } =
+    let CentreConfig { missions, node, listen, peer, store, products, product, expedited, delivery, live, session } =
         centre;
     writeln!(out, "centre {}", node.name)?;
     writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
@@ -166,6 +166,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(out, "  delivers   to {} in {}, {when}", entry.name, entry.dir.display())?;
     }
+    live.iter().try_for_each(|live| write_live(live, out))?;
     writeln!(out, "  session    up to {} ahead of the store for each station", session.receive_window)?;
     write_places(missions, node, out)
 }
@@ -178,6 +179,13 @@ fn made_of(session: bool, window: Option<Window>, form: ProductForm) -> String {
         (false, None) => return "accounts only".to_owned(),
     };
     format!("{form} {of}")
+}
+
+fn write_live(live: &Live, out: &mut dyn Write) -> io::Result<()> {
+    let Live { to, apids, product, rate } = live;
+    let some = if apids.is_some() { " of some applications" } else { "" };
+    let product = product.as_ref().map_or(String::new(), |product| format!(" of {product}"));
+    writeln!(out, "  live       packets{some}{product} to {to}, up to {rate}")
 }
 
 fn write_places(missions: &[PathBuf], node: &config::Node, out: &mut dyn Write) -> io::Result<()> {
