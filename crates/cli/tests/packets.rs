@@ -8,6 +8,10 @@ mod shared;
 mod support;
 
 use serde_json::Value;
+use skyhaul_ccsds::id::Apid;
+use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
+use skyhaul_ccsds::time::TimeCode;
+use skyhaul_units::{Duration, Utc};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::process::{printed, run, text};
@@ -142,7 +146,7 @@ fn decoded_packets_are_what_the_account_of_the_capture_says() {
     }
     let table = printed(&["packets", pass.file], pass.path());
     assert!(table.contains("mission suomi-npp"), "{table}");
-    assert!(table.lines().any(|line| line.trim_start().starts_with("826 ")), "{table}");
+    assert!(table.lines().any(|line| line.trim_start().starts_with("817 ")), "{table}");
 }
 
 #[test]
@@ -177,24 +181,45 @@ fn packets_are_chosen_by_application_and_time_and_number() {
     let pass = Pass::new();
     let all = pass.lines(&[]);
     let apid = |line: &Value| line["apid"].as_u64().unwrap();
-    let some: Vec<_> = all.iter().filter(|line| [801, 802, 826].contains(&apid(line))).cloned().collect();
+    let some: Vec<_> = all.iter().filter(|line| [802, 803, 817].contains(&apid(line))).cloned().collect();
     assert!(!some.is_empty());
-    assert_eq!(pass.lines(&["--apid", "801-802,826"]), some);
+    assert_eq!(pass.lines(&["--apid", "802-803,817"]), some);
     assert_eq!(pass.lines(&["--head"]), all[..10]);
-    assert_eq!(pass.lines(&["--apid", "801-802,826", "--head", "3"]), some[..3]);
-    // Packets of a group go with its first, which alone has a time.
-    let mut times: Vec<&str> = all.iter().filter_map(|line| line["time"].as_str()).collect();
-    times.sort_unstable();
-    let middle = times[times.len() / 2];
-    let (before, after) = (pass.lines(&["--to", middle]), pass.lines(&["--from", middle]));
-    assert!(before.iter().all(|line| line["time"].as_str().is_none_or(|time| time < middle)));
-    assert!(after.iter().all(|line| line["time"].as_str().is_none_or(|time| time >= middle)));
-    // What the recording begins with in the middle of a group has no time and is in neither.
-    let untimed = all.len() - before.len() - after.len();
-    assert!(before.len() > 10 && after.len() > 10 && untimed < 30 * 30, "{untimed}");
-    let found = summary(&[pass.file, "--from", middle], pass.path());
-    assert_eq!(found["packets"], after.len());
-    assert_eq!(found["passed_over"], all.len() - after.len());
+    assert_eq!(pass.lines(&["--apid", "802-803,817", "--head", "3"]), some[..3]);
+}
+
+#[test]
+fn packets_of_a_group_go_with_its_first_which_alone_has_a_time() {
+    let bench = tempfile::tempdir().unwrap();
+    let start: Utc = Utc::from_day(20_063, Duration::ZERO);
+    let parts = [Grouping::First, Grouping::Continuation, Grouping::Last];
+    let packets = (0..60u16).flat_map(|count| {
+        let grouping = parts[usize::from(count) % 3];
+        let has_secondary = grouping == Grouping::First;
+        let apid = Apid::new(800).unwrap();
+        let header =
+            SpaceHeader { is_telecommand: false, has_secondary, apid, grouping, count, total_len: 30 };
+        let mut packet = [0x40; 30];
+        packet[..6].copy_from_slice(&header.to_bytes());
+        let time = start + Duration::from_secs(u64::from(count / 3));
+        assert!(!has_secondary || TimeCode::Cds8.write(time, &mut packet[6..]));
+        packet
+    });
+    let name = "generated-scid157-vcid16.packets";
+    std::fs::write(bench.path().join(name), packets.collect::<Vec<_>>()).unwrap();
+    let counts = |arguments: &[&str]| -> Vec<u64> {
+        let lines = lines(&[&[name], arguments].concat(), bench.path());
+        lines.iter().map(|line| line["count"].as_u64().unwrap()).collect()
+    };
+    let (fifth, tenth) = ("2024-12-06T00:00:05Z", "2024-12-06T00:00:10Z");
+    assert_eq!(counts(&["--to", fifth]), (0..15).collect::<Vec<_>>());
+    assert_eq!(counts(&["--from", fifth, "--to", tenth]), (15..30).collect::<Vec<_>>());
+    let found = summary(&[name, "--from", fifth], bench.path());
+    assert_eq!((&found["packets"], &found["passed_over"]), (&45.into(), &15.into()));
+    assert_eq!(
+        (&found["first"], &found["last"]),
+        (&"2024-12-06T00:00:05.000000Z".into(), &"2024-12-06T00:00:19.000000Z".into())
+    );
 }
 
 #[test]
