@@ -160,9 +160,9 @@ fn live_packets_that_cannot_be_sent_are_named_with_their_line() {
     let to = "to = \"udp:127.0.0.1:9\"\n";
     for (table, part) in [
         ("to = \"127.0.0.1:9\"\n".to_owned(), "`127.0.0.1:9` is not where packets can go"),
-        (format!("{to}apids = \"9-3\"\n"), "`9-3` lists no applications"),
+        (format!("{to}apids = \"9-3\"\n"), "`9-3` are no applications"),
         (format!("{to}rate = \"0 bit/s\"\n"), "a rate of zero sends nothing"),
-        (format!("{to}[[live]]\n").repeat(16) + to, "live packets have 17 receivers"),
+        (format!("{to}[[live]]\n").repeat(16) + to, "the centre has 17 [[live]] tables"),
     ] {
         bench.write("wrong.toml", format!("{centre}[[live]]\n{table}").as_bytes());
         bench.refused(&["config", "check", "wrong.toml"], 2, part, "wrong.toml");

@@ -125,8 +125,19 @@ fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
-    let CentreConfig { missions, node, listen, peer, store, products, product, expedited, delivery, live, session } =
-        centre;
+    let CentreConfig {
+        missions,
+        node,
+        listen,
+        peer,
+        store,
+        products,
+        product,
+        expedited,
+        delivery,
+        live,
+        session,
+    } = centre;
     writeln!(out, "centre {}", node.name)?;
     writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
     for peer in peer {

@@ -4,8 +4,8 @@ use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
-    DeliveryStatus, LinePath, LineState, LiveStatus, NodeStatus, RecordingStatus, StageLatency, StationStatus,
-    StoreState, Vita49Status, ask,
+    DeliveryStatus, LinePath, LineState, LiveStatus, NodeStatus, RecordingStatus, StageLatency,
+    StationStatus, StoreState, Vita49Status, ask,
 };
 use skyhaul_units::{Bytes, Probability};
 use std::collections::BTreeMap;
