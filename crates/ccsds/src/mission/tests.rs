@@ -102,7 +102,6 @@ fn channels_products_and_times_that_contradict_each_other_are_refused_with_line_
             before + 2,
             "both claim application 826 on virtual channel 16",
         ),
-        (product("label = \"0826VIIRSSCIENCEAS\""), before + 3, "`viirs` has this label too"),
         ("[[time]]\napids = [\"64\", \"70-99\"]\ncode = \"cds6\"".to_owned(), before + 2, "never holds"),
     ];
     for (extra, line, reason) in cases {

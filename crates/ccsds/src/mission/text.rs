@@ -562,13 +562,6 @@ impl Reader<'_> {
                     );
                     return Err(self.refuse(label, reason));
                 }
-                if let Some(other) =
-                    products.iter().find(|known| known.label.as_ref() == Some(label.get_ref()))
-                {
-                    let reason =
-                        format!("product `{}` has this label too; files would share a name", other.name);
-                    return Err(self.refuse(label, reason));
-                }
             }
             let vcids = form.vcids.as_ref().map(|vcids| self.vcids(vcids, channels.kind)).transpose()?;
             let apids = form.apids.as_ref().map(|apids| self.apids(apids)).transpose()?;
