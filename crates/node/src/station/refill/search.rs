@@ -1,0 +1,133 @@
+//! Looks for frames where the station may still have them: in the blocks of its spool, and in the recording of a channel.
+
+use super::wanted::{Stretch, Wanted};
+use crate::config;
+use crate::payload::Head;
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
+use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
+use skyhaul_ccsds::record::{Record, RecordReader};
+use skyhaul_ccsds::sync::SyncConfig;
+use skyhaul_store::raw::{RawError, RawKind, RawReader};
+use skyhaul_units::Utc;
+
+/// How a recording is decoded again.
+#[derive(Debug)]
+pub struct Decoding<'a> {
+    /// The channel, as it is configured.
+    pub channel: &'a config::Channel,
+    /// The contact's mission.
+    pub mission: &'a Mission,
+    /// The missions known.
+    pub missions: &'a MissionSet,
+    /// The thresholds.
+    pub sync: SyncConfig,
+}
+
+/// Takes what is wanted of a block that was in the spool. Whether there may be more in later ones.
+pub fn in_block(
+    payload: &[u8],
+    mission: &Mission,
+    wanted: &mut Wanted,
+    found: &mut impl FnMut(&CapturedFrame),
+) -> bool {
+    let Some((_, until)) = wanted.extent() else { return false };
+    // A block that cannot be read holds nothing that could be sent.
+    let Ok((_, content)) = Head::decode(payload) else { return true };
+    let Ok(records) = content.records() else { return true };
+    let (mut reader, mut records) = (RecordReader::new(), &records[..]);
+    let mut first: Option<Utc> = None;
+    while let Ok(Some(record)) = reader.read(&mut records) {
+        let Record::Frame(frame) = record else { continue };
+        first.get_or_insert(frame.received);
+        if wanted.take(&frame, mission.frame()) {
+            found(&frame);
+        }
+    }
+    first.is_none_or(|first| first <= until)
+}
+
+/// Takes what is wanted of a stretch of a recording, decoding it again. How its input is laid out, where that was found out.
+///
+/// # Errors
+/// The disk refuses.
+pub fn in_recording(
+    reader: &RawReader,
+    stretch: &Stretch,
+    decoding: &Decoding<'_>,
+    wanted: &mut Wanted,
+    found: &mut impl FnMut(&CapturedFrame, InputFormat),
+) -> Result<(), RawError> {
+    let mut pieces = reader.read(stretch.span.clone())?;
+    let mut run: Option<Run> = None;
+    while let Some(piece) = pieces.next_piece()? {
+        let start = piece.stamp.input;
+        let end = start + piece.bytes.len() as u64;
+        let is_break = piece.stamp.kind == RawKind::Break;
+        if is_break || run.as_ref().is_some_and(|run| run.next != start) {
+            // Something was not recorded, or another transmission begins.
+            if let Some(mut run) = run.take() {
+                run.capture.finish();
+                run.take(decoding, wanted, found);
+            }
+        }
+        if is_break || end <= stretch.input.start || start >= stretch.input.end {
+            continue;
+        }
+        let run = run.get_or_insert_with(|| Run::new(start, decoding));
+        run.capture.push(piece.stamp.received, &piece.bytes);
+        run.next = end;
+        wanted.covered(&piece);
+        run.take(decoding, wanted, found);
+        if wanted.is_complete() {
+            return Ok(());
+        }
+    }
+    if let Some(mut run) = run {
+        run.capture.finish();
+        run.take(decoding, wanted, found);
+    }
+    Ok(())
+}
+
+/// A part of the recording without a hole, being decoded.
+struct Run {
+    capture: Capture,
+    format: InputFormat,
+    /// The next byte of the input.
+    next: u64,
+}
+
+impl Run {
+    fn new(start: u64, decoding: &Decoding<'_>) -> Self {
+        let format = decoding.channel.format.known();
+        let options = CaptureOptions {
+            format,
+            mission: Some(decoding.mission.clone()),
+            start: BitPosition::from_bits(8 * start),
+            keep_check_symbols: decoding.channel.keep_check_symbols,
+            sync: decoding.sync,
+            ..CaptureOptions::default()
+        };
+        let capture = Capture::new(decoding.missions.clone(), options);
+        Self { capture, format: format.unwrap_or(InputFormat::Bits), next: start }
+    }
+
+    fn take(
+        &mut self,
+        decoding: &Decoding<'_>,
+        wanted: &mut Wanted,
+        found: &mut impl FnMut(&CapturedFrame, InputFormat),
+    ) {
+        while let Some(event) = self.capture.poll() {
+            match event {
+                CaptureEvent::Identified(identified) => self.format = identified.format,
+                CaptureEvent::Frame(frame) if wanted.take(&frame, decoding.mission.frame()) => {
+                    found(&frame, self.format);
+                }
+                _ => {}
+            }
+        }
+    }
+}
