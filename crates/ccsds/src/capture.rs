@@ -10,6 +10,7 @@ use crate::frame;
 use crate::id::{Channel, Scid};
 use crate::identify::{Identification, InputFormat, Unidentified, identify};
 use crate::inner::{InnerDecoder, Symbols, identify_symbols};
+use crate::likeness::mistaken;
 use crate::mission::{FrameFormat, Mission, MissionSet};
 use crate::quality::{BitPosition, CapturedFrame, Quality};
 use crate::record::SyncCounts;
@@ -105,6 +106,8 @@ pub struct Capture {
     format: Option<FrameFormat>,
     spacecraft: BTreeMap<Scid, u64>,
     dropped_bits: u64,
+    /// What the input looks like, where it was taken for something else and nothing was found so far.
+    doubt: Option<Unidentified>,
     ended: bool,
 }
 
@@ -179,6 +182,7 @@ impl Capture {
             format: None,
             spacecraft: BTreeMap::new(),
             dropped_bits: 0,
+            doubt: None,
             ended: false,
         };
         if let (Some(mission), Some(format)) = (capture.options.mission.clone(), capture.options.format) {
@@ -258,6 +262,14 @@ impl Capture {
         CaptureStats { sync, ..self.stats }
     }
 
+    /// What is odd about an input in which nothing was found so far.
+    pub const fn doubt(&self) -> Option<Unidentified> {
+        match self.stage {
+            Stage::Unknown(_) => self.doubt,
+            Stage::Bits(_) | Stage::Frames(_) => None,
+        }
+    }
+
     /// Whether frames are being followed.
     pub fn is_locked(&self) -> bool {
         match &self.stage {
@@ -277,12 +289,14 @@ impl Capture {
         match self.options.recognise(&held.bytes, &self.missions, self.ended) {
             Ok(identification) => self.begin(identification),
             Err(reason) if self.ended => {
+                let reason = mistaken(&held.bytes, self.options.format).unwrap_or(reason);
                 self.dropped_bits += 8 * held.bytes.len() as u64;
                 *held = Held::default();
                 self.events.push_back(CaptureEvent::Unidentified(reason));
             }
             Err(_) => {
                 if held.bytes.len() >= self.options.identify_limit {
+                    self.doubt = mistaken(&held.bytes, self.options.format);
                     self.dropped_bits += 8 * held.drop_older(self.options.identify_limit / 2);
                 }
             }

@@ -81,6 +81,16 @@ pub enum Unidentified {
         "blocks of {0} bytes were found but no known coding fits; describe the mission in a file and name it"
     )]
     Coding(usize),
+    /// Soft symbols, taken for bits.
+    #[error(
+        "the bytes of the input look like soft symbols, one byte each, and were taken for bits; write the format `soft`"
+    )]
+    SoftAsBits,
+    /// Bits, taken for soft symbols.
+    #[error(
+        "the bytes of the input look like packed bits, and were taken for soft symbols; write the format `bits`, `symbols` or `auto`"
+    )]
+    BitsAsSoft,
 }
 
 /// Finds out what `sample` is. `is_whole` says that nothing will follow it, so that fewer repetitions suffice.

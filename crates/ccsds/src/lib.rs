@@ -39,6 +39,8 @@ pub mod generate;
 pub mod id;
 pub mod identify;
 pub mod inner;
+mod likeness;
+pub mod margin;
 pub mod mission;
 pub mod packet;
 pub mod quality;

@@ -23,11 +23,26 @@ fn captures_that_hold_nothing_are_told_apart() {
         ("empty.dat", Vec::new(), "the capture is empty"),
         ("noise.dat", noise(200_000), "there is no CCSDS marker and no run of frames in the input"),
         ("unmarked.dat", unmarked, "there is no CCSDS marker and no run of frames in the input"),
+        ("pass.soft", soft(&aligned), "look like soft symbols, one byte each, and were taken for bits"),
         ("cut.dat", aligned[..700].to_vec(), "end inside its first frame"),
     ] {
         bench.write(name, &bytes);
         bench.refused(&["decode", name], 1, part, name);
     }
+}
+
+/// The bits as soft symbols of two levels.
+fn soft(bytes: &[u8]) -> Vec<u8> {
+    let bits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |place| byte >> place & 1));
+    bits.map(|bit| if bit == 1 { 60 } else { 60u8.wrapping_neg() }).collect()
+}
+
+#[test]
+fn packed_bits_taken_for_soft_symbols_are_told() {
+    let bench = Bench::new();
+    bench.write("pass.dat", &std::fs::read(recording(CLEAN[0])).unwrap());
+    let arguments = ["decode", "pass.dat", "--format", "soft"];
+    bench.refused(&arguments, 1, "look like packed bits, and were taken for soft symbols", "pass.dat");
 }
 
 #[test]

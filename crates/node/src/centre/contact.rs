@@ -13,6 +13,7 @@ use crate::payload::{Head, PayloadError, split_taken};
 use crate::status::{ContactReceived, ContactState, ProductStatus};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Scid;
+use skyhaul_ccsds::margin::LinkMargin;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{Close, Open, Record as Entry, RecordReader};
@@ -293,6 +294,7 @@ impl Processing {
         let (corrected, uncorrectable) = frame.quality.corrected.codewords();
         self.shown.corrected_codewords += u64::from(corrected);
         self.shown.uncorrectable_codewords += u64::from(uncorrectable);
+        self.shown.margin.count(frame);
         if frame.is_good() {
             self.shown.frames += 1;
             self.shown.corrected_symbols += u64::from(frame.quality.corrected.total());
@@ -344,6 +346,7 @@ impl Processing {
             Err(error) => return Ok(Err(format!("its mission cannot be read: {error}"))),
         };
         self.shown.mission = mission.name().to_owned();
+        self.shown.margin = LinkMargin::new(&mission);
         self.shown.channel = open.channel.clone();
         self.shown.scid = open.scid.map(|scid| scid.value());
         self.live = self.receivers.contact(&mission);

@@ -172,6 +172,9 @@ impl ChannelRunner {
         if self.contact.as_ref().and_then(|contact| contact.due(self.gather)).is_some_and(|due| due <= now) {
             self.flush();
         }
+        if let Some(doubt) = self.receiver.doubt() {
+            self.shared.life.alarm(&format!("channel {}", self.config.name), &doubt.to_string());
+        }
         if now >= self.show_at {
             self.show_at = now + SHOW;
             let state = if self.receiver.is_locked() && self.contact.is_some() {

@@ -10,7 +10,7 @@ use crate::config::{self, Input};
 use crate::fault::Fault;
 use crate::status::Vita49Status;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::{Identification, InputFormat};
+use skyhaul_ccsds::identify::{Identification, InputFormat, Unidentified};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::record::SyncCounts;
@@ -212,6 +212,11 @@ impl Receiver {
     /// What the present downlink was found to be.
     pub const fn identified(&self) -> Option<&Identification> {
         self.identified.as_ref()
+    }
+
+    /// What is odd about an input in which nothing was found so far.
+    pub const fn doubt(&self) -> Option<Unidentified> {
+        self.capture.doubt()
     }
 
     /// Whether frames are being followed.

@@ -5,6 +5,7 @@ use super::gaps::GapCounts;
 use super::products::AssembledProduct;
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
+use skyhaul_ccsds::margin::LinkMargin;
 use std::collections::BTreeMap;
 
 /// What a node says of itself.
@@ -393,6 +394,9 @@ pub struct ContactReceived {
     pub corrected_codewords: u64,
     /// Codewords with more wrong symbols than can be corrected.
     pub uncorrectable_codewords: u64,
+    /// Codewords by symbols corrected, minute by minute.
+    #[serde(default)]
+    pub margin: LinkMargin,
     /// SHA-256 over the good frames in the order captured, once the contact is closed.
     pub frames_sha256: Option<String>,
     /// Blocks that a disk did not give back.
