@@ -72,7 +72,7 @@ impl Standing {
     }
 }
 
-/// How long a contact that stays open keeps products from being made, from the last one that was finished: the longest
+/// How long a contact that stays open keeps products from being made, from when they would be due: the longest
 /// pass of a satellite in low orbit is a quarter of that.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 /// Jobs that are remembered: 24 a day of one spacecraft are seven years. Beyond it the oldest are forgotten.
@@ -282,8 +282,9 @@ impl Book {
         }
         let may_bring = open.iter().any(|contact| contact.scid.is_none_or(|open| open == *scid));
         let newest = work.waiting.keys().filter_map(|contact| self.known.get(contact));
-        let newest = newest.map(|note| note.noted_us).max().unwrap_or_default();
-        !may_bring || now >= Utc::from_micros(newest) + PATIENCE
+        let newest = newest.map(|note| Utc::from_micros(note.noted_us)).max().unwrap_or_default();
+        let over = work.job.target.span().map(|window| window.to + self.rules.products.wait);
+        !may_bring || now >= newest.max(over.unwrap_or_default()) + PATIENCE
     }
 }
 
