@@ -2,9 +2,10 @@
 //!
 //! The way through: [`capture`] takes bytes and gives frames; it uses [`identify`] to find out what an input is,
 //! [`sync`] to find blocks in bits, [`decode`] to make frames of blocks. [`extract`] makes packets of frames,
-//! [`packet`] and [`time`] read them, [`account`] counts all of it. [`record`] is the form in which captured frames
-//! travel and are stored. [`scan`] finds the packets of a file that may be damaged, [`survey`] counts them. What a
-//! spacecraft's downlink looks like is data: [`mission`]. [`generate`] makes downlinks, out of real packets or made-up ones.
+//! [`packet`] and [`time`] read them, [`account`] counts all of it. [`select`] joins the frames of several inputs.
+//! [`record`] is the form in which captured frames travel and are stored. [`scan`] finds the packets of a file that may
+//! be damaged, [`survey`] counts them. What a spacecraft's downlink looks like is data: [`mission`]. [`generate`] makes
+//! downlinks, out of real packets or made-up ones.
 //!
 //! Demodulation, order across channels, duplicates and products are left out: they belong to the receiver and to
 //! Level-0.
@@ -46,6 +47,7 @@ pub mod packet;
 pub mod quality;
 pub mod record;
 pub mod scan;
+pub mod select;
 pub mod survey;
 pub mod sync;
 pub mod time;

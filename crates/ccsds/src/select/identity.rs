@@ -1,0 +1,132 @@
+//! By what a frame is known at several inputs, and which copy of it is the better one.
+
+use crate::count::Modulus;
+use crate::frame::{VcCount, glimpse_as};
+use crate::id::{Channel, Vcid};
+use crate::mission::{FrameFormat, FrameKind};
+use crate::quality::{CapturedFrame, Reason, Verdict};
+use std::cmp::Reverse;
+use std::hash::{DefaultHasher, Hasher};
+
+/// Frames that are counted together: those of a virtual channel; in USLP, those in sequence and expedited ones apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Series {
+    channel: Channel,
+    is_expedited: bool,
+}
+
+/// What tells a good frame from others: its series and count, and a digest of its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub series: Series,
+    pub count: u64,
+    digest: u64,
+}
+
+/// What a good frame says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub key: Key,
+    /// Where its count wraps.
+    pub modulus: Modulus,
+    /// It carries idle data only, and may be repeated as it is.
+    pub is_idle: bool,
+}
+
+impl Identity {
+    /// Of a frame of this format; `None` for one set aside, or of another kind.
+    pub fn of(frame: &CapturedFrame, format: &FrameFormat) -> Option<Self> {
+        if !frame.is_good() {
+            return None;
+        }
+        let (kind, channel, VcCount { value: count, modulus }) = glimpse_as(&frame.bytes, format)?;
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&frame.bytes);
+        let is_idle = match kind {
+            FrameKind::Tm => is_idle_tm(&frame.bytes),
+            FrameKind::Aos | FrameKind::Uslp => channel.vcid == Vcid::MAX,
+        };
+        // CCSDS 732.1-B-3 4.1.2.8.1: the bypass flag.
+        let is_expedited =
+            kind == FrameKind::Uslp && frame.bytes.get(6).is_some_and(|flags| flags & 0x80 != 0);
+        let key = Key { series: Series { channel, is_expedited }, count, digest: hasher.finish() };
+        Some(Self { key, modulus, is_idle })
+    }
+
+    /// From how many frames on one with the same bytes may be another one: its count has come round.
+    pub fn comes_round(&self) -> u64 {
+        (self.modulus.values() / 2).max(LEAST_ROUND)
+    }
+}
+
+/// Half of the shortest count, that of TM frames; also for frames without a count.
+const LEAST_ROUND: u64 = 128;
+
+/// CCSDS 132.0-B-3 4.1.2.7.6: a first header pointer of `0x7FE`, in a frame whose data field holds packets.
+fn is_idle_tm(bytes: &[u8]) -> bool {
+    let header = bytes.first_chunk::<6>();
+    header.is_some_and(|header| u16::from_be_bytes([header[4], header[5]]) & 0x47FF == 0x07FE)
+}
+
+/// How good a copy is: the greater, the better. Set aside by Reed-Solomon or for the header, by the frame error control; found
+/// without a marker; with symbols corrected, the fewer the better; clean. Among equals, that with fewer wrong bits in the marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank(u8, Reverse<u32>, Reverse<u8>);
+
+impl Rank {
+    pub fn of(frame: &CapturedFrame) -> Self {
+        let quality = &frame.quality;
+        let class = match (frame.set_aside, quality.verdict) {
+            (Some(Reason::ReedSolomon | Reason::Header), _) => 0,
+            (Some(Reason::FrameErrorControl), _) => 1,
+            (None, _) if quality.flywheel => 2,
+            (None, Verdict::NotChecked | Verdict::Uncorrectable) => 3,
+            (None, Verdict::Corrected) => 4,
+            (None, Verdict::Clean) => 5,
+        };
+        // Of a frame set aside, the codewords that could not be corrected are what counts.
+        let (_, lost) = quality.corrected.codewords();
+        let wrong = if frame.is_good() { quality.corrected.total() } else { lost };
+        Self(class, Reverse(wrong), Reverse(quality.marker_errors))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quality::{BitPosition, CorrectedSymbols, Quality};
+    use bytes::Bytes;
+    use skyhaul_units::Utc;
+
+    fn copy(set_aside: Option<Reason>, verdict: Verdict, corrected: &[u8]) -> CapturedFrame {
+        let corrected = CorrectedSymbols::new(corrected);
+        CapturedFrame {
+            received: Utc::from_micros(0),
+            position: BitPosition::START,
+            quality: Quality { verdict, corrected, ..Quality::NOT_CHECKED },
+            set_aside,
+            bytes: Bytes::new(),
+            check_symbols: Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn copies_are_ranked_from_uncorrectable_to_clean() {
+        let lost = CorrectedSymbols::UNCORRECTABLE;
+        let mut flywheel = copy(None, Verdict::Clean, &[]);
+        flywheel.quality.flywheel = true;
+        let mut marker = copy(None, Verdict::Clean, &[]);
+        marker.quality.marker_errors = 1;
+        let ranked = [
+            copy(Some(Reason::ReedSolomon), Verdict::Uncorrectable, &[lost, lost, 0, 0]),
+            copy(Some(Reason::ReedSolomon), Verdict::Uncorrectable, &[lost, 3, 9, 0]),
+            copy(Some(Reason::FrameErrorControl), Verdict::Uncorrectable, &[]),
+            flywheel,
+            copy(None, Verdict::Corrected, &[9, 0, 0, 1]),
+            copy(None, Verdict::Corrected, &[1, 0, 0, 0]),
+            marker,
+            copy(None, Verdict::Clean, &[]),
+        ];
+        assert!(ranked.windows(2).all(|pair| Rank::of(&pair[0]) < Rank::of(&pair[1])));
+    }
+}

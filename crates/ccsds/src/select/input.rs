@@ -1,0 +1,212 @@
+//! One input of a selection: where it stands in the downlink, what waits for that to be known, and its account.
+
+use super::identity::{Identity, Key, Series};
+use crate::count::Step;
+use crate::quality::{BitPosition, CapturedFrame};
+use skyhaul_units::{Duration, Utc};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What became of an input's frames: `given` is the sum of `chosen`, `worse`, `duplicates`, `repeated`, `late` and those that
+/// wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InputAccount {
+    /// Frames that it gave, good or not.
+    pub given: u64,
+    /// Frames whose copy that went out was its own.
+    pub chosen: u64,
+    /// Of these, good ones that no other input had good.
+    pub only_here: u64,
+    /// Copies that were no better than the one that went out.
+    pub worse: u64,
+    /// Copies that came after the frame had gone out.
+    pub duplicates: u64,
+    /// Frames that it gave twice itself.
+    pub repeated: u64,
+    /// Frames without a copy whose place had gone out: its skew is beyond the window, or it stopped for longer.
+    pub late: u64,
+    /// By how much it is behind the first input that has a frame: the least of its last few frames.
+    pub skew: Duration,
+}
+
+/// A frame of an input with what it says of itself.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub frame: CapturedFrame,
+    pub identity: Option<Identity>,
+}
+
+/// One input.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub account: InputAccount,
+    pub is_open: bool,
+    /// Bits from one frame to the next.
+    pub stride: u64,
+    /// When its last frame was received.
+    pub last: Option<Utc>,
+    /// Frames whose place is not known.
+    pub waiting: VecDeque<Arrived>,
+    waiting_keys: BTreeSet<Key>,
+    /// Copies in slots that wait.
+    pub pending: usize,
+    /// The place of its last frame, and its position.
+    at: Option<(i64, u64)>,
+    /// The place of its last good frame: others may turn out to be elsewhere.
+    past: Option<i64>,
+    /// Whether the place is known by a frame that others had too.
+    pub is_sure: bool,
+    /// Another good frame stood where one of its frames was held to be: it is not taken to be past any frame until it is known
+    /// again where it stands.
+    pub is_in_doubt: bool,
+    /// Places up to there at which it had no good frame.
+    free: i64,
+    /// The newest count of each channel, and how many places were free by then.
+    counts: BTreeMap<Series, (u64, i64)>,
+    lags: VecDeque<Duration>,
+}
+
+/// Frames by which an input's skew is told.
+const LAGS: usize = 16;
+/// Frames by which an input must be further on to be past one that it did not have: where streams lost pieces, places may be wrong
+/// by some frames, and channels not be interleaved as they were. 35 ms at 15 Mbit/s.
+const SLACK: i64 = 64;
+/// Most channels whose counts are followed.
+const MAX_CHANNELS: usize = 64;
+/// A count that goes on by more is a reset of the counter, and says nothing of places.
+const LONGEST_GAP: u64 = 4_096;
+
+impl Input {
+    pub fn new(stride: u64) -> Self {
+        Self {
+            account: InputAccount::default(),
+            is_open: true,
+            stride: stride.max(1),
+            last: None,
+            waiting: VecDeque::new(),
+            waiting_keys: BTreeSet::new(),
+            pending: 0,
+            at: None,
+            past: None,
+            is_sure: true,
+            is_in_doubt: false,
+            free: 0,
+            counts: BTreeMap::new(),
+            lags: VecDeque::new(),
+        }
+    }
+
+    /// Whether it is known where it stands.
+    pub const fn has_place(&self) -> bool {
+        self.at.is_some()
+    }
+
+    /// The place of its last frame.
+    pub fn place(&self) -> Option<i64> {
+        self.at.map(|(place, _)| place)
+    }
+
+    /// Where it stands is not known any more.
+    pub fn lose_place(&mut self) {
+        (self.at, self.past) = (None, None);
+        self.counts.clear();
+    }
+
+    /// Frames from one position to another.
+    pub fn steps(&self, from: BitPosition, to: BitPosition) -> i64 {
+        let bits = to.as_bits().wrapping_sub(from.as_bits()).cast_signed();
+        let stride = self.stride.cast_signed();
+        bits.saturating_add(stride / 2).div_euclid(stride)
+    }
+
+    /// Where a frame should be, if it is known where the input stands: by its position, and at least so far on that frames
+    /// which its channel's count shows to be missing had places that no other frame has.
+    pub fn expect(&self, arrived: &Arrived) -> Option<i64> {
+        let (place, bits) = self.at?;
+        let steps = self.steps(BitPosition::from_bits(bits), arrived.frame.position);
+        let by_bits = place.saturating_add(steps);
+        let Some(Identity { key, modulus, .. }) = arrived.identity else { return Some(by_bits) };
+        let Some((last, free)) = self.counts.get(&key.series) else { return Some(by_bits) };
+        let Step::Gap { missing: missing @ ..=LONGEST_GAP } = modulus.step(*last, key.count) else {
+            return Some(by_bits);
+        };
+        let passed = steps.saturating_sub(1).max(0);
+        let free = self.free.saturating_add(passed).saturating_sub(*free);
+        Some(by_bits.saturating_add(missing.cast_signed().saturating_sub(free).max(0)))
+    }
+
+    /// It stands at `place`, with the frame at this position, which is good if it has a key.
+    pub fn stand(&mut self, place: i64, position: BitPosition, key: Option<&Key>) {
+        if let Some((before, _)) = self.at {
+            let passed = place.saturating_sub(before).saturating_sub(1).max(0);
+            self.free = self.free.saturating_add(passed).saturating_add(i64::from(key.is_none()));
+        }
+        self.at = Some((place, position.as_bits()));
+        let Some(key) = key else { return };
+        self.past = Some(place);
+        if self.counts.len() < MAX_CHANNELS || self.counts.contains_key(&key.series) {
+            self.counts.insert(key.series, (key.count, self.free));
+        }
+    }
+
+    /// It stands before the frame at this position, whose place is held to be `place`.
+    pub fn stand_before(&mut self, place: i64, position: BitPosition) {
+        self.at = Some((place.saturating_sub(1), position.as_bits().wrapping_sub(self.stride)));
+    }
+
+    /// Places from `place` on are `steps` later.
+    pub fn make_room(&mut self, place: i64, steps: i64) {
+        let places = self.at.iter_mut().map(|(at, _)| at).chain(self.past.as_mut());
+        places.filter(|at| **at >= place).for_each(|at| *at = at.saturating_add(steps));
+    }
+
+    /// Whether it has come past a frame at `place`, which it gave itself or did not, or is not waited for.
+    pub fn is_past(&self, place: i64, is_its: bool) -> bool {
+        if !self.waiting.is_empty() {
+            return false;
+        }
+        let is_far = |past: i64| !self.is_in_doubt && past.saturating_sub(place) > SLACK;
+        is_its || !self.is_open || self.past.is_some_and(is_far)
+    }
+
+    /// Keeps a frame until its place is known.
+    pub fn wait(&mut self, arrived: Arrived) {
+        self.waiting_keys.extend(arrived.identity.as_ref().map(|identity| identity.key));
+        self.waiting.push_back(arrived);
+    }
+
+    /// Whether this frame is among those that wait.
+    pub fn waits_with(&self, key: &Key) -> bool {
+        self.waiting_keys.contains(key)
+    }
+
+    /// Whether a frame that waits is before this one by the counts of their channel.
+    pub fn waits_before(&self, next: &Identity) -> bool {
+        let identities = self.waiting.iter().filter_map(|arrived| arrived.identity.as_ref());
+        let first = identities.map(|identity| identity.key).find(|key| key.series == next.key.series);
+        first.is_some_and(|key| next.modulus.step(next.key.count, key.count) == Step::Back)
+    }
+
+    /// Gives out what waits for its place to be known.
+    pub fn take_waiting(&mut self) -> VecDeque<Arrived> {
+        self.waiting_keys.clear();
+        core::mem::take(&mut self.waiting)
+    }
+
+    /// A frame came so much after the first copy of it.
+    pub fn note_lag(&mut self, lag: Duration) {
+        if self.lags.len() == LAGS {
+            self.lags.pop_front();
+        }
+        self.lags.push_back(lag);
+    }
+
+    /// By how much it is behind.
+    pub fn skew(&self) -> Duration {
+        self.lags.iter().copied().min().unwrap_or(Duration::ZERO)
+    }
+
+    /// By how much it is behind all the time; `None` as long as too few frames tell.
+    pub fn steady_skew(&self) -> Option<Duration> {
+        (self.lags.len() == LAGS).then(|| self.skew())
+    }
+}

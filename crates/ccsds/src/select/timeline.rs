@@ -1,0 +1,242 @@
+//! The frames of a downlink in the spacecraft's order, as far as the inputs tell: those that wait, and for a while those that
+//! have gone out.
+
+use super::identity::{Identity, Key, Rank};
+use crate::count::{Modulus, Step};
+use crate::quality::CapturedFrame;
+use skyhaul_units::Utc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+/// One frame of the downlink.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// Slots are numbered in the order in which they were made.
+    pub id: u64,
+    /// Its place, in frames; others may be at the same one, then they are in order all the same.
+    pub place: i64,
+    /// `None` as long as every copy is set aside.
+    pub identity: Option<Identity>,
+    /// When the first copy was received, and by which input.
+    pub first: (Utc, usize),
+    /// Inputs that gave a copy, a bit each.
+    pub givers: u16,
+    /// Inputs that gave a good one.
+    pub good_givers: u16,
+    /// The best copy and the input that gave it; the frame is `None` when it has gone out.
+    pub best: (usize, Option<CapturedFrame>),
+}
+
+/// The slots in order.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    slots: VecDeque<Slot>,
+    /// Slots at the front that have gone out.
+    gone: usize,
+    /// The newest place of each good frame.
+    places: BTreeMap<Key, i64>,
+    /// The slots that wait, by number: the first one waits longest.
+    waiting: BTreeMap<u64, Utc>,
+    next_id: u64,
+}
+
+/// Slots that are looked through for frames of the same channel: channels whose frames are further apart are left as they stand.
+const REACH: usize = 256;
+
+impl Timeline {
+    /// Whether there was never a frame.
+    pub const fn is_untouched(&self) -> bool {
+        self.next_id == 0
+    }
+
+    /// Slots that wait.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.gone
+    }
+
+    /// Slots that have gone out and are remembered.
+    pub const fn gone(&self) -> usize {
+        self.gone
+    }
+
+    pub fn slot(&self, index: usize) -> &Slot {
+        &self.slots[index]
+    }
+
+    pub fn slot_mut(&mut self, index: usize) -> &mut Slot {
+        &mut self.slots[index]
+    }
+
+    /// The place of the last slot that has gone out.
+    pub fn gone_to(&self) -> Option<i64> {
+        self.gone.checked_sub(1).map(|last| self.slots[last].place)
+    }
+
+    /// The slots at `place`.
+    pub fn at(&self, place: i64) -> Range<usize> {
+        let start = self.slots.partition_point(|slot| slot.place < place);
+        start..self.slots.partition_point(|slot| slot.place <= place)
+    }
+
+    /// The newest slot of the good frame `key`.
+    pub fn find(&self, key: &Key) -> Option<usize> {
+        let place = *self.places.get(key)?;
+        self.at(place).rev().find(|index| self.slots[*index].has(key))
+    }
+
+    /// Where a frame belongs that is held to be at `place`: there, behind others of that place, but in the order of the counts
+    /// of its channel.
+    pub fn fit(&self, identity: Option<&Identity>, place: i64) -> usize {
+        let at = self.at(place).end;
+        let counted = identity.filter(|identity| identity.modulus != Modulus::NONE);
+        let Some(Identity { key, modulus, .. }) = counted else { return at };
+        let steps = |indices: Range<usize>| {
+            indices.filter_map(|index| {
+                let other = self.slots[index].identity.as_ref().map(|identity| identity.key)?;
+                (other.series == key.series).then(|| (index, modulus.step(other.count, key.count)))
+            })
+        };
+        let earlier = steps(at.saturating_sub(REACH)..at).rev().take_while(|(_, step)| *step == Step::Back);
+        if let Some((index, _)) = earlier.last() {
+            return index;
+        }
+        let later = steps(at..(at + REACH).min(self.slots.len()));
+        let later = later.take_while(|(_, step)| matches!(step, Step::Next | Step::Gap { .. })).last();
+        later.map_or(at, |(index, _)| index + 1)
+    }
+
+    /// Makes a slot at `index` for a copy of `input`, as near to `place` as its neighbours let it.
+    pub fn insert(
+        &mut self,
+        index: usize,
+        place: i64,
+        input: usize,
+        copy: (CapturedFrame, Option<Identity>),
+    ) -> i64 {
+        let (frame, identity) = copy;
+        // Another frame than the one before it, and so at another place where there is one.
+        let least = index.checked_sub(1).map_or(place, |before| self.slots[before].place.saturating_add(1));
+        let most = self.slots.get(index).map_or(i64::MAX, |after| after.place);
+        let place = place.max(least).min(most);
+        let first = (frame.received, input);
+        self.waiting.insert(self.next_id, frame.received);
+        let (id, givers) = (self.next_id, 1 << input);
+        let good_givers = if frame.is_good() { givers } else { 0 };
+        let best = (input, Some(frame));
+        self.slots.insert(index, Slot { id, place, identity: None, first, givers, good_givers, best });
+        self.next_id += 1;
+        self.identify(index, identity);
+        place
+    }
+
+    /// Slot `index` has turned out to be this frame.
+    pub fn identify(&mut self, index: usize, identity: Option<Identity>) {
+        let Some(identity) = identity else { return };
+        let slot = &mut self.slots[index];
+        slot.identity = Some(identity);
+        self.places.insert(identity.key, slot.place);
+    }
+
+    /// Moves the slots from `place` on by `steps`, except those that only `input` gave. Whether it does: not where frames of a channel
+    /// would come out of order.
+    pub fn make_room(&mut self, place: i64, steps: i64, input: usize) -> bool {
+        let start = self.at(place).start;
+        let mut moved = BTreeSet::new();
+        for slot in self.slots.range(start..) {
+            let Some(Identity { key, .. }) = slot.identity else { continue };
+            if slot.givers != 1 << input {
+                moved.insert(key.series);
+            } else if moved.contains(&key.series) {
+                return false;
+            }
+        }
+        for slot in self.slots.range_mut(start..).filter(|slot| slot.givers != 1 << input) {
+            slot.place = slot.place.saturating_add(steps);
+            if let Some(identity) = &slot.identity
+                && let Some(known) = self.places.get_mut(&identity.key)
+            {
+                *known = (*known).max(slot.place);
+            }
+        }
+        // What has gone out stays in front.
+        let of_order = |slot: &Slot| (slot.best.1.is_some(), slot.place);
+        self.slots.make_contiguous()[start..].sort_by_key(of_order);
+        let floor = self.gone_to().unwrap_or(i64::MIN);
+        for slot in self.slots.range_mut(self.gone..).take_while(|slot| slot.place < floor) {
+            slot.place = floor;
+            if let Some(identity) = &slot.identity {
+                self.places.insert(identity.key, floor);
+            }
+        }
+        true
+    }
+
+    /// When the first copy of the slot that waits longest came, and its index.
+    pub fn oldest(&self) -> Option<Utc> {
+        self.waiting.first_key_value().map(|(_, since)| *since)
+    }
+
+    /// The slots that wait up to the one that does so longest, that one included.
+    pub fn through_oldest(&self) -> usize {
+        let Some((oldest, _)) = self.waiting.first_key_value() else { return 0 };
+        let before = self.slots.range(self.gone..).take_while(|slot| slot.id != *oldest).count();
+        before + 1
+    }
+
+    /// The next slot to go out.
+    pub fn front(&self) -> Option<&Slot> {
+        self.slots.get(self.gone)
+    }
+
+    /// The next slot goes out; its frame is to be taken.
+    pub fn release(&mut self) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(self.gone)?;
+        self.gone += 1;
+        self.waiting.remove(&slot.id);
+        Some(slot)
+    }
+
+    /// Forgets what has gone out and came before `horizon`, and beyond `most` whenever it came.
+    pub fn forget(&mut self, horizon: Utc, most: usize) {
+        while self.gone > 0 && (self.gone > most || self.slots[0].first.0 < horizon) {
+            let Some(slot) = self.slots.pop_front() else { return };
+            self.gone -= 1;
+            if let Some(identity) = slot.identity
+                && self.places.get(&identity.key) == Some(&slot.place)
+            {
+                self.places.remove(&identity.key);
+            }
+        }
+    }
+
+    /// The last slot whose first copy came by `time`.
+    pub fn last_by(&self, time: Utc) -> Option<i64> {
+        let slots = self.slots.iter().rev();
+        slots.take(REACH).find(|slot| slot.first.0 <= time).map(|slot| slot.place)
+    }
+}
+
+impl Slot {
+    /// Whether it is the good frame `key`.
+    pub fn has(&self, key: &Key) -> bool {
+        self.identity.as_ref().is_some_and(|identity| identity.key == *key)
+    }
+
+    /// Whether `input` gave a copy.
+    pub const fn is_given_by(&self, input: usize) -> bool {
+        self.givers & 1 << input != 0
+    }
+
+    /// Takes one more copy, which stays if it is the better one.
+    pub fn add(&mut self, input: usize, frame: CapturedFrame) {
+        self.givers |= 1 << input;
+        if frame.is_good() {
+            self.good_givers |= 1 << input;
+        }
+        if let (_, Some(best)) = &self.best
+            && Rank::of(&frame) > Rank::of(best)
+        {
+            self.best = (input, Some(frame));
+        }
+    }
+}
