@@ -51,12 +51,11 @@ fn received(bytes: &[u8], skew: Duration) -> (Mission, Vec<CapturedFrame>) {
 
 /// The digest of the good frames that go out, their number, and the inputs' accounts.
 fn selected(inputs: &[Vec<u8>], skews: &[Duration]) -> (String, u64, Vec<InputAccount>) {
-    let received: Vec<_> =
-        inputs.iter().zip(skews).map(|(bytes, skew)| self::received(bytes, *skew)).collect();
-    let mission = received[0].0.clone();
+    let captured: Vec<_> = inputs.iter().zip(skews).map(|(bytes, skew)| received(bytes, *skew)).collect();
+    let mission = captured[0].0.clone();
     let mut select = Select::new(*mission.frame(), inputs.len(), SelectOptions::default());
     (0..inputs.len()).for_each(|input| select.stride(input, 8 * CADU as u64));
-    let mut pushes: Vec<_> = received
+    let mut pushes: Vec<_> = captured
         .iter()
         .enumerate()
         .flat_map(|(input, (_, frames))| frames.iter().map(move |frame| (frame.received, input, frame)))
@@ -88,9 +87,10 @@ fn selected(inputs: &[Vec<u8>], skews: &[Duration]) -> (String, u64, Vec<InputAc
 /// frames and a few bits away.
 fn damaged(clean: &[u8], first: usize, late: usize) -> Vec<u8> {
     let mut bytes = clean.to_vec();
-    for (number, cadu) in bytes.chunks_mut(CADU).enumerate().skip(first).step_by(3) {
-        let from = if number % 2 == 0 { 4 } else { 0 };
-        cadu[from..600].iter_mut().for_each(|byte| *byte ^= 0x35 ^ (number as u8) << 1);
+    let (_, frames) = received(clean, Duration::ZERO);
+    for (number, frame) in frames.iter().enumerate().skip(first).step_by(3) {
+        let start = frame.position.byte() as usize + if number % 2 == 0 { 8 } else { 0 };
+        bytes[start..start + 600].iter_mut().for_each(|byte| *byte ^= 0x80 | number as u8);
     }
     let bits = 3;
     let shifted = |pair: &[u8]| pair[0] << bits | pair[1] >> (8 - bits);
@@ -101,7 +101,7 @@ fn damaged(clean: &[u8], first: usize, late: usize) -> Vec<u8> {
 fn real_downlinks_damaged_in_two_ways_come_out_whole() {
     for name in ["aqua.20241206T175646.dat", "metopb.20241206T152751.dat", "npp.20241206T173815.dat"] {
         let clean = cadu_file(name);
-        let ways = [damaged(&clean, 1, 0), damaged(&clean, 8, 6)];
+        let ways = [damaged(&clean, 7, 0), damaged(&clean, 8, 6)];
         let (digest, frames, accounts) = selected(&ways, &[Duration::from_millis(20), Duration::ZERO]);
         let expected = expected(&format!("cadu/{name}"));
         assert_eq!(Value::from(frames), expected["frames_total"], "{name} {accounts:?}");
