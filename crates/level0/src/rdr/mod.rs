@@ -9,7 +9,8 @@
 //!
 //! ```
 //! use skyhaul_level0::rdr::{Iet, RdrTable};
-//! let plan = RdrTable::built_in().plan("suomi-npp").expect("the table has the mission");
+//! let table = RdrTable::built_in();
+//! let plan = table.plan("suomi-npp").expect("the table has the mission");
 //! let viirs = plan.collection("viirs").expect("the table has the sensor");
 //! let granule = plan.granule(viirs, Iet::from_micros(2_112_504_636_060_127)).expect("it is after the base time");
 //! assert_eq!(granule.start, Iet::from_micros(2_112_504_609_700_000));
