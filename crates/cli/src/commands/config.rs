@@ -2,8 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{
-    self, CentreConfig, Class, DeliveryMode, Live, Presence, ProductForm, Refill, StationConfig, Table,
-    Window,
+    self, CentreConfig, Class, DeliveryMode, Live, Presence, ProductForm, StationConfig, Table, Window,
 };
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -102,7 +101,17 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         sync.flywheel_frames,
         sync.slip_bits
     )?;
-    write_refill(refill, out)?;
+    match refill.enabled {
+        true => {
+            let class = refill.class.as_ref().map_or(String::new(), |class| format!(" in class {class}"));
+            writeln!(
+                out,
+                "  refill     what the centre misses is looked for and sent{class}, priority {}",
+                refill.priority
+            )?;
+        }
+        false => writeln!(out, "  refill     nothing is looked for again")?,
+    }
     for channel in channel {
         let mission =
             channel.mission.as_ref().map_or("found out from the data".to_owned(), ToString::to_string);
@@ -117,24 +126,6 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         )?;
     }
     write_places(missions, node, out)
-}
-
-fn write_refill(refill: &Refill, out: &mut dyn Write) -> io::Result<()> {
-    if !refill.enabled {
-        return writeln!(out, "  refill     frames that the centre misses are not looked for");
-    }
-    let class = refill.class.as_ref().map_or(String::new(), |class| format!("class {class}, "));
-    writeln!(
-        out,
-        "  refill     {class}priority {}; markers with up to {} wrong bits in search, {} in check, {} in lock; {} checked, {} coasted, slips of {}",
-        refill.priority,
-        refill.search_errors,
-        refill.check_errors,
-        refill.lock_errors,
-        refill.check_frames,
-        refill.flywheel_frames,
-        refill.slip_bits
-    )
 }
 
 fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {
