@@ -69,8 +69,7 @@ fn frames_lost_at_random_come_back_from_the_recording_by_themselves() {
     site.write_by(&way, &strict(&file, "record_raw = true\n"));
     let _station = site.start_to_stay();
     let done = |said: &Value| {
-        count(said, "filled") > 0
-            && ["open", "requested", "missing_frames"].iter().all(|what| count(said, what) == 0)
+        count(said, "filled") > 0 && ["open", "requested", "missing_frames"].iter().all(|what| count(said, what) == 0)
     };
     let contact = site.centre_until(|status| {
         let contacts = status["contacts"].as_array()?;

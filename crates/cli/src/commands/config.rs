@@ -56,8 +56,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
-    let StationConfig { missions, node, centre, line, spool, sync, refill, path: _, class, channel } =
-        station;
+    let StationConfig { missions, node, centre, line, spool, sync, path: _, class, channel } = station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
     let rate = line.rate.map_or("rate found out".to_owned(), |rate| rate.to_string());
@@ -101,17 +100,6 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         sync.flywheel_frames,
         sync.slip_bits
     )?;
-    match refill.enabled {
-        true => {
-            let class = refill.class.as_ref().map_or(String::new(), |class| format!(" in class {class}"));
-            writeln!(
-                out,
-                "  refill     what the centre misses is looked for and sent{class}, priority {}",
-                refill.priority
-            )?;
-        }
-        false => writeln!(out, "  refill     nothing is looked for again")?,
-    }
     for channel in channel {
         let mission =
             channel.mission.as_ref().map_or("found out from the data".to_owned(), ToString::to_string);

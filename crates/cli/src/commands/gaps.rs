@@ -48,9 +48,8 @@ pub fn run(command: &Gaps, out: &mut dyn Write) -> Result<(), Failure> {
 
 impl Gaps {
     fn wants(&self, gap: &GapStatus) -> bool {
-        let is_spacecraft = |wanted: &String| {
-            *wanted == gap.mission || gap.scid.is_some_and(|scid| scid.to_string() == *wanted)
-        };
+        let is_spacecraft =
+            |wanted: &String| *wanted == gap.mission || gap.scid.is_some_and(|scid| scid.to_string() == *wanted);
         self.station.as_ref().is_none_or(|station| *station == gap.station)
             && self.spacecraft.as_ref().is_none_or(is_spacecraft)
             && self.state.as_ref().is_none_or(|state| *state == word(gap.state))
@@ -91,8 +90,7 @@ fn write_report(report: &GapReport, out: &mut dyn Write) -> io::Result<()> {
 
 /// How many gaps there are, in a line.
 pub fn in_words(counts: &GapCounts) -> String {
-    let GapCounts { open, requested, filled, unrecoverable, missing_frames, overflow, unfollowed, .. } =
-        counts;
+    let GapCounts { open, requested, filled, unrecoverable, missing_frames, overflow, unfollowed, .. } = counts;
     let mut line = format!(
         "gaps     {open} open, {requested} requested, {filled} filled, {unrecoverable} unrecoverable; {missing_frames} frames missing"
     );

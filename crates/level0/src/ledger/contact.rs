@@ -147,8 +147,7 @@ impl Contact {
             Step::Gap { missing } => missing,
         };
         if self.gaps.len() >= GAPS_MAX {
-            let Some(oldest) = self.gaps.iter().find(|(_, gap)| gap.is_filled()).map(|(number, _)| *number)
-            else {
+            let Some(oldest) = self.gaps.iter().find(|(_, gap)| gap.is_filled()).map(|(number, _)| *number) else {
                 return Followed::Overflow;
             };
             self.gaps.remove(&oldest);

@@ -281,8 +281,7 @@ impl Ledger {
             if is_own && completes != Some(key.1.flow) {
                 continue;
             }
-            let Some(gap) = self.contacts.get_mut(&key.1).and_then(|contact| contact.gaps.get_mut(&key.2))
-            else {
+            let Some(gap) = self.contacts.get_mut(&key.1).and_then(|contact| contact.gaps.get_mut(&key.2)) else {
                 continue;
             };
             let is_there = if is_own {

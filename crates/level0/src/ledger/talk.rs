@@ -134,10 +134,7 @@ enum Wire {
         last: bool,
         spans: Vec<WireSpan>,
     },
-    Answer {
-        number: u64,
-        outcomes: Vec<(u64, Why)>,
-    },
+    Answer { number: u64, outcomes: Vec<(u64, Why)> },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -177,15 +174,7 @@ impl Talk {
                 }
                 let spans = spans.iter().map(|span| span.read().ok_or_else(|| refused("spans")));
                 let (contact, spans) = (FlowId(contact), spans.collect::<Result<_, _>>()?);
-                Ok(Self::Ask(Ask {
-                    number,
-                    contact,
-                    channel,
-                    mission,
-                    is_damaged: damaged,
-                    is_last: last,
-                    spans,
-                }))
+                Ok(Self::Ask(Ask { number, contact, channel, mission, is_damaged: damaged, is_last: last, spans }))
             }
             Wire::Answer { outcomes, .. } if outcomes.len() > SPANS_MAX => Err(refused("outcomes")),
             Wire::Answer { number, outcomes } => Ok(Self::Answer(Answer { number, outcomes })),
@@ -208,10 +197,8 @@ impl WireSpan {
     fn read(&self) -> Option<Span> {
         let Self(scid, vcid, first, count, from_us, to_us, from_bit, to_bit) = *self;
         let channel = Channel { scid: Scid::new(scid)?, vcid: Vcid::new(vcid)? };
-        let place =
-            |us, bits| Place { received: Utc::from_micros(us), position: BitPosition::from_bits(bits) };
-        let is_sane =
-            count > 0 && count < 1 << 56 && first < 1 << 56 && from_us <= to_us && from_bit <= to_bit;
+        let place = |us, bits| Place { received: Utc::from_micros(us), position: BitPosition::from_bits(bits) };
+        let is_sane = count > 0 && count < 1 << 56 && first < 1 << 56 && from_us <= to_us && from_bit <= to_bit;
         is_sane.then(|| Span {
             channel,
             first,
@@ -240,25 +227,19 @@ mod tests {
     #[test]
     fn the_longest_question_fits_one_message() {
         let Talk::Ask(mut ask) = Talk::decode(ASK.as_bytes()).unwrap() else { panic!("a question") };
-        let far =
-            Place { received: Utc::from_micros(i64::MAX / 1000), position: BitPosition::from_bits(u64::MAX) };
+        let far = Place { received: Utc::from_micros(i64::MAX / 1000), position: BitPosition::from_bits(u64::MAX) };
         let widest = Span { first: (1 << 56) - 1, count: (1 << 56) - 1, from: far, to: far, ..ask.spans[0] };
         (ask.number, ask.channel, ask.spans) = (u64::MAX, "x".repeat(NAME_MAX), vec![widest; SPANS_MAX]);
         let said = Talk::Ask(ask.clone()).encode();
         assert!(said.len() <= 64 << 10, "{}", said.len());
         assert_eq!(Talk::decode(&said), Ok(Talk::Ask(ask)));
-        let answer = Talk::Answer(Answer {
-            number: u64::MAX,
-            outcomes: vec![(u64::MAX, Why::NotDecodable); SPANS_MAX],
-        });
+        let answer = Talk::Answer(Answer { number: u64::MAX, outcomes: vec![(u64::MAX, Why::NotDecodable); SPANS_MAX] });
         assert!(answer.encode().len() <= 64 << 10);
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for (from, to) in
-            [("157,16,", "157000,16,"), (",16,", ",64,"), ("4101,12", "4101,0"), ("80000,200000", "9,8")]
-        {
+        for (from, to) in [("157,16,", "157000,16,"), (",16,", ",64,"), ("4101,12", "4101,0"), ("80000,200000", "9,8")] {
             let text = ASK.replacen(from, to, 1);
             assert!(Talk::decode(text.as_bytes()).is_err(), "{text}");
         }

@@ -146,10 +146,7 @@ fn questions_are_bounded_and_a_late_answer_says_nothing() {
     assert_eq!(asked, [SPANS_MAX; 4]);
     assert_eq!(ledger.ask("desert", at(1_000)), None);
     ledger.answer("desert", &Answer { number: 100, outcomes: vec![(0, Why::Disabled); SPANS_MAX] });
-    assert!(
-        gaps(&ledger).iter().all(|gap| !matches!(gap.2, GapState::Unrecoverable(_))),
-        "not theirs to say"
-    );
+    assert!(gaps(&ledger).iter().all(|gap| !matches!(gap.2, GapState::Unrecoverable(_))), "not theirs to say");
 }
 
 #[test]
@@ -176,10 +173,7 @@ fn packets_are_missing_as_long_as_frames_are_where_they_are() {
     ledger.close(&id("polar", 1), vec![gap(1_000, 5_000), gap(11_000, 14_000), gap(16_000, 17_000)]);
     let ask = ledger.ask("polar", at(0)).unwrap();
     refill(&mut ledger, 2, &[3]);
-    ledger.answer(
-        "polar",
-        &Answer { number: ask.number, outcomes: vec![(1, Why::Found), (0, Why::NotCovered)] },
-    );
+    ledger.answer("polar", &Answer { number: ask.number, outcomes: vec![(1, Why::Found), (0, Why::NotCovered)] });
     let states: Vec<PacketGapState> = ledger.packets(&id("polar", 1)).map(|(_, state)| state).collect();
     let lost = PacketGapState::Unrecoverable;
     assert_eq!(states, [PacketGapState::Filled, lost(PacketLoss::Frames), lost(PacketLoss::NotSent)]);
@@ -193,11 +187,7 @@ fn the_oldest_contact_without_gaps_is_forgotten_first() {
         ledger.open(&id("polar", flow), opened(None));
     }
     ledger.open(&id("polar", 5_000), opened(None));
-    assert_eq!(
-        (ledger.totals().unfollowed, ledger.forgotten()),
-        (0, vec![id("polar", 1)]),
-        "closed, at least"
-    );
+    assert_eq!((ledger.totals().unfollowed, ledger.forgotten()), (0, vec![id("polar", 1)]), "closed, at least");
     ledger.open(&id("polar", 5_001), opened(None));
     assert_eq!(ledger.totals().unfollowed, 1);
 }
@@ -206,9 +196,7 @@ fn the_oldest_contact_without_gaps_is_forgotten_first() {
 fn a_damaged_record_is_refused() {
     let ledger = ledger(20, &[3]);
     let record = String::from_utf8(ledger.record(&id("polar", 1)).unwrap()).unwrap();
-    for (from, to) in
-        [("\"version\":1", "\"version\":2"), ("[[0,0]]", "[[0,9]]"), ("16777216", "100"), ("{", "")]
-    {
+    for (from, to) in [("\"version\":1", "\"version\":2"), ("[[0,0]]", "[[0,9]]"), ("16777216", "100"), ("{", "")] {
         assert!(record.contains(from), "{record}");
         assert!(Ledger::new(0).restore(record.replacen(from, to, 1).as_bytes()).is_err(), "{from}");
     }

@@ -130,20 +130,14 @@ impl Downlink {
             loop {
                 let ask = self.shared.gaps().ledger().ask(station.as_str(), now);
                 let Some(ask) = ask else { break };
-                let (number, contact, frames) =
-                    (ask.number, ask.contact, ask.spans.iter().map(|span| span.count));
+                let (number, contact, frames) = (ask.number, ask.contact, ask.spans.iter().map(|span| span.count));
                 let frames: u64 = frames.sum();
                 if session.tell(Bytes::from(Talk::Ask(ask).encode())).is_err() {
                     // The line holds back: asked again when it is looked at next.
                     self.shared.gaps().ledger().not_asked(number);
                     break;
                 }
-                tracing::info!(
-                    station = station.as_str(),
-                    contact = contact.0,
-                    frames,
-                    "missing frames asked for"
-                );
+                tracing::info!(station = station.as_str(), contact = contact.0, frames, "missing frames asked for");
             }
         }
     }

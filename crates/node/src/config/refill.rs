@@ -38,9 +38,8 @@ impl Refill {
     }
 
     const fn sync(&self) -> Sync {
-        let Self {
-            search_errors, check_errors, lock_errors, check_frames, flywheel_frames, slip_bits, ..
-        } = *self;
+        let Self { search_errors, check_errors, lock_errors, check_frames, flywheel_frames, slip_bits, .. } =
+            *self;
         Sync { search_errors, check_errors, lock_errors, check_frames, flywheel_frames, slip_bits }
     }
 
@@ -63,9 +62,7 @@ mod tests {
         let thresholds = refill.thresholds();
         assert!(refill.enabled && refill.priority == 7);
         assert!(thresholds.search_errors > live.search_errors && thresholds.slip_bits > live.slip_bits);
-        assert!(
-            thresholds.lock_errors > live.lock_errors && thresholds.flywheel_frames > live.flywheel_frames
-        );
+        assert!(thresholds.lock_errors > live.lock_errors && thresholds.flywheel_frames > live.flywheel_frames);
     }
 
     #[test]

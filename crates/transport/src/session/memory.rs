@@ -63,8 +63,7 @@ impl SessionConfig {
     pub fn memory_max(&self, paths: usize, payload: usize) -> Amount {
         let (paths, payload) = (paths as u64, payload as u64);
         let flows = 2 * FLOWS_MAX as u64 * FLOW + RUNS_MAX as u64 * RUN;
-        let control =
-            2 * MESSAGE_MAX as u64 + super::outgoing::CONTROL_MAX as u64 + 64 + super::HEARD_MAX as u64;
+        let control = 2 * MESSAGE_MAX as u64 + super::outgoing::CONTROL_MAX as u64 + 64 + super::HEARD_MAX as u64;
         let coder = (RETAINED_MAX + OPEN_GROUPS) as u64 * payload;
         let decoder = DECODER_MAX + crate::repair::REPAIRS_MAX as u64 * payload;
         let path = (ENTRIES_MAX as u64 + 1) * ENTRY + coder + decoder + (MESSAGE_MAX + CONTROL_READ) as u64;

@@ -226,10 +226,9 @@ impl RefillRunner {
     /// Opens a contact; none where the spool does not take one now. The centre asks again.
     fn begin(&self, ask: &Ask, mission: &Mission, opened: Utc, format: InputFormat) -> Option<Completing> {
         let Common { shared, clock, .. } = &self.common;
-        let keeps = self
-            .channels
-            .iter()
-            .any(|channel| channel.name.as_str() == ask.channel && channel.keep_check_symbols);
+        let keeps = self.channels.iter().any(|channel| {
+            channel.name.as_str() == ask.channel && channel.keep_check_symbols
+        });
         let open = Open {
             channel: ask.channel.clone(),
             mission: mission.text().to_owned(),
@@ -270,12 +269,8 @@ impl RefillRunner {
 
     /// Ends the contacts that `which` says.
     fn end_all(&mut self, which: impl Fn(&Completing) -> bool) {
-        let ending: Vec<String> = self
-            .open
-            .iter()
-            .filter(|(_, completing)| which(completing))
-            .map(|(name, _)| name.clone())
-            .collect();
+        let ending: Vec<String> =
+            self.open.iter().filter(|(_, completing)| which(completing)).map(|(name, _)| name.clone()).collect();
         for name in ending {
             if let Some(completing) = self.open.remove(&name) {
                 self.end(completing);
@@ -297,10 +292,7 @@ impl RefillRunner {
         let (closed, is_closed) = sync_channel(1);
         let _ = self.common.blocks.send(ToSpool::CloseFlow(flow, closed));
         if is_closed.recv().is_ok() && memo.remember(&Place::Between(0)).is_err() {
-            tracing::warn!(
-                flow = flow.0,
-                "the end of a refill is not remembered; it is looked at after a restart"
-            );
+            tracing::warn!(flow = flow.0, "the end of a refill is not remembered; it is looked at after a restart");
         }
         shared.contact(contact.shown());
     }

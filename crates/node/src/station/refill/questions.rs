@@ -38,8 +38,7 @@ impl Questions {
 
     /// The next question, waiting for one at most for `patience`.
     pub fn next(&self, patience: Duration) -> Option<Ask> {
-        let waited =
-            self.news.wait_timeout_while(self.state(), patience.to_std(), |state| state.asks.is_empty());
+        let waited = self.news.wait_timeout_while(self.state(), patience.to_std(), |state| state.asks.is_empty());
         waited.unwrap_or_else(PoisonError::into_inner).0.asks.pop_front()
     }
 

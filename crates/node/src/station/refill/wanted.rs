@@ -45,8 +45,7 @@ impl Wanted {
     /// What `ask` asks for.
     pub fn new(ask: &Ask) -> Self {
         let sought = |span: &Span| Sought { span: *span, gap: None, found: 0, is_covered: false };
-        let by_time =
-            ask.spans.iter().enumerate().map(|(at, span)| ((span.from.received, at), span.to.received));
+        let by_time = ask.spans.iter().enumerate().map(|(at, span)| ((span.from.received, at), span.to.received));
         Self { spans: ask.spans.iter().map(sought).collect(), by_time: by_time.collect() }
     }
 
