@@ -51,5 +51,5 @@ pub use log::{
 pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{FlowId, Seq};
 pub use spool::{
-    Depth, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader, SpoolStats, Waiting,
+    Depth, KeptReader, OpenFlow, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader, SpoolStats, Waiting,
 };

@@ -221,11 +221,6 @@ impl Ledger {
         core::mem::take(&mut self.changed)
     }
 
-    /// Their records could not be written.
-    pub fn not_kept(&mut self, contacts: BTreeSet<ContactId>) {
-        self.changed.extend(contacts);
-    }
-
     /// The contacts whose records are to go, each once.
     pub fn forgotten(&mut self) -> Vec<ContactId> {
         core::mem::take(&mut self.forgotten)

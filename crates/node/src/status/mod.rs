@@ -1,7 +1,6 @@
 //! What a running node says of itself: the same JSON for `skyhaul status`, the demo and other programs.
 
 mod delivery;
-mod gaps;
 mod model;
 mod products;
 mod recent;
@@ -9,7 +8,6 @@ mod request;
 mod socket;
 
 pub use delivery::{DeliveryState, DeliveryStatus};
-pub use gaps::{GapCounts, GapProgress, GapReport, GapStatus};
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
     ContactState, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, ProductStatus, RecordingStatus,
@@ -18,7 +16,7 @@ pub use model::{
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
 pub use request::{Answer, PathHint, Reply, Request};
-pub use socket::{StatusServer, ask, ask_gaps, order};
+pub use socket::{StatusServer, ask, order};
 
 /// Memory of this process that is resident now, in bytes; zero where the system does not tell.
 pub fn resident_bytes() -> u64 {

@@ -1,7 +1,6 @@
 //! The status as data.
 
 use super::delivery::DeliveryStatus;
-use super::gaps::GapCounts;
 use super::products::AssembledProduct;
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
@@ -322,9 +321,6 @@ pub struct CentreStatus {
     /// Products handed over to other systems, or to be; the newest 1,000, oldest first.
     #[serde(default)]
     pub deliveries: Vec<DeliveryStatus>,
-    /// What is missing of all contacts.
-    #[serde(default)]
-    pub gaps: GapCounts,
     /// Its store.
     pub store: StoreStatus,
     /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and `level0`, and `total`: its last

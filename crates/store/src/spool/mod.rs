@@ -12,8 +12,8 @@
 //! one a second.
 
 mod flows;
+mod kept;
 mod reader;
-mod recall;
 mod waiting;
 
 use crate::disk::Disk;
@@ -27,8 +27,8 @@ use std::io;
 use std::sync::Arc;
 
 pub use flows::MAX_LIVE_FLOWS;
+pub use kept::KeptReader;
 pub use reader::{SpoolItem, SpoolReader};
-pub use recall::RecallReader;
 pub use waiting::Waiting;
 
 /// What may be set of a spool.

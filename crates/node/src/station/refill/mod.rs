@@ -169,9 +169,9 @@ impl RefillRunner {
     /// Whether the spool could be read.
     fn look_in_spool(&mut self, ask: &Ask, mission: &Mission, wanted: &mut Wanted) -> bool {
         let Some((from, _)) = wanted.extent() else { return true };
-        let mut reader = self.common.shared.spool().recall_reader(ask.contact, from);
+        let mut reader = self.common.shared.spool().kept_reader(ask.contact, from);
         loop {
-            let read = self.common.shared.spool().recall(&mut reader);
+            let read = self.common.shared.spool().read_kept(&mut reader);
             let record = match read {
                 Ok(Some(record)) => record,
                 Ok(None) => return true,
@@ -232,7 +232,6 @@ impl RefillRunner {
         let open = Open {
             channel: ask.channel.clone(),
             mission: mission.text().to_owned(),
-            also_fits: Vec::new(),
             scid: ask.spans.first().map(|span| span.channel.scid),
             opened,
             keeps_check_symbols: keeps,

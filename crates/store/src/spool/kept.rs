@@ -7,7 +7,7 @@ use skyhaul_units::Utc;
 
 /// A place in what the spool has of one flow. Holds one open file and no record.
 #[derive(Debug)]
-pub struct RecallReader {
+pub struct KeptReader {
     flow: FlowId,
     cursor: Cursor,
 }
@@ -15,18 +15,18 @@ pub struct RecallReader {
 impl Spool {
     /// A reader of a flow's records, beginning in the first segment that has some written at `from` or later. What is in custody
     /// is there for as long as its retention, and until its segment goes.
-    pub fn recall_reader(&self, flow: FlowId, from: Utc) -> RecallReader {
+    pub fn kept_reader(&self, flow: FlowId, from: Utc) -> KeptReader {
         let mut segments = self.log.segments();
         let first = segments.find(|(_, summary)| summary.span(flow).is_some_and(|span| span.last_written >= from));
         let cursor = first.map_or_else(|| self.log.end(), |(number, _)| Cursor::at_segment(number));
-        RecallReader { flow, cursor }
+        KeptReader { flow, cursor }
     }
 
     /// The flow's next durable record; `None` where there is none. What the disk does not give back is passed over.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where a file cannot be opened.
-    pub fn recall(&mut self, reader: &mut RecallReader) -> Result<Option<Record>, SpoolError> {
+    pub fn read_kept(&mut self, reader: &mut KeptReader) -> Result<Option<Record>, SpoolError> {
         let flow = reader.flow;
         loop {
             match self.log.read_where(&mut reader.cursor, |other, _| other == flow)? {
