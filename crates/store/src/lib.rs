@@ -51,5 +51,5 @@ pub use log::{
 pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{FlowId, Seq};
 pub use spool::{
-    Depth, KeptReader, OpenFlow, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader, SpoolStats, Waiting,
+    Depth, OpenFlow, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader, SpoolStats, Waiting,
 };

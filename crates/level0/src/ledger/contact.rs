@@ -92,8 +92,6 @@ pub(super) struct Contact {
     /// Blocks below it are taken.
     pub next_block: Seq,
     pub is_closed: bool,
-    /// Blocks of it were lost where they were kept.
-    pub is_damaged: bool,
     /// The newest frame of each channel.
     pub newest: BTreeMap<Channel, Seen>,
     pub gaps: BTreeMap<u64, Gap>,
@@ -120,7 +118,6 @@ impl Contact {
             opened,
             next_block: Seq(0),
             is_closed: false,
-            is_damaged: false,
             newest: BTreeMap::new(),
             gaps: BTreeMap::new(),
             next_gap: 0,

@@ -125,13 +125,6 @@ impl Ledger {
         }
     }
 
-    /// A block of a contact cannot be read back, or the station's disk did not give it.
-    pub fn damaged(&mut self, id: &ContactId) {
-        if let Some(contact) = self.contacts.get_mut(id) {
-            contact.is_damaged = true;
-        }
-    }
-
     /// The contact ends; `packets` are the breaks in its packets' sequence counts.
     pub fn close(&mut self, id: &ContactId, packets: Vec<PacketGap>) {
         let Some(contact) = self.contacts.get_mut(id) else { return };
@@ -157,12 +150,11 @@ impl Ledger {
         self.totals.asks += 1;
         contact.asked_at = Some(now);
         contact.said_last = contact.is_closed && !contact.has_open();
-        let Opened { channel, mission, .. } = contact.opened.clone();
-        let (flow, is_damaged, is_last) = (id.flow, contact.is_damaged, contact.said_last);
+        let (flow, channel, is_last) = (id.flow, contact.opened.channel.clone(), contact.said_last);
         let id = id.clone();
         self.changed.insert(id.clone());
         self.asked.insert(number, Asked { contact: id, at: now, gaps });
-        Some(Ask { number, contact: flow, channel, mission, is_damaged, is_last, spans })
+        Some(Ask { number, contact: flow, channel, is_last, spans })
     }
 
     /// A station's answer; one to a question that is not open says nothing.

@@ -28,7 +28,6 @@ struct Kept {
     completes: Option<u32>,
     next_block: u64,
     is_closed: bool,
-    is_damaged: bool,
     newest: Vec<KeptFrame>,
     next_gap: u64,
     gaps: Vec<KeptGap>,
@@ -60,7 +59,6 @@ pub(super) fn write(id: &ContactId, contact: &Contact) -> Vec<u8> {
         completes: contact.opened.completes.map(|flow| flow.0),
         next_block: contact.next_block.0,
         is_closed: contact.is_closed,
-        is_damaged: contact.is_damaged,
         newest: contact.newest.values().map(frame).collect(),
         next_gap: contact.next_gap,
         gaps: contact.gaps.iter().map(|(number, one)| gap(*number, one)).collect(),
@@ -85,7 +83,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<(ContactId, Contact), RecordError> {
     let mut contact = Contact::new(opened);
     contact.next_block = Seq(kept.next_block);
     contact.is_closed = kept.is_closed;
-    contact.is_damaged = kept.is_damaged;
     contact.next_gap = kept.next_gap;
     for one in &kept.newest {
         let seen = one.read().ok_or_else(|| wrong("newest"))?;

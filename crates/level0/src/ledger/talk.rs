@@ -1,7 +1,7 @@
 //! What a centre and a station say to each other about gaps: questions and answers, as JSON.
 //!
 //! ```text
-//! {"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,"last":false,
+//! {"say":"ask","number":7,"contact":3,"channel":"x-band","last":false,
 //!  "spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}
 //! {"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}
 //! ```
@@ -34,10 +34,6 @@ pub struct Ask {
     pub contact: FlowId,
     /// The station's name for the input that the contact came from.
     pub channel: String,
-    /// The name of its mission.
-    pub mission: String,
-    /// Blocks of the contact came and were lost at the centre, or on the station's disk: the spool may have them.
-    pub is_damaged: bool,
     /// Nothing more of this contact will be asked for.
     pub is_last: bool,
     /// What is missing; at most [`SPANS_MAX`].
@@ -119,21 +115,13 @@ pub struct TalkError(String);
 
 /// Spans of one question: 100 bytes each at the most, 50 KiB together.
 pub const SPANS_MAX: usize = 512;
-/// The longest name of a channel or mission.
+/// The longest name of a channel.
 const NAME_MAX: usize = 255;
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 enum Wire {
-    Ask {
-        number: u64,
-        contact: u32,
-        channel: String,
-        mission: String,
-        damaged: bool,
-        last: bool,
-        spans: Vec<WireSpan>,
-    },
+    Ask { number: u64, contact: u32, channel: String, last: bool, spans: Vec<WireSpan> },
     Answer { number: u64, outcomes: Vec<(u64, Why)> },
 }
 
@@ -148,8 +136,6 @@ impl Talk {
                 number: ask.number,
                 contact: ask.contact.0,
                 channel: ask.channel.clone(),
-                mission: ask.mission.clone(),
-                damaged: ask.is_damaged,
                 last: ask.is_last,
                 spans: ask.spans.iter().take(SPANS_MAX).map(Span::wire).collect(),
             },
@@ -168,13 +154,13 @@ impl Talk {
         let wire = serde_json::from_slice(bytes).map_err(|error| TalkError(error.to_string()))?;
         let refused = |field: &str| TalkError(format!("`{field}` has a value it cannot have"));
         match wire {
-            Wire::Ask { number, contact, channel, mission, damaged, last, spans } => {
-                if spans.len() > SPANS_MAX || channel.len().max(mission.len()) > NAME_MAX {
+            Wire::Ask { number, contact, channel, last, spans } => {
+                if spans.len() > SPANS_MAX || channel.len() > NAME_MAX {
                     return Err(refused("spans"));
                 }
                 let spans = spans.iter().map(|span| span.read().ok_or_else(|| refused("spans")));
                 let (contact, spans) = (FlowId(contact), spans.collect::<Result<_, _>>()?);
-                Ok(Self::Ask(Ask { number, contact, channel, mission, is_damaged: damaged, is_last: last, spans }))
+                Ok(Self::Ask(Ask { number, contact, channel, is_last: last, spans }))
             }
             Wire::Answer { outcomes, .. } if outcomes.len() > SPANS_MAX => Err(refused("outcomes")),
             Wire::Answer { number, outcomes } => Ok(Self::Answer(Answer { number, outcomes })),
@@ -213,7 +199,7 @@ impl WireSpan {
 mod tests {
     use super::*;
 
-    const ASK: &str = r#"{"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,"last":false,"spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}"#;
+    const ASK: &str = r#"{"say":"ask","number":7,"contact":3,"channel":"x-band","last":false,"spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}"#;
     const ANSWER: &str = r#"{"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}"#;
 
     #[test]
@@ -239,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for (from, to) in [("157,16,", "157000,16,"), (",16,", ",64,"), ("4101,12", "4101,0"), ("80000,200000", "9,8")] {
+        for (from, to) in [("157,16,", "1024,16,"), (",16,", ",64,"), ("4101,12", "4101,0"), ("80000,200000", "9,8")] {
             let text = ASK.replacen(from, to, 1);
             assert!(Talk::decode(text.as_bytes()).is_err(), "{text}");
         }

@@ -239,7 +239,7 @@ proptest! {
         }
         steps.iter().for_each(|step| take(&mut again, step));
         prop_assert_eq!(gaps(&again), gaps(&whole));
-        let returned: BTreeSet<u64> = back.iter().map(|seen| seen.count).collect();
+        let returned: std::collections::BTreeSet<u64> = back.iter().map(|seen| seen.count).collect();
         let missing: u64 = gaps(&whole).iter().map(|gap| gap.1).sum();
         prop_assert_eq!(missing, lost.len() as u64 - returned.len() as u64);
         let mut asked = 0;

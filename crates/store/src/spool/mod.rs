@@ -12,7 +12,6 @@
 //! one a second.
 
 mod flows;
-mod kept;
 mod reader;
 mod waiting;
 
@@ -27,7 +26,6 @@ use std::io;
 use std::sync::Arc;
 
 pub use flows::MAX_LIVE_FLOWS;
-pub use kept::KeptReader;
 pub use reader::{SpoolItem, SpoolReader};
 pub use waiting::Waiting;
 
