@@ -75,7 +75,6 @@ impl Downlink {
                 }
             }
             Event::Greeted { .. } | Event::Custody { .. } | Event::Settled { .. } => {}
-            Event::Application { .. } => {}
             Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
             Event::Block(received) => {
                 let block = ToKeep { connection: id, station: station.clone(), received };

@@ -201,7 +201,6 @@ impl Uplink {
             Event::PathBack(path) => tracing::info!(path = self.paths.title(path), "a path answers again"),
             Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
             Event::Settled { id, .. } => self.feeder.settled(id),
-            Event::Application { .. } => {}
             Event::PathUp(path) => self.tell_hints(engine, path),
             Event::Closed(reason) => self.down(LineState::Refused, reason.to_string()),
         }
