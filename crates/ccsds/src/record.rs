@@ -61,7 +61,7 @@ pub struct Open {
     /// The mission as TOML: the frame format, coding and products that the contact is read by.
     pub mission: String,
     /// Names of other missions that fitted the downlink as well when it was identified; at most
-    /// [`MAX_MISSIONS`](crate::mission::MAX_MISSIONS).
+    /// [`MAX_MISSIONS`].
     pub also_fits: Vec<String>,
     /// The spacecraft seen when the downlink was identified.
     pub scid: Option<Scid>,

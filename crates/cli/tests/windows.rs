@@ -60,7 +60,8 @@ fn a_window_is_made_of_contacts_and_made_again_when_the_rest_comes() {
     assert_eq!(&two["sha256"], sha, "{heard}");
     let path = two["path"].as_str().unwrap();
     assert!(path.contains("VIIRSSCIENCEAT"), "{path}");
-    let account = std::fs::read(path.replace("01.PDS", "00.json")).unwrap();
+    // The path is as the centre has it, which runs in the folder.
+    let account = std::fs::read(site.folder().join(path.replace("01.PDS", "00.json"))).unwrap();
     let account: Value = serde_json::from_slice(&account).unwrap();
     assert_eq!(account["product"]["replaces"]["version"], 1);
     assert_eq!(account["accounting"]["balanced"], true);
