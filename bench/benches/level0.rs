@@ -5,6 +5,8 @@
 //! `BENCH_PACKETS` says how many (100 million; they take 25 GB of disk in `BENCH_DIR`, by default where the system
 //! keeps temporary files). Making the packets is not timed. The product is checked: each packet once, in order.
 
+#![allow(clippy::disallowed_methods, reason = "wall-clock figures, to be read")]
+
 use bytes::BytesMut;
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
@@ -154,6 +156,7 @@ fn make(serials: &[u64], packets: &mut Vec<ExtractedPacket>) {
         let frame = frame.split().freeze();
         packets.extend(Packets::new(&frame).map(|(header, packet)| ExtractedPacket {
             channel: Channel { scid: Scid::from_bits(157), vcid: Vcid::from_bits(16) },
+            map: None,
             received: Utc::from_nanos(0),
             from_corrected: false,
             from_unchecked: false,
@@ -199,6 +202,7 @@ fn process(arrivals: &mut Arrivals, folder: &Path, spent: &mut Spent) -> Vec<Pro
     let contact = ContactInfo {
         station: "bench".to_owned(),
         contact: "bench-1".to_owned(),
+        also_fits: Vec::new(),
         scid: Scid::from_bits(157),
         opened: time(0),
         window: None,

@@ -2,6 +2,7 @@
 //! the file alone.
 //!
 //! Files of 1 GiB in the page cache: of packets of an imager's length, and of short ones, which cost the most.
+#![allow(clippy::disallowed_methods, reason = "wall-clock figures, to be read")]
 
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::MissionSet;

@@ -22,6 +22,7 @@ fn every_corpus_replays() {
 
 /// As often as each target says; with `SKYHAUL_FUZZ_FACTOR=N` N times that, and with `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "a test has no configuration file: how much is asked for")]
 fn mutated_inputs_are_read_or_refused() {
     let factor = std::env::var("SKYHAUL_FUZZ_FACTOR")
         .map_or(1, |text| text.parse().expect("SKYHAUL_FUZZ_FACTOR is a number"));

@@ -48,13 +48,13 @@ section! {
         name: Name => required,
         /// The mission; left out: every mission with a product of this name.
         mission: Name => optional,
-        /// Makes it of each contact; left out: as [products] says.
+        /// Makes it of each contact; left out: as `[products]` says.
         session: bool => optional,
-        /// Makes it of windows of time; left out: as [products] says.
+        /// Makes it of windows of time; left out: as `[products]` says.
         time: bool => optional,
-        /// How long its windows are; left out: as [products] says.
+        /// How long its windows are; left out: as `[products]` says.
         window: Window => optional,
-        /// Its form; left out: as [products] says.
+        /// Its form; left out: as `[products]` says.
         form: ProductForm => optional,
     }
 }
