@@ -305,8 +305,13 @@ impl<T> Synchroniser<T> {
         }
         if let Some(hit) = self.hit_when_due(judge) {
             self.coasted = 0;
-            self.state = self.state.confirmed().expect(IN_LOCK);
-            self.take(hit, judge);
+            match self.hidden_behind(hit, judge) {
+                Some(hidden) => self.relock(hidden, None, judge),
+                None => {
+                    self.state = self.state.confirmed().expect(IN_LOCK);
+                    self.take(hit, judge);
+                }
+            }
             return true;
         }
         if !self.ended && !self.holds_block(self.due + u64::from(self.config.slip_bits)) {
@@ -326,6 +331,24 @@ impl<T> Synchroniser<T> {
             self.take(hit, judge);
         }
         true
+    }
+
+    /// The good frame that begins in bits of no good frame and reaches over the place where `doubtful` was taken for the
+    /// marker that is due: among the bits of a frame that came too early, every 2000th place looks like one.
+    fn hidden_behind<J: Judge<Opinion = T>>(&mut self, doubtful: Hit, judge: &mut J) -> Option<Hit> {
+        let is_sure = doubtful.errors <= self.config.check_errors || self.unclaimed >= doubtful.position;
+        if is_sure || self.judgement(doubtful, judge) != Judgement::Bad {
+            return None;
+        }
+        let mut from = self.unclaimed;
+        while let Some(position) = self.bits.find(&self.finder, from, doubtful.position) {
+            let hit = self.hit_at(position);
+            if self.judgement(hit, judge) == Judgement::Good {
+                return Some(hit);
+            }
+            from = position + 1;
+        }
+        None
     }
 
     fn miss(&mut self) {

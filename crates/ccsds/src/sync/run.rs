@@ -156,7 +156,9 @@ impl<T> Synchroniser<T> {
             }
             for (word, index) in words.iter().zip(indices) {
                 let hit = self.hit_of(*word, self.due + index * length);
-                if hit.inverted != self.inverted || hit.errors > self.config.lock_errors {
+                // A doubtful marker is looked at alone: a good frame may hide behind it.
+                let is_sure = hit.errors <= self.config.lock_errors.min(self.config.check_errors);
+                if hit.inverted != self.inverted || !is_sure {
                     return;
                 }
                 errors.push(hit.errors);
