@@ -1,23 +1,33 @@
 //! The capture pipeline: from the bytes of a receiver or a file to captured frames.
 //!
 //! `push` bytes with the time of their reception, then `poll` until `None`. An input of unknown kind is held
-//! until it is identified; then everything held is captured from its first bit on. Memory is bounded: what is
-//! held for identifying by [`CaptureOptions::identify_limit`], after that a few blocks; beyond that only what one
-//! `push` brings.
+//! until it is identified; then everything held is captured from its first bit on. Where no mission is named and the stream
+//! changes to another downlink (another spacecraft, length or coding), the capture says so and goes on with that one.
+//!
+//! Memory is bounded: what is held for identifying by [`CaptureOptions::identify_limit`] or what forty frames take, after
+//! that a few blocks; beyond that only what one `push` brings. While frames are good nothing is held; behind the last good
+//! one, what comes is held as for identifying, and up to 64 frames set aside or of another spacecraft wait until it is known
+//! whose they are.
 
-use crate::decode::{BlockDecoder, DecodedBlock};
+mod held;
+mod stage;
+mod watch;
+
 use crate::frame;
 use crate::id::{Channel, Scid};
 use crate::identify::{Identification, InputFormat, Unidentified, identify};
 use crate::inner::{InnerDecoder, Symbols, identify_symbols};
 use crate::likeness::mistaken;
-use crate::mission::{FrameFormat, Mission, MissionSet};
-use crate::quality::{BitPosition, CapturedFrame, Quality};
+use crate::mission::{Mission, MissionSet};
+use crate::quality::{BitPosition, CapturedFrame};
 use crate::record::SyncCounts;
-use crate::sync::{Found, SyncConfig, SyncEvent, Synchroniser};
+use crate::sync::SyncConfig;
+use held::Held;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_units::Utc;
+use stage::{FrameSource, StageEvent};
 use std::collections::{BTreeMap, VecDeque};
+use watch::{FIRST_TRY_BYTES, Reached, Successor, Watch, unit_bits};
 
 /// What the caller knows of the input.
 #[derive(Debug, Clone)]
@@ -26,6 +36,9 @@ pub struct CaptureOptions {
     pub format: Option<InputFormat>,
     /// The mission; `None`: found out.
     pub mission: Option<Mission>,
+    /// The mission is only what the input begins with: another one may follow. Elsewhere a mission that is named holds for
+    /// the whole input, and another one is told of and not followed.
+    pub may_change: bool,
     /// Where the input goes on: the first byte pushed holds this bit. Later than the start needs a mission.
     pub start: BitPosition,
     /// Frames that begin before this place of the input are passed over: they are known. Symbols have to be decoded from
@@ -47,6 +60,7 @@ impl Default for CaptureOptions {
         Self {
             format: None,
             mission: None,
+            may_change: false,
             start: BitPosition::START,
             frames_from: BitPosition::START,
             keep_check_symbols: false,
@@ -60,7 +74,8 @@ impl Default for CaptureOptions {
 /// What a capture reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureEvent {
-    /// The input is known now; frames follow. Reported once, also where the caller named the mission.
+    /// The input is known now; frames follow. Reported once, also where the caller named the mission, and again after each
+    /// [`CaptureEvent::Changed`].
     Identified(Box<Identification>),
     /// The synchroniser is in lock from here on.
     Locked(BitPosition),
@@ -75,11 +90,20 @@ pub enum CaptureEvent {
         /// Its mission, where it is a known one.
         mission: Option<Box<Mission>>,
     },
+    /// The downlink ended, and another one follows, which is reported by [`CaptureEvent::Identified`] next.
+    Changed {
+        /// Where the first good frame of that one begins.
+        at: BitPosition,
+        /// What became of the one that ended.
+        stats: CaptureStats,
+    },
+    /// The stream holds another downlink than the mission that was named. Nothing of it comes out.
+    OtherDownlink(Box<Identification>),
     /// The input ended and was never identified.
     Unidentified(Unidentified),
 }
 
-/// What became of the input so far.
+/// What became of the input so far, since the present downlink began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CaptureStats {
     /// The synchroniser's counts. For bare frames: bits, frames and skipped bits only.
@@ -102,8 +126,6 @@ pub struct Capture {
     stage: Stage,
     events: VecDeque<CaptureEvent>,
     stats: CaptureStats,
-    /// Of the frames, once it is known.
-    format: Option<FrameFormat>,
     spacecraft: BTreeMap<Scid, u64>,
     dropped_bits: u64,
     /// What the input looks like, where it was taken for something else and nothing was found so far.
@@ -115,55 +137,30 @@ pub struct Capture {
 enum Stage {
     /// Held until it is known what it is.
     Unknown(Held),
-    Bits(Box<BitStage>),
-    Frames(Box<FrameStage>),
+    Known(Box<Known>),
 }
 
-#[derive(Debug, Default)]
-struct Held {
-    bytes: Vec<u8>,
-    /// Place of the first byte held, in bytes.
-    start: u64,
-    /// Ends of the pushes in held bytes, and their times.
-    arrivals: VecDeque<(usize, Utc)>,
-    /// Bytes held when identifying was tried last.
-    tried: usize,
-}
-
+/// A downlink that is followed.
 #[derive(Debug)]
-struct BitStage {
-    /// Makes bits of symbols, where symbols come.
-    inner: Option<InnerDecoder>,
-    /// Bits that were made of one push.
-    bits: Vec<u8>,
-    /// When the last of the input came.
-    received: Utc,
-    sync: Synchroniser<DecodedBlock>,
-    decoder: BlockDecoder,
+struct Known {
+    found: Identification,
+    source: FrameSource,
+    watch: Watch,
+    /// What the source gave before it took over.
+    events: VecDeque<StageEvent>,
+    /// Where its first bit is.
+    start: BitPosition,
+    /// Of what was handed on.
+    handed_on: SyncCounts,
+    /// Another downlink that was told of last.
+    told: Option<(String, Option<Scid>)>,
 }
 
-#[derive(Debug)]
-struct FrameStage {
-    decoder: BlockDecoder,
-    frame_len: usize,
-    /// Bytes of a frame that is not whole yet.
-    partial: Vec<u8>,
-    /// Bits before the partial frame.
-    position: u64,
-    ready: VecDeque<CapturedFrame>,
-    bits: u64,
-    frames: u64,
-}
-
-/// Identifying is first tried with this many bytes, some frames, and then each time that twice as many have come.
-const FIRST_TRY_BYTES: usize = 8 * 1024;
 /// Bits by which a frame may begin before the place from which frames are wanted, and be the one meant: places among symbols
 /// are rounded, and no frame is that short.
 const PLACE_SLACK: u64 = 64;
 /// Bytes by which a mission that has an inner code, and was named by the caller, shows whether bits come or symbols.
 const SYMBOLS_SHOW: usize = 64 * 1024;
-/// Most pushes whose times are told apart while the input is unknown.
-const MAX_ARRIVALS: usize = 4_096;
 /// Most spacecraft looked out for.
 const MAX_SPACECRAFT: usize = 64;
 /// Good frames after which a spacecraft is believed to be there.
@@ -175,11 +172,10 @@ impl Capture {
     pub fn new(missions: MissionSet, options: CaptureOptions) -> Self {
         let mut capture = Self {
             missions: missions.identifiable(),
-            stage: Stage::Unknown(Held { start: options.start.byte(), ..Held::default() }),
+            stage: Stage::Unknown(Held::starting_at(options.start.byte())),
             options,
             events: VecDeque::new(),
             stats: CaptureStats::default(),
-            format: None,
             spacecraft: BTreeMap::new(),
             dropped_bits: 0,
             doubt: None,
@@ -195,8 +191,10 @@ impl Capture {
     pub fn push(&mut self, received: Utc, bytes: &[u8]) {
         let received = Utc::from_micros(received.as_micros());
         match &mut self.stage {
-            Stage::Bits(stage) => stage.push(received, bytes),
-            Stage::Frames(stage) => stage.push(received, bytes),
+            Stage::Known(known) => {
+                known.source.push(received, bytes);
+                known.watch.push(&known.source, received, bytes);
+            }
             Stage::Unknown(held) => {
                 held.push(received, bytes);
                 self.try_to_identify();
@@ -213,48 +211,39 @@ impl Capture {
         if let Stage::Unknown(_) = &self.stage {
             self.try_to_identify();
         }
-        match &mut self.stage {
-            Stage::Bits(stage) => stage.finish(),
-            Stage::Frames(_) | Stage::Unknown(_) => {}
+        if let Stage::Known(known) = &mut self.stage {
+            known.source.finish();
         }
     }
 
     /// The next event; `None` where more bytes are needed, or after the end.
     pub fn poll(&mut self) -> Option<CaptureEvent> {
-        if let Some(event) = self.events.pop_front() {
-            return Some(event);
-        }
         loop {
-            let frame = match &mut self.stage {
-                Stage::Unknown(_) => return None,
-                Stage::Frames(stage) => stage.ready.pop_front()?,
-                Stage::Bits(stage) => match stage.sync.poll(&mut stage.decoder)? {
-                    SyncEvent::Locked(position) => return Some(CaptureEvent::Locked(stage.place(position))),
-                    SyncEvent::Lost(position) => return Some(CaptureEvent::LockLost(stage.place(position))),
-                    SyncEvent::Found(found) => {
-                        let position = stage.place(found.position);
-                        CapturedFrame { position, ..captured(found) }
-                    }
-                },
-            };
-            if frame.position.as_bits() + PLACE_SLACK < self.options.frames_from.as_bits() {
-                continue;
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
             }
-            self.count(&frame);
-            return Some(CaptureEvent::Frame(frame));
+            let Stage::Known(known) = &mut self.stage else { return None };
+            let event = known.events.pop_front().or_else(|| known.source.poll());
+            match event {
+                Some(event) => {
+                    if let Some(event) = self.take(event) {
+                        return Some(event);
+                    }
+                }
+                None => {
+                    let place = BitPosition::from_bits(8 * known.watch.held.end());
+                    if !self.look_out(Reached { place, is_end: self.ended }) {
+                        return None;
+                    }
+                }
+            }
         }
     }
 
-    /// What became of the input so far.
+    /// What became of the input so far, since the present downlink began.
     pub fn stats(&self) -> CaptureStats {
         let sync = match &self.stage {
-            Stage::Bits(stage) => stage.sync.counts(),
-            Stage::Frames(stage) => SyncCounts {
-                bits: stage.bits,
-                frames: stage.frames,
-                skipped_bits: if self.ended { 8 * stage.partial.len() as u64 } else { 0 },
-                ..SyncCounts::default()
-            },
+            Stage::Known(known) => known.source.counts(self.ended),
             Stage::Unknown(held) => SyncCounts { bits: 8 * held.bytes.len() as u64, ..SyncCounts::default() },
         };
         let dropped_bits = self.dropped_bits;
@@ -266,66 +255,180 @@ impl Capture {
     pub const fn doubt(&self) -> Option<Unidentified> {
         match self.stage {
             Stage::Unknown(_) => self.doubt,
-            Stage::Bits(_) | Stage::Frames(_) => None,
+            Stage::Known(_) => None,
         }
     }
 
     /// Whether frames are being followed.
     pub fn is_locked(&self) -> bool {
         match &self.stage {
-            Stage::Bits(stage) => stage.sync.is_locked(),
-            Stage::Frames(_) => true,
+            Stage::Known(known) => known.source.is_locked(),
             Stage::Unknown(_) => false,
         }
     }
 
+    /// Tries with so many bytes, then with twice as many: what is found does not depend on how much came at once.
     fn try_to_identify(&mut self) {
-        let Stage::Unknown(held) = &mut self.stage else { return };
-        let more = held.tried.clamp(FIRST_TRY_BYTES, (self.options.identify_limit / 2).max(FIRST_TRY_BYTES));
-        if !self.ended && held.bytes.len() < held.tried + more {
-            return;
-        }
-        held.tried = held.bytes.len();
-        match self.options.recognise(&held.bytes, &self.missions, self.ended) {
-            Ok(identification) => self.begin(identification),
-            Err(reason) if self.ended => {
-                let reason = mistaken(&held.bytes, self.options.format).unwrap_or(reason);
-                self.dropped_bits += 8 * held.bytes.len() as u64;
-                *held = Held::default();
-                self.events.push_back(CaptureEvent::Unidentified(reason));
+        let limit = self.options.identify_limit;
+        loop {
+            let Stage::Unknown(held) = &mut self.stage else { return };
+            let next = held.tried + held.tried.clamp(FIRST_TRY_BYTES, (limit / 2).max(FIRST_TRY_BYTES));
+            let len = held.bytes.len();
+            let is_whole = self.ended && len <= next;
+            if !self.ended && len < next {
+                return;
             }
-            Err(_) => {
-                if held.bytes.len() >= self.options.identify_limit {
-                    self.doubt = mistaken(&held.bytes, self.options.format);
-                    self.dropped_bits += 8 * held.drop_older(self.options.identify_limit / 2);
+            held.tried = next.min(len);
+            let sample = &held.bytes[..held.tried];
+            match self.options.recognise(sample, &self.missions, is_whole) {
+                Ok(identification) => return self.begin(identification),
+                Err(reason) if is_whole => {
+                    let reason = mistaken(sample, self.options.format).unwrap_or(reason);
+                    self.dropped_bits += 8 * len as u64;
+                    *held = Held::default();
+                    return self.events.push_back(CaptureEvent::Unidentified(reason));
                 }
+                Err(_) if held.tried >= limit => {
+                    self.doubt = mistaken(sample, self.options.format);
+                    self.dropped_bits += 8 * (limit / 2) as u64;
+                    held.drop_first(limit / 2);
+                }
+                Err(_) => {}
             }
         }
     }
 
     /// Captures from the first held byte on.
     fn begin(&mut self, identification: Identification) {
-        let Identification { format, mission, .. } = &identification;
         let Stage::Unknown(held) = &mut self.stage else { return };
         let held = core::mem::take(held);
-        self.format = Some(*mission.frame());
-        let start = self.options.start.as_bits().max(8 * held.start);
-        self.stage = match format {
-            InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
-                let start = BitPosition::from_bits(start);
-                Stage::Bits(Box::new(BitStage::new(mission, *format, start, &self.options)))
-            }
-            InputFormat::Frames => Stage::Frames(Box::new(FrameStage::new(mission, start))),
-        };
+        let start = BitPosition::from_bits(self.options.start.as_bits().max(8 * held.start));
+        let Identification { mission, format, .. } = &identification;
+        let source = FrameSource::new(mission, *format, start, &self.options);
+        let watch = Watch::new(&identification, start, &self.options);
+        self.stage = Stage::Known(Box::new(Known::new(identification.clone(), source, watch, start)));
         self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
-        let mut from = 0;
-        for (end, received) in held.arrivals {
-            self.push(received, &held.bytes[from..end]);
-            from = end;
+        held.pushes().for_each(|(received, bytes)| self.push(received, bytes));
+    }
+
+    /// What is to be handed on of what came: itself, nothing yet, or more than itself, by way of the queue.
+    fn take(&mut self, event: StageEvent) -> Option<CaptureEvent> {
+        let Stage::Known(known) = &mut self.stage else { return None };
+        let watch = &mut known.watch;
+        let event = match event {
+            StageEvent::Locked(position) => CaptureEvent::Locked(position),
+            StageEvent::Lost(position) => CaptureEvent::LockLost(position),
+            StageEvent::Frame(frame) => {
+                if frame.position.as_bits() + PLACE_SLACK < self.options.frames_from.as_bits() {
+                    return None;
+                }
+                if watch.is_own(&frame) {
+                    watch.own_came(frame.position.plus_bits(unit_bits(&known.found)));
+                    if watch.pending.is_empty() {
+                        self.count(&frame);
+                        return Some(CaptureEvent::Frame(frame));
+                    }
+                    self.release(usize::MAX);
+                    self.hand_on(CaptureEvent::Frame(frame));
+                    return None;
+                }
+                CaptureEvent::Frame(frame)
+            }
+        };
+        let place = match &event {
+            CaptureEvent::Frame(frame) => frame.position.plus_bits(unit_bits(&known.found)),
+            _ => watch.own_end,
+        };
+        if watch.wait(event) {
+            self.look_out(Reached { place, is_end: false });
+        } else {
+            self.settle();
         }
+        None
+    }
+
+    /// Looks whether what came is still the same downlink. Returns whether there is more to poll for.
+    fn look_out(&mut self, reached: Reached) -> bool {
+        let Stage::Known(known) = &mut self.stage else { return false };
+        let Known { found, watch, told, .. } = &mut **known;
+        watch.held.drop_before(watch.own_end.byte());
+        let successor = watch.look(found, (&self.missions, &self.options), reached);
+        match successor {
+            Some(successor) if !self.options.is_bound() => {
+                self.change(successor);
+                return true;
+            }
+            Some(Successor { identification, .. }) => {
+                // One is enough to say so; the next is looked for when as much has come again.
+                watch.held.drop_first(watch.held.bytes.len());
+                let other = (identification.mission.name().to_owned(), identification.scid);
+                if told.as_ref() != Some(&other) {
+                    *told = Some(other);
+                    self.events.push_back(CaptureEvent::OtherDownlink(Box::new(identification)));
+                }
+            }
+            None if reached.is_end => self.release(usize::MAX),
+            None => self.settle(),
+        }
+        !self.events.is_empty()
+    }
+
+    /// Ends the downlink with what is surely before the next one, and goes on with that.
+    fn change(&mut self, successor: Successor) {
+        let Stage::Known(known) = &mut self.stage else { return };
+        let Successor { identification, source, events, from } = successor;
+        let unit = unit_bits(&known.found);
+        known.watch.pending.retain(|event| match event {
+            CaptureEvent::Frame(frame) => frame.position.plus_bits(unit) <= from.plus_bits(PLACE_SLACK),
+            _ => true,
+        });
+        self.release(usize::MAX);
+        let Stage::Known(known) = &mut self.stage else { return };
+        let (held, start) = (core::mem::take(&mut known.watch.held), known.watch.own_end);
+        let bits = start.as_bits().saturating_sub(known.start.as_bits());
+        let skipped_bits = bits.saturating_sub(known.handed_on.frames * unit);
+        let dropped_bits = core::mem::take(&mut self.dropped_bits);
+        let sync = SyncCounts { bits: bits + dropped_bits, skipped_bits, dropped_bits, ..known.handed_on };
+        let stats = CaptureStats { sync, ..core::mem::take(&mut self.stats) };
+        self.events.push_back(CaptureEvent::Changed { at: from, stats });
+        let watch = Watch::new(&identification, start, &self.options).holding(held);
+        let next = Known::new(identification.clone(), source, watch, start);
+        *known = Box::new(Known { events, ..next });
+        self.spacecraft.clear();
+        self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
+    }
+
+    /// Hands on what need not wait any longer.
+    fn settle(&mut self) {
+        let Stage::Known(known) = &self.stage else { return };
+        self.release(known.watch.settled());
+    }
+
+    /// Hands on what waits, so many events at most.
+    fn release(&mut self, most: usize) {
+        let Stage::Known(known) = &mut self.stage else { return };
+        let pending = &mut known.watch.pending;
+        let released: Vec<CaptureEvent> = pending.drain(..most.min(pending.len())).collect();
+        released.into_iter().for_each(|event| self.hand_on(event));
+    }
+
+    fn hand_on(&mut self, event: CaptureEvent) {
+        let Stage::Known(known) = &mut self.stage else { return };
+        let counted = match event {
+            CaptureEvent::Frame(frame) => {
+                self.events.push_back(CaptureEvent::Frame(frame.clone()));
+                return self.count(&frame);
+            }
+            CaptureEvent::Locked(_) => &mut known.handed_on.locks,
+            _ => &mut known.handed_on.losses,
+        };
+        *counted += 1;
+        self.events.push_back(event);
     }
 
     fn count(&mut self, frame: &CapturedFrame) {
+        let Stage::Known(known) = &mut self.stage else { return };
+        known.count(frame);
         if !frame.is_good() {
             self.stats.set_aside += 1;
             return;
@@ -334,8 +437,8 @@ impl Capture {
         self.stats.good_frames += 1;
         self.stats.corrected_frames += u64::from(symbols > 0);
         self.stats.corrected_symbols += u64::from(symbols);
-        let seen = self.format.and_then(|format| frame::glimpse_as(&frame.bytes, &format));
-        let Some((_, Channel { scid, .. }, _)) = seen else { return };
+        let format = known.found.mission.frame();
+        let Some((_, Channel { scid, .. }, _)) = frame::glimpse_as(&frame.bytes, format) else { return };
         let others = self.spacecraft.len();
         let frames = match self.spacecraft.get_mut(&scid) {
             Some(frames) => frames,
@@ -345,8 +448,7 @@ impl Capture {
         *frames += 1;
         if *frames == BELIEVED_FRAMES {
             let fits = |mission: &&Mission| {
-                mission.scids().contains(&scid)
-                    && Some(mission.frame().length) == self.format.map(|f| f.length)
+                mission.scids().contains(&scid) && mission.frame().length == format.length
             };
             let known = self.missions.iter().find(fits);
             let mission = known.cloned().map(Box::new);
@@ -355,7 +457,28 @@ impl Capture {
     }
 }
 
+impl Known {
+    fn new(found: Identification, source: FrameSource, watch: Watch, start: BitPosition) -> Self {
+        let (events, handed_on, told) = (VecDeque::new(), SyncCounts::default(), None);
+        Self { found, source, watch, events, start, handed_on, told }
+    }
+
+    fn count(&mut self, frame: &CapturedFrame) {
+        let (quality, counts) = (&frame.quality, &mut self.handed_on);
+        counts.frames += 1;
+        counts.inverted += u64::from(quality.inverted);
+        counts.slips += u64::from(quality.slip != 0);
+        counts.flywheel += u64::from(quality.flywheel);
+        counts.marker_errors += u64::from(quality.marker_errors);
+    }
+}
+
 impl CaptureOptions {
+    /// Whether the mission holds for the whole input.
+    const fn is_bound(&self) -> bool {
+        self.mission.is_some() && !self.may_change
+    }
+
     /// The place to read an input from so that the frame at `position` comes out: the place itself, or further back where
     /// symbols have to be decoded first.
     pub fn read_from(format: InputFormat, position: BitPosition) -> BitPosition {
@@ -401,136 +524,5 @@ impl CaptureOptions {
         let own = found.ok().filter(is_own);
         // The caller names the mission: an input that shows no sign of it yet is taken for bits.
         Ok(own.unwrap_or_else(|| Identification::given(InputFormat::Bits, mission.clone())))
-    }
-}
-
-impl BitStage {
-    fn new(mission: &Mission, format: InputFormat, start: BitPosition, options: &CaptureOptions) -> Self {
-        let inner = format
-            .symbols()
-            .map(|symbols| InnerDecoder::new(mission.coding().inner, symbols, start, options.kernel));
-        let start = if inner.is_some() { BitPosition::START } else { start };
-        Self {
-            sync: Synchroniser::new(options.sync, mission.coding().marker, mission.block_len(), start),
-            decoder: BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel),
-            inner,
-            bits: Vec::new(),
-            received: Utc::default(),
-        }
-    }
-
-    fn push(&mut self, received: Utc, bytes: &[u8]) {
-        let bits = match &mut self.inner {
-            None => bytes,
-            Some(inner) => {
-                self.bits.clear();
-                inner.push(bytes, &mut self.bits);
-                &self.bits
-            }
-        };
-        self.sync.push_through(received, bits, &mut self.decoder);
-        self.received = received;
-    }
-
-    fn finish(&mut self) {
-        if let Some(inner) = &mut self.inner {
-            self.bits.clear();
-            inner.finish(&mut self.bits);
-            self.sync.push_through(self.received, &self.bits, &mut self.decoder);
-        }
-        self.sync.finish();
-    }
-
-    /// A place in the bits as one of the input.
-    fn place(&self, position: BitPosition) -> BitPosition {
-        self.inner.as_ref().map_or(position, |inner| inner.position(position.as_bits()))
-    }
-}
-
-impl Held {
-    fn push(&mut self, received: Utc, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-        let end = self.bytes.len();
-        let is_full = self.arrivals.len() >= MAX_ARRIVALS;
-        match self.arrivals.back_mut() {
-            Some(last) if last.1 == received || is_full => *last = (end, received),
-            _ => self.arrivals.push_back((end, received)),
-        }
-    }
-
-    /// Keeps the newest `keep` bytes; returns how many were dropped.
-    fn drop_older(&mut self, keep: usize) -> u64 {
-        let dropped = self.bytes.len().saturating_sub(keep);
-        self.bytes.drain(..dropped);
-        self.start += dropped as u64;
-        self.tried = self.bytes.len();
-        self.arrivals.retain(|(end, _)| *end > dropped);
-        for (end, _) in &mut self.arrivals {
-            *end -= dropped;
-        }
-        dropped as u64
-    }
-}
-
-impl FrameStage {
-    fn new(mission: &Mission, position: u64) -> Self {
-        Self {
-            decoder: BlockDecoder::bare(mission),
-            frame_len: mission.frame().length,
-            partial: Vec::new(),
-            position,
-            ready: VecDeque::new(),
-            bits: 0,
-            frames: 0,
-        }
-    }
-
-    fn push(&mut self, received: Utc, bytes: &[u8]) {
-        self.bits += 8 * bytes.len() as u64;
-        self.partial.extend_from_slice(bytes);
-        let whole = self.partial.len() / self.frame_len * self.frame_len;
-        let partial = self.partial.split_off(whole);
-        let frames = core::mem::replace(&mut self.partial, partial);
-        for frame in frames.chunks_exact(self.frame_len) {
-            let decoded = self.decoder.decode(frame);
-            let position = BitPosition::from_bits(self.position);
-            self.position += 8 * frame.len() as u64;
-            self.frames += 1;
-            let quality = Quality {
-                verdict: decoded.verdict,
-                fhec: decoded.fhec,
-                fecf: decoded.fecf,
-                ..Quality::NOT_CHECKED
-            };
-            self.ready.push_back(CapturedFrame {
-                received,
-                position,
-                quality,
-                set_aside: decoded.set_aside,
-                bytes: decoded.bytes,
-                check_symbols: decoded.check_symbols,
-            });
-        }
-    }
-}
-
-fn captured(found: Found<DecodedBlock>) -> CapturedFrame {
-    let decoded = found.opinion;
-    CapturedFrame {
-        received: found.received,
-        position: found.position,
-        quality: Quality {
-            marker_errors: found.marker_errors,
-            inverted: found.inverted,
-            slip: found.slip,
-            flywheel: found.flywheel,
-            verdict: decoded.verdict,
-            corrected: decoded.corrected,
-            fhec: decoded.fhec,
-            fecf: decoded.fecf,
-        },
-        set_aside: decoded.set_aside,
-        bytes: decoded.bytes,
-        check_symbols: decoded.check_symbols,
     }
 }

@@ -15,6 +15,7 @@ use crate::mission::{FrameKind, MARKER_LEN, Mission, MissionSet};
 use crate::sync::{Judge, Judgement};
 use bytes::Bytes;
 use fitness::{Fitness, closest};
+use skyhaul_coding::marker::{Finder, Hit, Marker};
 use std::collections::BTreeMap;
 
 /// How the input is laid out.
@@ -103,9 +104,22 @@ pub fn identify(
     missions: &MissionSet,
     is_whole: bool,
 ) -> Result<Identification, Unidentified> {
-    let hits = markers(sample, MARKER);
+    let marked = identify_marked(sample, missions, is_whole);
+    marked.or_else(|reason| bare_frames(sample, missions, is_whole).ok_or(reason))
+}
+
+/// The same for what has markers, if it is anything.
+///
+/// # Errors
+/// [`Unidentified`], as above.
+pub(crate) fn identify_marked(
+    sample: &[u8],
+    missions: &MissionSet,
+    is_whole: bool,
+) -> Result<Identification, Unidentified> {
+    let hits = markers(sample);
     if hits.is_empty() {
-        return bare_frames(sample, missions, is_whole).ok_or(Unidentified::Nothing);
+        return Err(Unidentified::Nothing);
     }
     let lengths = cadu_lengths(&hits, missions, is_whole);
     let mut tried = None;
@@ -118,9 +132,6 @@ pub fn identify(
             return Ok(Identification { format, ..found });
         }
         tried = tried.or(Some(length));
-    }
-    if let Some(frames) = bare_frames(sample, missions, is_whole) {
-        return Ok(frames);
     }
     Err(tried.map_or(Unidentified::Irregular, Unidentified::Coding))
 }
@@ -136,39 +147,20 @@ const CADU_LENGTHS: core::ops::RangeInclusive<usize> = 32..=16_384;
 /// Most distances tried.
 const MAX_LENGTHS: usize = 8;
 
-#[derive(Debug, Clone, Copy)]
-struct MarkerHit {
-    position: usize,
-    inverted: bool,
-}
-
-/// Bit positions of exact markers in either polarity.
-fn markers(sample: &[u8], marker: u32) -> Vec<MarkerHit> {
-    let mut hits = Vec::new();
-    let mut window = 0u64;
-    for (index, byte) in sample.iter().enumerate() {
-        window = window << 8 | u64::from(*byte);
-        if index < 4 {
-            if index == 3 && (window as u32 == marker || window as u32 == !marker) {
-                hits.push(MarkerHit { position: 0, inverted: window as u32 != marker });
-            }
-            continue;
-        }
-        for shift in (0..8).rev() {
-            let word = (window >> shift) as u32;
-            if word == marker || word == !marker {
-                hits.push(MarkerHit { position: 8 * (index - 3) - shift, inverted: word != marker });
-            }
-        }
-        if hits.len() >= MAX_MARKERS {
-            break;
-        }
-    }
-    hits
+/// Exact markers in either polarity.
+fn markers(sample: &[u8]) -> Vec<Hit> {
+    let finder = Finder::new(Marker::Bits32(MARKER), 0);
+    let mut from = 0;
+    let next = || {
+        let hit = finder.find(sample, from..8 * sample.len())?;
+        from = hit.position + 1;
+        Some(hit)
+    };
+    core::iter::from_fn(next).take(MAX_MARKERS).collect()
 }
 
 /// Distances between markers in bytes, the most frequent first; at a whole input's end also those of the missions.
-fn cadu_lengths(hits: &[MarkerHit], missions: &MissionSet, is_whole: bool) -> Vec<usize> {
+fn cadu_lengths(hits: &[Hit], missions: &MissionSet, is_whole: bool) -> Vec<usize> {
     let mut distances: BTreeMap<usize, usize> = BTreeMap::new();
     for pair in hits.windows(2) {
         let bits = pair[1].position - pair[0].position;
@@ -195,8 +187,8 @@ fn cadu_lengths(hits: &[MarkerHit], missions: &MissionSet, is_whole: bool) -> Ve
 }
 
 /// Up to [`MAX_BLOCKS`] blocks behind markers, true polarity.
-fn blocks(sample: &[u8], hits: &[MarkerHit], block_len: usize) -> Vec<Vec<u8>> {
-    let block = |hit: &MarkerHit| {
+fn blocks(sample: &[u8], hits: &[Hit], block_len: usize) -> Vec<Vec<u8>> {
+    let block = |hit: &Hit| {
         let start = hit.position + 8 * MARKER_LEN;
         let (byte, shift) = (start / 8, start % 8);
         let flip = if hit.inverted { 0xFF } else { 0 };

@@ -8,7 +8,7 @@
 //! Places in the bits are given as places in the input ([`InnerDecoder::position`]), so that an input can be read again from
 //! a frame on.
 
-use crate::identify::{Identification, InputFormat, Unidentified, identify};
+use crate::identify::{Identification, InputFormat, Unidentified, identify_marked};
 use crate::mission::{Mission, MissionSet};
 use crate::quality::BitPosition;
 use skyhaul_coding::convolutional::{Code, Modulation, NodeSynchroniser, Rate, SecondOutput};
@@ -117,11 +117,8 @@ fn identify_by(
     for mission in missions.iter().filter(|mission| mission.coding().inner == code) {
         having.append(mission.clone());
     }
-    let found = identify(&bits, &having, is_whole)?;
-    if found.format == InputFormat::Frames {
-        // Frames are not sent without markers.
-        return Err(Unidentified::Nothing);
-    }
+    // Frames are not sent without markers.
+    let found = identify_marked(&bits, &having, is_whole)?;
     let mission = match found.is_generic {
         true => {
             let (line, convolutional) = code.text();

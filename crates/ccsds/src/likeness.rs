@@ -23,8 +23,8 @@ pub fn mistaken(sample: &[u8], format: Option<InputFormat>) -> Option<Unidentifi
 const LEAST: usize = 4_096;
 /// Below this, bytes are as frequent as those of random bits.
 const EVEN: f64 = 1.05;
-/// Above this they are not.
-const UNEVEN: f64 = 1.2;
+/// Above this they are not. The noise of a code's threshold spreads soft symbols to 1.2.
+const UNEVEN: f64 = 1.1;
 /// The part of the bytes that soft symbols may have without a counterpart of the other sign.
 const UNPAIRED: f64 = 0.25;
 /// The least part of the bytes on either side: ones and zeros of a randomised downlink are about as many.

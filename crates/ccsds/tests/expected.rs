@@ -350,8 +350,20 @@ fn of_two_missions_that_fit_the_one_with_more_whole_packets_is_taken() {
 
 #[test]
 fn two_spacecraft_in_one_stream_are_told_apart() {
-    let mut bytes = cadu_file("npp.20241206T173815.dat");
-    bytes.extend(cadu_file("aqua.20241206T175646.dat"));
+    // Eight frames of the one, then one of the other, which have the same coding.
+    let npp = cadu_file("npp.20241206T173815.dat");
+    let aqua = cadu_file("aqua.20241206T175646.dat");
+    let cadus = |bytes: &[u8]| {
+        let captured = capture(bytes, CaptureOptions::default(), 4096);
+        let restored = captured.frames().map(|frame| restore_cadu(frame, &captured.identification.mission));
+        restored.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    let (npp, aqua) = (cadus(&npp), cadus(&aqua));
+    let mut bytes = Vec::new();
+    for (index, cadus) in npp.chunks(8).enumerate() {
+        bytes.extend(cadus.iter().flatten());
+        bytes.extend(&aqua[index]);
+    }
     let captured = capture(&bytes, CaptureOptions::default(), 4096);
     let others = captured.events.iter().filter_map(|event| match event {
         CaptureEvent::OtherSpacecraft { scid, mission } => {
@@ -362,10 +374,7 @@ fn two_spacecraft_in_one_stream_are_told_apart() {
     assert_eq!(others.collect::<Vec<_>>(), [(154, "aqua".to_owned())]);
     assert_channels(&captured.report, &expected("cadu/npp.20241206T173815.dat"), "npp");
     let [other] = captured.report.other_spacecraft.as_slice() else { panic!("one other spacecraft") };
-    let aqua = expected("cadu/aqua.20241206T175646.dat");
-    for (vcid, channel) in aqua["vcids"].as_object().unwrap() {
-        assert_channel(&other.vcids[&vcid.parse().unwrap()], channel, vcid);
-    }
+    assert_eq!(other.good_frames, npp.len().div_ceil(8) as u64);
 }
 
 #[test]

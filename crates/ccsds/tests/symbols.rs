@@ -175,3 +175,45 @@ fn symbols_are_read_again_from_any_frame_on() {
     }
     assert_eq!(CaptureOptions::read_from(InputFormat::Bits, BitPosition::from_bits(83)).as_bits(), 83);
 }
+
+/// The inner decoder has to find its way into the second downlink; that costs three frames at most, and none of the first.
+#[test]
+fn symbols_of_another_downlink_behind_the_first_are_followed() {
+    let noisy = Channel { noise: 20.0, ..STRAIGHT };
+    // The same spacecraft's code at another rate; the bits are another one's, which comes with that code here.
+    let aqua = MissionSet::built_in().by_name("aqua").unwrap().text().replace("line_code = \"nrz-m\"\n", "");
+    let aqua = aqua.replace("[coding]\n", "[coding]\nline_code = \"nrz-m\"\n");
+    let aqua = Mission::from_toml(&format!("{aqua}\n[coding.convolutional]\nrate = \"3/4\"\n")).unwrap();
+    let mut missions = MissionSet::built_in();
+    missions.add(aqua.clone()).unwrap();
+    let other = "aqua.20241206T175646.dat";
+    for turned in [false, true] {
+        let mut input = soft(npp().coding().inner, &file(NPP)[..300 << 10], noisy);
+        let second = Channel { turned, ..noisy };
+        input.extend(soft(aqua.coding().inner, &file(other)[..300 << 10], second));
+        let alone = [&file(NPP)[..300 << 10], &file(other)[..300 << 10]]
+            .map(|bits| capture(bits, CaptureOptions::default(), 64 << 10).1.len());
+        let options = CaptureOptions { format: Some(InputFormat::Soft), ..CaptureOptions::default() };
+        let mut capture = Capture::new(missions.clone(), options);
+        let mut found: Vec<(String, usize)> = Vec::new();
+        let mut take = |capture: &mut Capture| {
+            while let Some(event) = capture.poll() {
+                match event {
+                    CaptureEvent::Identified(seen) => found.push((seen.mission.name().to_owned(), 0)),
+                    CaptureEvent::Frame(frame) if frame.is_good() => found.last_mut().unwrap().1 += 1,
+                    _ => {}
+                }
+            }
+        };
+        for bytes in input.chunks(10_000) {
+            capture.push(Utc::default(), bytes);
+            take(&mut capture);
+        }
+        capture.finish();
+        take(&mut capture);
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["suomi-npp", "aqua"], "turned {turned}");
+        let lost = [alone[0] - found[0].1, alone[1] - found[1].1];
+        assert!(lost[0] <= 1 && lost[1] <= 3, "{lost:?} of {alone:?}, turned {turned}");
+    }
+}

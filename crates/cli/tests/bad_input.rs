@@ -77,11 +77,44 @@ fn a_truncated_capture_gives_its_whole_frames_and_says_that_it_was_cut() {
 fn two_spacecraft_in_one_stream_are_told_and_kept_apart() {
     let bench = Bench::new();
     let read = |name: &str| std::fs::read(recording(name)).unwrap();
-    let both = [read(CLEAN[0]), read(CLEAN[1])].concat();
-    bench.write("both.dat", &both);
-    let report = bench.decoded(&["both.dat"]);
+    // Eight frames of the one, then one of the other.
+    let cadus = |name: &str| {
+        bench.decoded(&[&recording(name).display().to_string(), "--frames-out", "frames.bin"]);
+        std::fs::read(bench.path("frames.bin")).unwrap()
+    };
+    let (npp, aqua) = (cadus(CLEAN[0]), cadus(CLEAN[1]));
+    let both = npp.chunks(8 * FRAME).zip(aqua.chunks(FRAME)).flat_map(|(npp, aqua)| [npp, aqua].concat());
+    bench.write("both.bin", &both.collect::<Vec<_>>());
+    let report = bench.decoded(&["both.bin", "--format", "frames"]);
     assert_told(&report, "spacecraft 157 and 154 are in one stream");
     assert_eq!(report["other_spacecraft"][0]["mission"], "aqua");
+    // One behind the other they are two downlinks, each with its account.
+    bench.write("both.dat", &[read(CLEAN[0]), read(CLEAN[1])].concat());
+    let output = bench.run(&["decode", "--json", "both.dat"]);
+    let reports: Value = serde_json::from_slice(&output.stdout).expect("the account is JSON");
+    let missions = [0, 1].map(|part| reports["files"][part]["mission"].clone());
+    assert_eq!(missions, ["suomi-npp", "aqua"]);
+    let table = text(&bench.run(&["decode", "both.dat"]).stdout);
+    assert!(table.contains("both.dat: mission aqua, spacecraft 154, from byte "), "{table}");
+    // A mission that is named holds for all of it.
+    bench.write("twice.dat", &[read(CLEAN[0]), noaa_21(&bench)].concat());
+    let report = bench.decoded(&["twice.dat", "--mission", "suomi-npp"]);
+    assert_told(&report, "the capture also holds mission noaa-21, spacecraft 177");
+    bench.write("other.dat", &noaa_21(&bench));
+    let arguments = ["decode", "other.dat", "--mission", "suomi-npp"];
+    bench.refused(
+        &arguments,
+        1,
+        "no frame of the mission was found; the capture holds mission noaa-21",
+        "other.dat",
+    );
+}
+
+/// A downlink of another length.
+fn noaa_21(bench: &Bench) -> Vec<u8> {
+    let output = bench.run(&["generate", "--mission", "noaa-21", "--frames", "400", "--output", "noaa.dat"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    std::fs::read(bench.path("noaa.dat")).expect("the downlink was written")
 }
 
 #[test]

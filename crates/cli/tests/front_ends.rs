@@ -9,7 +9,7 @@ use skyhaul_store::raw::{RawConfig, RawKind, RawRecorder, RawStamp};
 use skyhaul_units::{Duration, Utc};
 use std::sync::Arc;
 use support::process::{printed, run};
-use support::recordings::{DAMAGED, recording};
+use support::recordings::{CLEAN, DAMAGED, expected, recording};
 use support::refusal::assert_refused;
 use support::site::Site;
 
@@ -105,7 +105,7 @@ fn lost_and_late_packets_are_counted_and_cost_no_more_than_their_frames() {
     });
     let packets = site.until(|status| Some(status["channels"][0]["vita49"].clone()));
     assert_eq!((&packets["lost"], &packets["reordered"]), (&2.into(), &1.into()));
-    let expected = support::recordings::expected(DAMAGED);
+    let expected = expected(DAMAGED);
     let (all, came) = (expected["good_frames"].as_u64().unwrap(), contact["frames"].as_u64().unwrap());
     assert!(came < all && came + 24 >= all, "{came} of {all} frames");
 }
@@ -150,4 +150,33 @@ fn packets_from_what_gives_none_are_refused() {
     assert_refused(&checked, 2, &["no udp: input", "udp:0.0.0.0:4991"]);
     let decoded = run(&["decode", "pass.dat", "--format", "vita49"], folder.path());
     assert_refused(&decoded, 2, &["format of datagrams", "station"]);
+}
+
+/// A file and a stream over TCP that go over from one spacecraft to another without a pause: two contacts.
+#[test]
+fn another_downlink_without_a_break_is_another_contact() {
+    let site = Site::new();
+    let both = [CLEAN[0], CLEAN[1]].map(|name| std::fs::read(recording(name)).unwrap()).concat();
+    std::fs::write(site.folder().join("both.dat"), &both).unwrap();
+    let channels = "[[channel]]\nname = \"file\"\ninput = \"file:both.dat\"\n\
+                    [[channel]]\nname = \"live\"\ninput = \"tcp-listen:127.0.0.1:0\"\n";
+    site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{channels}"));
+    let _station = site.start_to_stay();
+    let address = site.until(|status| Some(status["channels"][1]["address"].as_str()?.to_owned()));
+    printed(&["replay", "both.dat", "--rate", "max", "--to-tcp", &address], site.folder());
+    let contacts = site.centre_until(|status| {
+        let contacts = status["contacts"].as_array()?;
+        let done = contacts.iter().filter(|contact| contact["state"] == "done");
+        (done.count() == 4).then(|| contacts.clone())
+    });
+    for channel in ["file", "live"] {
+        for (name, mission) in [(CLEAN[0], "suomi-npp"), (CLEAN[1], "aqua")] {
+            let is_this = |contact: &&Value| contact["channel"] == channel && contact["mission"] == mission;
+            let contact = contacts.iter().find(is_this);
+            let contact = contact.unwrap_or_else(|| panic!("{mission} of {channel}: {contacts:?}"));
+            assert_eq!(contact["frames"], expected(name)["frames_total"], "{mission} of {channel}");
+            assert_eq!(contact["frames_sha256"], expected(name)["frames_sha256"], "{mission} of {channel}");
+            assert_eq!(contact["set_aside"], 0);
+        }
+    }
 }

@@ -218,6 +218,10 @@ impl<T> Synchroniser<T> {
     pub fn is_locked(&self) -> bool {
         matches!(self.state, State::Lock | State::Flywheel)
     }
+    /// What was found and was not polled for yet.
+    pub fn waiting(&self) -> impl DoubleEndedIterator<Item = &SyncEvent<T>> {
+        self.events.iter()
+    }
     /// Bits searched since the last frame without success.
     pub const fn searched_bits(&self) -> u64 {
         self.cursor.saturating_sub(self.unclaimed)

@@ -9,13 +9,14 @@ mod stages;
 
 use crate::failure::{Exit, Failure};
 use course::{Bounded, Change, ChangeKind, Course};
-use outputs::Outputs;
+use outputs::{Outputs, Writers};
 use page::Contact;
 use pages::Pages;
 use skyhaul_ccsds::account::{ChannelReport, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
 use skyhaul_ccsds::identify::{Identification, Unidentified};
 use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
+use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::sync::RUN_BLOCKS;
 use skyhaul_node::config::{self, MissionRef};
 use skyhaul_units::Utc;
@@ -66,11 +67,14 @@ struct Report<'a> {
     files: &'a [FileResult],
 }
 
-/// What one file held, and what is odd about it.
+/// What one downlink of a file held, and what is odd about it. Most files have one.
 #[derive(serde::Serialize)]
 struct FileResult {
     #[serde(flatten)]
     report: FileReport,
+    /// Where it begins, behind another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begins_at_byte: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -98,10 +102,13 @@ pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for file in &command.files {
         match decode(file, (&known, &options), &mut outputs, pages.is_some()) {
-            Ok((report, page)) => {
-                reports.push(report);
-                let written = pages.iter().zip(page).try_for_each(|(pages, page)| pages.write(file, &page));
-                failures.extend(written.err());
+            Ok(contacts) => {
+                for (number, (report, page)) in (1..).zip(contacts) {
+                    reports.push(report);
+                    let pages = pages.iter().zip(page);
+                    let written = pages.map(|(pages, page)| pages.write(file, number, &page));
+                    failures.extend(written.filter_map(Result::err));
+                }
             }
             Err(failure) => failures.push(failure),
         }
@@ -149,13 +156,13 @@ pub(super) fn mission(wanted: &MissionRef, known: &MissionSet) -> Result<Mission
     })
 }
 
-/// The account of a file, and the page about it where one is wanted.
+/// The account of each downlink of a file, and the page about it where one is wanted.
 fn decode(
     file: &Path,
     (known, options): (&MissionSet, &CaptureOptions),
     outputs: &mut Outputs,
     with_page: bool,
-) -> Result<(FileResult, Option<String>), Failure> {
+) -> Result<Vec<(FileResult, Option<String>)>, Failure> {
     let name = file.display().to_string();
     let unreadable =
         |source| Failure::io("the capture cannot be read", &name, "give the path of a readable file", source);
@@ -163,11 +170,10 @@ fn decode(
     let mut capture = Capture::new(known.clone(), options.clone());
     let mut buffer = vec![0; READ_SIZE];
     outputs.begin(file);
-    let mut outputs = Some(outputs);
-    let mut identified = None;
-    let mut lock = Bounded::default();
-    let found = std::thread::scope(|scope| {
-        let mut stages: Option<Stages<'_>> = None;
+    let mut writers = Some(outputs.writers());
+    let mut downlinks = Downlinks::default();
+    std::thread::scope(|scope| {
+        let mut stages: Option<Stages<'_, '_>> = None;
         loop {
             let len = input.read(&mut buffer).map_err(unreadable)?;
             // A file does not say when it was received.
@@ -181,20 +187,28 @@ fn decode(
                     CaptureEvent::Identified(found) => {
                         let course = with_page.then(|| Course::new(&found.mission));
                         let mission = found.mission.clone();
-                        let start = |outputs| Stages::start(scope, mission, known, outputs, course);
-                        stages = outputs.take().map(start);
-                        identified = Some(found);
+                        let start = |writers| Stages::start(scope, mission, known, writers, course);
+                        stages = writers.take().map(start);
+                        downlinks.identified = Some(found);
                     }
                     CaptureEvent::Frame(frame) => frames.push(frame),
                     CaptureEvent::Unidentified(reason) => {
                         return Err(unidentified(reason, capture.stats().sync.bits / 8).at(&name));
                     }
                     CaptureEvent::Locked(position) => {
-                        lock.push(Change { position, kind: ChangeKind::Locked });
+                        downlinks.lock.push(Change { position, kind: ChangeKind::Locked });
                     }
                     CaptureEvent::LockLost(position) => {
-                        lock.push(Change { position, kind: ChangeKind::LockLost });
+                        downlinks.lock.push(Change { position, kind: ChangeKind::LockLost });
                     }
+                    CaptureEvent::Changed { at, stats } => {
+                        if let Some(stages) = stages.take() {
+                            stages.take(std::mem::take(&mut frames));
+                            writers = Some(downlinks.end(stages, stats));
+                        }
+                        downlinks.from = Some(at);
+                    }
+                    CaptureEvent::OtherDownlink(other) => downlinks.foreign = Some(other),
                     CaptureEvent::OtherSpacecraft { .. } => {}
                 }
             }
@@ -202,42 +216,97 @@ fn decode(
                 stages.take(frames);
             }
             if len == 0 {
-                return Ok(stages.map(Stages::finish).zip(identified.take()));
+                stages.map(|stages| downlinks.end(stages, capture.stats()));
+                return downlinks.account(&name);
             }
         }
-    })?;
-    account(&name, found, &lock, capture.stats())
+    })
 }
 
-/// What a file amounts to once all of it is decoded.
-fn account(
-    name: &str,
-    found: Option<(Found, Box<Identification>)>,
-    lock: &Bounded<Change>,
+/// The downlinks of a file, one after the other.
+#[derive(Default)]
+struct Downlinks {
+    ended: Vec<Downlink>,
+    /// Of the present one.
+    identified: Option<Box<Identification>>,
+    from: Option<BitPosition>,
+    lock: Bounded<Change>,
+    /// One that is not of the mission named.
+    foreign: Option<Box<Identification>>,
+}
+
+/// What one downlink of a file amounts to once all of it is decoded.
+struct Downlink {
+    found: Found,
+    identified: Box<Identification>,
+    /// Where it begins, behind another one.
+    from: Option<BitPosition>,
+    lock: Bounded<Change>,
     stats: CaptureStats,
-) -> Result<(FileResult, Option<String>), Failure> {
-    let nothing = || {
-        let help = "see whether it is a capture, and name its --mission and --format";
-        Failure::new(Exit::Result, "no frame was found", help).at(name)
-    };
-    let (Found { frames, packets, clocks, course }, identified) = found.ok_or_else(nothing)?;
-    let report = FileReport { also_fits: identified.also_fits.clone(), ..packets.finish(name, frames) };
-    if report.cadus == 0 {
-        return Err(nothing());
+}
+
+impl Downlinks {
+    /// The present one ends; what writes is free for the next.
+    fn end<'o>(&mut self, stages: Stages<'_, 'o>, stats: CaptureStats) -> Writers<'o> {
+        let (found, writers) = stages.finish();
+        let (lock, from) = (std::mem::take(&mut self.lock), self.from.take());
+        if let Some(identified) = self.identified.take() {
+            self.ended.push(Downlink { found, identified, from, lock, stats });
+        }
+        writers
     }
-    let notes = notes::notes(&report, &stats, &clocks);
-    let page = course.map(|course| {
-        page::page(&Contact {
-            report: &report,
-            notes: &notes,
-            mission: &identified.mission,
-            format: identified.format,
-            course: &course,
-            lock,
-            stats,
-        })
-    });
-    Ok((FileResult { report, notes }, page))
+
+    fn account(self, name: &str) -> Result<Vec<(FileResult, Option<String>)>, Failure> {
+        let foreign = self.foreign.map(|other| {
+            let scid = other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
+            format!("mission {}{scid}", other.mission.name())
+        });
+        let mut contacts: Vec<_> =
+            self.ended.into_iter().filter_map(|downlink| downlink.account(name)).collect();
+        let Some((last, _)) = contacts.last_mut() else {
+            let (what, help) = match &foreign {
+                None => (
+                    "no frame was found".to_owned(),
+                    "see whether it is a capture, and name its --mission and --format",
+                ),
+                Some(other) => (
+                    format!("no frame of the mission was found; the capture holds {other}"),
+                    "leave --mission out, or name that one",
+                ),
+            };
+            return Err(Failure::new(Exit::Result, &what, help).at(name));
+        };
+        if let Some(other) = foreign {
+            last.notes.push(format!(
+                "the capture also holds {other}; nothing of it is here: leave --mission out, or name that one"
+            ));
+        }
+        Ok(contacts)
+    }
+}
+
+impl Downlink {
+    /// `None` where no frame was found.
+    fn account(self, name: &str) -> Option<(FileResult, Option<String>)> {
+        let Self { found: Found { frames, packets, clocks, course }, identified, from, lock, stats } = self;
+        let report = FileReport { also_fits: identified.also_fits.clone(), ..packets.finish(name, frames) };
+        if report.cadus == 0 {
+            return None;
+        }
+        let notes = notes::notes(&report, &stats, &clocks);
+        let page = course.map(|course| {
+            page::page(&Contact {
+                report: &report,
+                notes: &notes,
+                mission: &identified.mission,
+                format: identified.format,
+                course: &course,
+                lock: &lock,
+                stats,
+            })
+        });
+        Some((FileResult { report, begins_at_byte: from.map(BitPosition::byte), notes }, page))
+    }
 }
 
 fn unidentified(reason: Unidentified, len: u64) -> Failure {
@@ -254,9 +323,10 @@ fn unidentified(reason: Unidentified, len: u64) -> Failure {
 }
 
 fn write_report(result: &FileResult, out: &mut dyn Write) -> io::Result<()> {
-    let FileResult { report, notes } = result;
+    let FileResult { report, begins_at_byte, notes } = result;
     let spacecraft = report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
-    writeln!(out, "{}: mission {}{spacecraft}", report.file, report.mission)?;
+    let from = begins_at_byte.map_or(String::new(), |byte| format!(", from byte {byte} on"));
+    writeln!(out, "{}: mission {}{spacecraft}{from}", report.file, report.mission)?;
     writeln!(
         out,
         "  {} frames: {} clean, {} corrected ({} symbols), {} set aside",

@@ -13,6 +13,7 @@ use crate::config;
 use crate::fault::Fault;
 use crate::status::{ChannelState, StoreState};
 use skyhaul_ccsds::capture::CaptureEvent;
+use skyhaul_ccsds::identify::Identification;
 use skyhaul_ccsds::mission::{FrameFormat, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Open, Record};
@@ -202,6 +203,8 @@ impl ChannelRunner {
                 CaptureEvent::Unidentified(reason) if self.receiver.has_heard() => {
                     self.shared.life.alarm(&format!("channel {}", self.config.name), &reason.to_string());
                 }
+                CaptureEvent::Changed { at, .. } => self.change(at),
+                CaptureEvent::OtherDownlink(other) => self.tell_of(&other),
                 // Nothing came in that could have been anything.
                 CaptureEvent::Unidentified(_) => {}
                 CaptureEvent::Identified(_) | CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) => {}
@@ -313,13 +316,38 @@ impl ChannelRunner {
         }
     }
 
+    /// Another downlink came without a break: the contact ends, and the next frame begins another one.
+    fn change(&mut self, at: BitPosition) {
+        self.receiver.goes_on_from(at);
+        self.close_contact(at.byte());
+    }
+
+    /// Says that what comes is not the mission's.
+    fn tell_of(&self, other: &Identification) {
+        let config::Channel { name, mission, .. } = &self.config;
+        let configured = mission.as_ref().map_or(String::new(), |mission| format!(" ({mission})"));
+        let reason = format!(
+            "the downlink is that of mission {}{}, and nothing of it is kept; leave the channel's `mission` out, or name this one",
+            other.mission.name(),
+            other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value())),
+        );
+        self.shared
+            .life
+            .alarm(&format!("channel {name} gets another mission than its own{configured}"), &reason);
+    }
+
     /// Closes the contact with what the capture still holds, and begins to look for another.
     fn end_contact(&mut self) {
         self.receiver.finish();
         self.take_events();
         self.receiver.begin_anew();
+        self.close_contact(self.receiver.offset());
+    }
+
+    /// Closes the contact; the input is read on from byte `next` after a restart.
+    fn close_contact(&mut self, next: u64) {
         let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else { return };
-        let (flow, next) = (contact.flow(), self.receiver.offset());
+        let flow = contact.flow();
         if !self.remember(&Place::Closing { next, format: contact.layout(), flow, open })
             && self.receiver.is_file()
         {

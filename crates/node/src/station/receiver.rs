@@ -200,12 +200,19 @@ impl Receiver {
         self.identified = None;
     }
 
+    /// The present capture goes on with another downlink, from this place on.
+    pub const fn goes_on_from(&mut self, at: BitPosition) {
+        self.capture_from = at.byte();
+    }
+
     /// Goes on with a downlink that is known, with the frame at `frames_from`; the input was opened where that one is to be
     /// read from.
     pub fn go_on(&mut self, frames_from: BitPosition, mission: Mission, format: InputFormat) {
         let known = options(&self.config, Some(mission), self.sync);
         let start = CaptureOptions::read_from(format, frames_from);
-        let options = CaptureOptions { start, frames_from, format: Some(format), ..known };
+        // What was found out, and not configured, may change again.
+        let may_change = self.mission.is_none();
+        let options = CaptureOptions { start, frames_from, format: Some(format), may_change, ..known };
         self.capture = Capture::new(self.missions.clone(), options);
     }
 

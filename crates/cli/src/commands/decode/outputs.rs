@@ -16,6 +16,12 @@ pub struct Outputs {
     pub packets: PacketFiles,
 }
 
+/// What writes frames and packets, each on a thread of its own.
+pub struct Writers<'o> {
+    pub frames: &'o mut FrameFile,
+    pub packets: &'o mut PacketFiles,
+}
+
 /// All good frames, one after the other. The first write that fails is kept, and told at the end.
 pub struct FrameFile {
     /// `None` where frames are not written.
@@ -72,6 +78,11 @@ impl Outputs {
     pub fn begin(&mut self, file: &Path) {
         self.packets.flush();
         self.packets.stem = stem(file);
+    }
+
+    /// What writes the present input's frames and packets.
+    pub const fn writers(&mut self) -> Writers<'_> {
+        Writers { frames: &mut self.frames, packets: &mut self.packets }
     }
 
     /// Ends all files.

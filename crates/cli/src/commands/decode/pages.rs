@@ -31,13 +31,14 @@ impl Pages {
         Ok(Some(Self { folder: folder.clone(), is_single: command.files.len() == 1 }))
     }
 
-    /// Writes the page about `file`.
+    /// Writes the page about downlink `number` of `file`, from 1.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write(&self, file: &Path, page: &str) -> Result<(), Failure> {
+    pub fn write(&self, file: &Path, number: usize, page: &str) -> Result<(), Failure> {
         let of = file.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-        let name = if self.is_single { "report.html".to_owned() } else { format!("{of}.report.html") };
+        let report = if number == 1 { "report.html".to_owned() } else { format!("report-{number}.html") };
+        let name = if self.is_single { report } else { format!("{of}.{report}") };
         let place = self.folder.join(name);
         std::fs::write(&place, page).map_err(|source| unwritable(&place, source))
     }

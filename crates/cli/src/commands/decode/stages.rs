@@ -3,7 +3,7 @@
 
 use super::course::Course;
 use super::notes::Clocks;
-use super::outputs::Outputs;
+use super::outputs::{FrameFile, PacketFiles, Writers};
 use skyhaul_ccsds::account::{FrameDigest, PacketAccount};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::CapturedFrame;
@@ -18,12 +18,15 @@ type Batch = Arc<Vec<CapturedFrame>>;
 const MOST_WAITING: usize = 8;
 
 /// The threads for one capture.
-pub struct Stages<'scope> {
+pub struct Stages<'scope, 'o> {
     frames: SyncSender<Batch>,
     packets: SyncSender<Batch>,
-    frame_digest: ScopedJoinHandle<'scope, FrameDigest>,
-    packet_account: ScopedJoinHandle<'scope, (PacketAccount, Clocks, Option<Course>)>,
+    frame_digest: ScopedJoinHandle<'scope, (FrameDigest, &'o mut FrameFile)>,
+    packet_account: ScopedJoinHandle<'scope, Accounted<'o>>,
 }
+
+/// What became of the packets, and what wrote them.
+type Accounted<'o> = (PacketAccount, Clocks, Option<Course>, &'o mut PacketFiles);
 
 /// What the frames of a capture amount to.
 pub struct Found {
@@ -34,18 +37,18 @@ pub struct Found {
     pub course: Option<Course>,
 }
 
-impl<'scope> Stages<'scope> {
+impl<'scope, 'o: 'scope> Stages<'scope, 'o> {
     /// Starts the threads for a capture of `mission`, whose `course` is followed where one is given.
-    pub fn start<'outputs: 'scope>(
+    pub fn start(
         scope: &'scope Scope<'scope, '_>,
         mission: Mission,
         known: &MissionSet,
-        outputs: &'outputs mut Outputs,
+        writers: Writers<'o>,
         mut course: Option<Course>,
     ) -> Self {
         let (frames, frame_batches) = sync_channel::<Batch>(MOST_WAITING);
         let (packets, packet_batches) = sync_channel::<Batch>(MOST_WAITING);
-        let Outputs { frames: frame_file, packets: packet_files } = outputs;
+        let Writers { frames: frame_file, packets: packet_files } = writers;
         let mut account = PacketAccount::new(&mission, known);
         let mut clocks = Clocks::new(mission);
         let frame_digest = scope.spawn(move || {
@@ -56,7 +59,7 @@ impl<'scope> Stages<'scope> {
                     frame_file.write(frame);
                 }
             }
-            digest
+            (digest, frame_file)
         });
         let packet_account = scope.spawn(move || {
             for batch in packet_batches {
@@ -76,7 +79,7 @@ impl<'scope> Stages<'scope> {
                     }
                 }
             }
-            (account, clocks, course)
+            (account, clocks, course, packet_files)
         });
         Self { frames, packets, frame_digest, packet_account }
     }
@@ -92,13 +95,15 @@ impl<'scope> Stages<'scope> {
         self.packets.send(batch).ok();
     }
 
-    /// Waits until everything is dealt with.
-    pub fn finish(self) -> Found {
+    /// Waits until everything is dealt with; what wrote is free again.
+    pub fn finish(self) -> (Found, Writers<'o>) {
         let Self { frames, packets, frame_digest, packet_account } = self;
         drop((frames, packets));
-        let frames = frame_digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (packets, clocks, course) =
+        let (frames, frame_file) =
+            frame_digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (packets, clocks, course, packet_files) =
             packet_account.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Found { frames, packets, clocks, course }
+        let writers = Writers { frames: frame_file, packets: packet_files };
+        (Found { frames, packets, clocks, course }, writers)
     }
 }

@@ -1,0 +1,246 @@
+//! What makes frames of an input that is known: by way of markers, or of bare frames.
+
+use super::CaptureOptions;
+use crate::decode::{BlockDecoder, DecodedBlock};
+use crate::identify::InputFormat;
+use crate::inner::InnerDecoder;
+use crate::mission::{MARKER_LEN, Mission};
+use crate::quality::{BitPosition, CapturedFrame, Quality};
+use crate::record::SyncCounts;
+use crate::sync::{Found, SyncEvent, Synchroniser};
+use skyhaul_units::Utc;
+use std::collections::VecDeque;
+
+/// What comes out of a stage.
+#[derive(Debug)]
+pub(super) enum StageEvent {
+    Locked(BitPosition),
+    Lost(BitPosition),
+    Frame(CapturedFrame),
+}
+
+/// What makes frames of an input.
+#[derive(Debug)]
+pub(super) enum FrameSource {
+    Bits(Box<BitStage>),
+    Frames(Box<FrameStage>),
+}
+
+/// Frames behind markers.
+#[derive(Debug)]
+pub(super) struct BitStage {
+    /// Makes bits of symbols, where symbols come.
+    inner: Option<InnerDecoder>,
+    /// Bits that were made of one push.
+    bits: Vec<u8>,
+    /// When the last of the input came.
+    received: Utc,
+    sync: Synchroniser<DecodedBlock>,
+    decoder: BlockDecoder,
+    /// Bits from one marker to the next.
+    block_bits: u64,
+}
+
+/// Frames one after the other.
+#[derive(Debug)]
+pub(super) struct FrameStage {
+    decoder: BlockDecoder,
+    frame_len: usize,
+    /// Bytes of a frame that is not whole yet.
+    partial: Vec<u8>,
+    /// Bits before the partial frame.
+    position: u64,
+    ready: VecDeque<CapturedFrame>,
+    bits: u64,
+    frames: u64,
+}
+
+impl FrameSource {
+    /// For an input of this layout, whose first byte pushed holds the bit `start`.
+    pub fn new(mission: &Mission, format: InputFormat, start: BitPosition, options: &CaptureOptions) -> Self {
+        match format {
+            InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
+                Self::Bits(Box::new(BitStage::new(mission, format, start, options)))
+            }
+            InputFormat::Frames => Self::Frames(Box::new(FrameStage::new(mission, start.as_bits()))),
+        }
+    }
+
+    /// Takes the next bytes of the input.
+    pub fn push(&mut self, received: Utc, bytes: &[u8]) {
+        match self {
+            Self::Bits(stage) => stage.push(received, bytes),
+            Self::Frames(stage) => stage.push(received, bytes),
+        }
+    }
+
+    /// The input ends here.
+    pub fn finish(&mut self) {
+        match self {
+            Self::Bits(stage) => stage.finish(),
+            Self::Frames(_) => {}
+        }
+    }
+
+    /// The next event; `None` where more bytes are needed.
+    pub fn poll(&mut self) -> Option<StageEvent> {
+        match self {
+            Self::Frames(stage) => stage.ready.pop_front().map(StageEvent::Frame),
+            Self::Bits(stage) => Some(match stage.sync.poll(&mut stage.decoder)? {
+                SyncEvent::Locked(position) => StageEvent::Locked(stage.place(position)),
+                SyncEvent::Lost(position) => StageEvent::Lost(stage.place(position)),
+                SyncEvent::Found(found) => {
+                    let position = stage.place(found.position);
+                    StageEvent::Frame(CapturedFrame { position, ..captured(found) })
+                }
+            }),
+        }
+    }
+
+    /// Where the last good frame that waits to be polled ends in the input, of those that `is_own`.
+    pub fn end_of_last(&self, is_own: impl Fn(&[u8]) -> bool) -> Option<BitPosition> {
+        match self {
+            Self::Bits(stage) => {
+                let end = stage.sync.waiting().rev().find_map(|event| match event {
+                    SyncEvent::Found(found) if found.opinion.set_aside.is_none() => {
+                        is_own(&found.opinion.bytes).then(|| found.position.plus_bits(stage.block_bits))
+                    }
+                    _ => None,
+                });
+                end.map(|end| stage.place(end))
+            }
+            Self::Frames(stage) => {
+                let last = stage.ready.iter().rev().find(|frame| frame.is_good() && is_own(&frame.bytes));
+                last.map(|frame| frame.position.plus_bits(8 * stage.frame_len as u64))
+            }
+        }
+    }
+
+    /// What the synchroniser counted. `ended` says that nothing will follow.
+    pub fn counts(&self, ended: bool) -> SyncCounts {
+        match self {
+            Self::Bits(stage) => stage.sync.counts(),
+            Self::Frames(stage) => SyncCounts {
+                bits: stage.bits,
+                frames: stage.frames,
+                skipped_bits: if ended { 8 * stage.partial.len() as u64 } else { 0 },
+                ..SyncCounts::default()
+            },
+        }
+    }
+
+    /// Whether frames are being followed.
+    pub fn is_locked(&self) -> bool {
+        match self {
+            Self::Bits(stage) => stage.sync.is_locked(),
+            Self::Frames(_) => true,
+        }
+    }
+}
+
+impl BitStage {
+    fn new(mission: &Mission, format: InputFormat, start: BitPosition, options: &CaptureOptions) -> Self {
+        let inner = format
+            .symbols()
+            .map(|symbols| InnerDecoder::new(mission.coding().inner, symbols, start, options.kernel));
+        let start = if inner.is_some() { BitPosition::START } else { start };
+        Self {
+            sync: Synchroniser::new(options.sync, mission.coding().marker, mission.block_len(), start),
+            decoder: BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel),
+            inner,
+            bits: Vec::new(),
+            received: Utc::default(),
+            block_bits: 8 * (MARKER_LEN + mission.block_len()) as u64,
+        }
+    }
+
+    fn push(&mut self, received: Utc, bytes: &[u8]) {
+        let bits = match &mut self.inner {
+            None => bytes,
+            Some(inner) => {
+                self.bits.clear();
+                inner.push(bytes, &mut self.bits);
+                &self.bits
+            }
+        };
+        self.sync.push_through(received, bits, &mut self.decoder);
+        self.received = received;
+    }
+
+    fn finish(&mut self) {
+        if let Some(inner) = &mut self.inner {
+            self.bits.clear();
+            inner.finish(&mut self.bits);
+            self.sync.push_through(self.received, &self.bits, &mut self.decoder);
+        }
+        self.sync.finish();
+    }
+
+    /// A place in the bits as one of the input.
+    fn place(&self, position: BitPosition) -> BitPosition {
+        self.inner.as_ref().map_or(position, |inner| inner.position(position.as_bits()))
+    }
+}
+
+impl FrameStage {
+    fn new(mission: &Mission, position: u64) -> Self {
+        Self {
+            decoder: BlockDecoder::bare(mission),
+            frame_len: mission.frame().length,
+            partial: Vec::new(),
+            position,
+            ready: VecDeque::new(),
+            bits: 0,
+            frames: 0,
+        }
+    }
+
+    fn push(&mut self, received: Utc, bytes: &[u8]) {
+        self.bits += 8 * bytes.len() as u64;
+        self.partial.extend_from_slice(bytes);
+        let whole = self.partial.len() / self.frame_len * self.frame_len;
+        let partial = self.partial.split_off(whole);
+        let frames = core::mem::replace(&mut self.partial, partial);
+        for frame in frames.chunks_exact(self.frame_len) {
+            let decoded = self.decoder.decode(frame);
+            let position = BitPosition::from_bits(self.position);
+            self.position += 8 * frame.len() as u64;
+            self.frames += 1;
+            let quality = Quality {
+                verdict: decoded.verdict,
+                fhec: decoded.fhec,
+                fecf: decoded.fecf,
+                ..Quality::NOT_CHECKED
+            };
+            self.ready.push_back(CapturedFrame {
+                received,
+                position,
+                quality,
+                set_aside: decoded.set_aside,
+                bytes: decoded.bytes,
+                check_symbols: decoded.check_symbols,
+            });
+        }
+    }
+}
+
+fn captured(found: Found<DecodedBlock>) -> CapturedFrame {
+    let decoded = found.opinion;
+    CapturedFrame {
+        received: found.received,
+        position: found.position,
+        quality: Quality {
+            marker_errors: found.marker_errors,
+            inverted: found.inverted,
+            slip: found.slip,
+            flywheel: found.flywheel,
+            verdict: decoded.verdict,
+            corrected: decoded.corrected,
+            fhec: decoded.fhec,
+            fecf: decoded.fecf,
+        },
+        set_aside: decoded.set_aside,
+        bytes: decoded.bytes,
+        check_symbols: decoded.check_symbols,
+    }
+}

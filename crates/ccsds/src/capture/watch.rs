@@ -1,0 +1,300 @@
+//! Watches whether an input goes on with the downlink that it was found to be.
+//!
+//! What comes behind the last frame of the downlink's own is held: the bytes, to find out what they are if they are something
+//! else, and the frames and changes of lock, which are handed on when it is known whose they are. A frame of its own settles
+//! it; nearly always that is the very next one, and nothing waits.
+
+use super::held::Held;
+use super::stage::{FrameSource, StageEvent};
+use super::{CaptureEvent, CaptureOptions};
+use crate::frame;
+use crate::id::Scid;
+use crate::identify::{Identification, InputFormat, Unidentified, identify, identify_marked};
+use crate::inner::{InnerDecoder, identify_symbols};
+use crate::mission::{FrameFormat, MissionSet};
+use crate::quality::{BitPosition, CapturedFrame, Verdict};
+use std::collections::VecDeque;
+
+/// Follows one downlink.
+#[derive(Debug)]
+pub(super) struct Watch {
+    own: Own,
+    /// The input from about the end of the last frame of its own on.
+    pub held: Held,
+    /// Where that frame ends.
+    pub own_end: BitPosition,
+    /// What came since, and is not handed on yet.
+    pub pending: VecDeque<CaptureEvent>,
+    /// Good frames of other spacecraft since.
+    foreign: usize,
+    /// They were looked at when there were enough of them.
+    is_looked_at: bool,
+    /// Whatever comes is the downlink's, and nothing waits.
+    is_bound: bool,
+    /// Other spacecraft's frames came between its own: that is one stream of several.
+    is_mixed: bool,
+    /// Bytes by which something else shows, if it is there.
+    first_try: usize,
+    /// Most bytes held.
+    limit: usize,
+}
+
+/// What a frame of the downlink looks like.
+#[derive(Debug, Clone)]
+pub(super) struct Own {
+    /// Any spacecraft where empty.
+    scids: Vec<Scid>,
+    format: FrameFormat,
+}
+
+/// How far the frames of an input were taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reached {
+    pub place: BitPosition,
+    /// Nothing will follow.
+    pub is_end: bool,
+}
+
+/// Another downlink, which was found behind the last frame of the one before.
+#[derive(Debug)]
+pub(super) struct Successor {
+    pub identification: Identification,
+    pub source: FrameSource,
+    /// What it gave of the bytes held, from its first good frame on.
+    pub events: VecDeque<StageEvent>,
+    /// Where that frame begins.
+    pub from: BitPosition,
+}
+
+/// Identifying is first tried with this many bytes, some frames, and then each time that twice as many have come.
+pub(super) const FIRST_TRY_BYTES: usize = 8 * 1024;
+/// Frames that show what they are.
+const FIRST_TRY_FRAMES: u64 = 3;
+/// Good frames of one other spacecraft in a row, under the same framing, after which the stream is taken to be its: 20 ms at
+/// 15 Mbit/s. Fewer of them between frames of the first one are a stream of both.
+const CHANGED_AFTER: usize = 32;
+/// The same at the input's end.
+const CHANGED_AT_END: usize = 4;
+/// Good frames that another downlink needs to be believed.
+const BELIEVED: usize = 2;
+/// Frames that are held at least, if there are no more: those above, and as many as they may be behind.
+const MOST_FRAMES: usize = 40;
+/// Most frames and changes of lock that wait.
+const MOST_PENDING: usize = 64;
+
+impl Own {
+    /// `is_bound`: whatever comes is taken for it.
+    pub fn of(found: &Identification, is_bound: bool) -> Self {
+        let named = found.mission.scids();
+        let scids = match (is_bound, named.is_empty()) {
+            (true, _) => Vec::new(),
+            (false, false) => named.to_vec(),
+            (false, true) => found.scid.into_iter().collect(),
+        };
+        Self { scids, format: *found.mission.frame() }
+    }
+
+    /// Whether a good frame is one.
+    pub fn has(&self, bytes: &[u8]) -> bool {
+        self.scids.is_empty()
+            || frame::glimpse_as(bytes, &self.format)
+                .is_some_and(|(_, channel, _)| self.scids.contains(&channel.scid))
+    }
+}
+
+impl Watch {
+    /// For a downlink whose first bit is at `start`.
+    pub fn new(found: &Identification, start: BitPosition, options: &CaptureOptions) -> Self {
+        let format = found.format;
+        let unit = unit_bits(found).div_ceil(8);
+        let lead = format.symbols().map_or(0, InnerDecoder::lead) / 8;
+        let first_try = FIRST_TRY_BYTES.max((FIRST_TRY_FRAMES * unit + lead) as usize);
+        Self {
+            own: Own::of(found, options.is_bound()),
+            held: Held::starting_at(start.byte()),
+            own_end: start,
+            pending: VecDeque::new(),
+            foreign: 0,
+            is_looked_at: false,
+            is_bound: options.is_bound(),
+            is_mixed: false,
+            first_try,
+            limit: options.identify_limit.max(4 * first_try).max(MOST_FRAMES * unit as usize),
+        }
+    }
+
+    /// With what the one before held.
+    pub fn holding(self, held: Held) -> Self {
+        Self { held, ..self }
+    }
+
+    /// Whether a frame is the downlink's own.
+    pub fn is_own(&self, frame: &CapturedFrame) -> bool {
+        frame.is_good() && self.own.has(&frame.bytes)
+    }
+
+    /// A frame of its own came, which ends there.
+    pub fn own_came(&mut self, end: BitPosition) {
+        self.own_end = end;
+        self.is_mixed |= self.foreign > 0;
+        self.foreign = 0;
+        self.is_looked_at = false;
+    }
+
+    /// An event waits until it is known whose it is. Returns whether it is time to look.
+    pub fn wait(&mut self, event: CaptureEvent) -> bool {
+        if let CaptureEvent::Frame(frame) = &event {
+            self.foreign += usize::from(frame.is_good());
+        }
+        self.pending.push_back(event);
+        !self.is_bound && (self.pending.len() >= MOST_PENDING || self.foreign == CHANGED_AFTER)
+    }
+
+    /// How many of the events that wait are the downlink's: it was looked at what came with them, and nothing else found.
+    pub fn settled(&self) -> usize {
+        if self.is_bound {
+            return self.pending.len();
+        }
+        let start = BitPosition::from_bits(8 * self.held.start);
+        let before = self.pending.iter().take_while(|event| place(event) < start).count();
+        let is_full = self.pending.len() >= MOST_PENDING;
+        if is_full { before.max(MOST_PENDING / 2) } else { before }
+    }
+
+    /// Takes the input's next bytes, which `source` has taken.
+    pub fn push(&mut self, source: &FrameSource, received: skyhaul_units::Utc, bytes: &[u8]) {
+        let waiting = source.end_of_last(|frame| self.own.has(frame)).unwrap_or(self.own_end);
+        self.held.push_from(self.own_end.max(waiting).byte(), received, bytes);
+    }
+
+    /// How much of the `len` bytes held that count is to be looked at now; `None` where more has to come first.
+    fn due(&self, len: usize, ended: bool) -> Option<usize> {
+        let tried = self.held.tried;
+        if self.foreign >= CHANGED_AFTER && !self.is_looked_at {
+            return (len > 0).then_some(len.min(self.limit));
+        }
+        let next = tried + tried.clamp(self.first_try, self.limit / 2);
+        if len >= next { Some(next) } else { (ended && tried < len).then_some(len) }
+    }
+
+    /// Looks at what is held before `reached`, up to which frames were taken, as far as it is due, until something else is
+    /// found in it or more has to come.
+    pub fn look(
+        &mut self,
+        found: &Identification,
+        (missions, options): (&MissionSet, &CaptureOptions),
+        reached: Reached,
+    ) -> Option<Successor> {
+        let ended = reached.is_end;
+        loop {
+            let held = reached.place.byte().saturating_sub(self.held.start) as usize;
+            let Some(len) = self.due(held.min(self.held.bytes.len()), ended) else { return None };
+            self.held.tried = len;
+            self.is_looked_at = self.foreign >= CHANGED_AFTER;
+            let is_whole = ended && len == self.held.bytes.len();
+            let seen = recognise(found.format, &self.held.bytes[..len], missions, is_whole);
+            let is_other = |seen: &Identification| {
+                let is_reframed = seen.mission.block_len() != found.mission.block_len();
+                !is_same(found, seen) && (is_reframed || self.has_changed(ended))
+            };
+            let other = seen.ok().filter(is_other);
+            let successor = other.and_then(|other| self.prove(found, other, options, ended));
+            if let Some(successor) = successor.filter(|successor| successor.from < reached.place) {
+                return Some(successor);
+            }
+            if len >= self.limit {
+                // What came is the downlink's own, or noise: another one begins later, if at all.
+                self.held.drop_first(self.limit / 2);
+            }
+        }
+    }
+
+    /// Whether the frames of other spacecraft, where there are such, are enough to be more than passers-by.
+    const fn has_changed(&self, ended: bool) -> bool {
+        match self.foreign {
+            0 | CHANGED_AFTER.. => true,
+            frames => ended && !self.is_mixed && frames >= CHANGED_AT_END,
+        }
+    }
+
+    /// Whether what is held gives frames of the downlink that was recognised in it.
+    fn prove(
+        &self,
+        found: &Identification,
+        other: Identification,
+        options: &CaptureOptions,
+        ended: bool,
+    ) -> Option<Successor> {
+        let start = self.own_end.max(BitPosition::from_bits(8 * self.held.start));
+        let mut source = FrameSource::new(&other.mission, other.format, start, options);
+        self.held.pushes().for_each(|(received, bytes)| source.push(received, bytes));
+        if ended {
+            source.finish();
+        }
+        let mut events: VecDeque<StageEvent> = core::iter::from_fn(|| source.poll()).collect();
+        let own = Own::of(&other, false);
+        let good = || {
+            events.iter().filter_map(|event| match event {
+                StageEvent::Frame(frame) if frame.is_good() && own.has(&frame.bytes) => Some(frame),
+                _ => None,
+            })
+        };
+        let is_proven =
+            |frame: &&CapturedFrame| matches!(frame.quality.verdict, Verdict::Clean | Verdict::Corrected);
+        // Damaged frames of the downlink itself look like frames without coding, of the same length and spacecraft.
+        let differs =
+            other.mission.block_len() != found.mission.block_len() || other.scid != found.scid.or(other.scid);
+        if good().count() < BELIEVED || !(differs || good().filter(is_proven).count() >= BELIEVED) {
+            return None;
+        }
+        let from = good().next()?.position;
+        events.retain(|event| match event {
+            StageEvent::Frame(frame) => frame.position >= from,
+            StageEvent::Locked(_) | StageEvent::Lost(_) => true,
+        });
+        Some(Successor { identification: other, source, events, from })
+    }
+}
+
+fn place(event: &CaptureEvent) -> BitPosition {
+    match event {
+        CaptureEvent::Frame(frame) => frame.position,
+        CaptureEvent::Locked(position) | CaptureEvent::LockLost(position) => *position,
+        _ => BitPosition::START,
+    }
+}
+
+/// Bits of the input from one frame to the next.
+pub(super) fn unit_bits(found: &Identification) -> u64 {
+    let mission = &found.mission;
+    match (found.format, found.format.symbols()) {
+        (InputFormat::Frames, _) => 8 * mission.frame().length as u64,
+        (_, None) => 8 * mission.cadu_len() as u64,
+        (_, Some(symbols)) => mission.coding().inner.input_bits(symbols, 8 * mission.cadu_len() as u64),
+    }
+}
+
+fn recognise(
+    format: InputFormat,
+    sample: &[u8],
+    missions: &MissionSet,
+    is_whole: bool,
+) -> Result<Identification, Unidentified> {
+    match (format, format.symbols()) {
+        (_, Some(symbols)) => identify_symbols(sample, symbols, missions, is_whole),
+        (InputFormat::Frames, None) => {
+            let seen = identify(sample, missions, is_whole);
+            seen.and_then(|seen| match seen.format {
+                InputFormat::Frames => Ok(seen),
+                _ => Err(Unidentified::Nothing),
+            })
+        }
+        (_, None) => identify_marked(sample, missions, is_whole),
+    }
+}
+
+/// Whether both are the same spacecraft's downlink.
+fn is_same(found: &Identification, seen: &Identification) -> bool {
+    let is_named = !found.mission.scids().is_empty();
+    found.mission.text() == seen.mission.text() && (is_named || found.scid == seen.scid)
+}
