@@ -17,24 +17,33 @@ use skyhaul_units::Utc;
 pub fn bit_stream(input: &[u8]) {
     let mut capture = Capture::new(MissionSet::built_in(), CaptureOptions::default());
     let (first, second) = input.split_at(input.len() / 3);
-    let (mut good, mut set_aside) = (0, 0);
+    let (mut good, mut set_aside, mut bits) = (0, 0, 0);
     for piece in [first, second, &[]] {
         capture.push(Utc::from_micros(0), piece);
         if piece.is_empty() {
             capture.finish();
         }
         while let Some(event) = capture.poll() {
-            let CaptureEvent::Frame(frame) = event else { continue };
-            match frame.is_good() {
-                true => good += 1,
-                false => set_aside += 1,
+            match event {
+                CaptureEvent::Frame(frame) => {
+                    match frame.is_good() {
+                        true => good += 1,
+                        false => set_aside += 1,
+                    }
+                    assert!(frame.position.as_bits() < 8 * input.len() as u64);
+                }
+                CaptureEvent::Changed { stats, .. } => {
+                    assert_eq!((stats.good_frames, stats.set_aside), (good, set_aside));
+                    (good, set_aside) = (0, 0);
+                    bits += stats.sync.bits;
+                }
+                _ => {}
             }
-            assert!(frame.position.as_bits() < 8 * input.len() as u64);
         }
     }
     let stats = capture.stats();
     assert_eq!((stats.good_frames, stats.set_aside), (good, set_aside));
-    assert_eq!(stats.sync.bits, 8 * input.len() as u64);
+    assert_eq!(bits + stats.sync.bits, 8 * input.len() as u64);
 }
 
 /// Any symbols, hard and soft, as an unknown input and as a known mission's: frames are within the input.

@@ -384,8 +384,9 @@ impl Capture {
         });
         self.release(usize::MAX);
         let Stage::Known(known) = &mut self.stage else { return };
-        let (held, start) = (core::mem::take(&mut known.watch.held), known.watch.own_end);
-        let bits = start.as_bits().saturating_sub(known.start.as_bits());
+        let held = core::mem::take(&mut known.watch.held);
+        let start = known.watch.own_end.max(BitPosition::from_bits(8 * held.start));
+        let bits = 8 * start.byte().saturating_sub(known.start.byte());
         let skipped_bits = bits.saturating_sub(known.handed_on.frames * unit);
         let dropped_bits = core::mem::take(&mut self.dropped_bits);
         let sync = SyncCounts { bits: bits + dropped_bits, skipped_bits, dropped_bits, ..known.handed_on };

@@ -132,6 +132,8 @@ fn real_passes_one_behind_the_other_give_the_frames_that_each_gives_alone() {
             assert_eq!(contact.stats.set_aside as usize, contact.frames.len() - contact.good().len());
             assert_eq!(contact.stats.sync.frames as usize, contact.frames.len());
         }
+        let bits: u64 = found.iter().map(|contact| contact.stats.sync.bits).sum();
+        assert_eq!(bits, 8 * stream.len() as u64, "every bit is one contact's");
         for frame in found.iter().flat_map(|contact| &contact.frames) {
             let last = (frame.position.as_bits() as i64 + 8 * 1024 - 1) / 8;
             assert_eq!(frame.received.as_micros(), last / piece as i64, "times are those of the input");

@@ -101,7 +101,7 @@ fn two_spacecraft_in_one_stream_are_told_and_kept_apart() {
     let report = bench.decoded(&["twice.dat", "--mission", "suomi-npp"]);
     assert_told(&report, "the capture also holds mission noaa-21, spacecraft 177");
     bench.write("other.dat", &noaa_21(&bench));
-    let arguments = ["decode", "other.dat", "--mission", "suomi-npp"];
+    let arguments = ["decode", "other.dat", "--mission", "goes-16"];
     bench.refused(
         &arguments,
         1,

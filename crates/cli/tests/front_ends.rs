@@ -176,7 +176,8 @@ fn another_downlink_without_a_break_is_another_contact() {
             let contact = contact.unwrap_or_else(|| panic!("{mission} of {channel}: {contacts:?}"));
             assert_eq!(contact["frames"], expected(name)["frames_total"], "{mission} of {channel}");
             assert_eq!(contact["frames_sha256"], expected(name)["frames_sha256"], "{mission} of {channel}");
-            assert_eq!(contact["set_aside"], 0);
+            // The recording ends inside a frame, which the other one's bits fill up.
+            assert!(contact["set_aside"].as_u64().unwrap() <= 1, "{contact}");
         }
     }
 }
