@@ -7,6 +7,7 @@
 mod builtin;
 mod consistency;
 mod counters;
+mod form;
 mod text;
 
 pub use builtin::GENERIC;

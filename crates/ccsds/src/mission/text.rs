@@ -1,6 +1,10 @@
 //! The TOML form of a mission, and the checks that make one of it.
 
 use super::consistency::{Channels, claims_again, is_shadowed};
+use super::form::{
+    BasisForm, CodingForm, Form, FrameForm, KindForm, LineCodeForm, ModulationForm, ProductForm,
+    RandomiserForm, ReedSolomonForm, SecondOutputForm, TimeCodeForm, TimeForm,
+};
 use super::{
     ApidRange, ChannelRule, Coding, Content, Counters, Derandomise, FrameCheck, FrameFormat, FrameKind,
     MARKER_LEN, Mission, ProductGroup, TimeRule,
@@ -9,7 +13,6 @@ use crate::id::{Scid, Vcid};
 use crate::inner::{InnerCode, LineCode};
 use crate::packet::SpaceHeader;
 use crate::time::TimeCode;
-use serde::Deserialize;
 use skyhaul_coding::convolutional::{Code, Modulation, Rate, SecondOutput};
 use skyhaul_coding::{Basis, Correction, Parameters, Randomiser, ReedSolomon};
 use toml::Spanned;
@@ -49,200 +52,6 @@ const LONGEST_TEXT: usize = 65_535;
 const LONGEST_FRAME: usize = 16_384;
 /// Most entries of each list.
 const LONGEST_LIST: usize = 256;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Form {
-    name: Spanned<String>,
-    title: String,
-    scids: Spanned<Vec<u16>>,
-    #[serde(default)]
-    content: Option<ContentForm>,
-    frame: FrameForm,
-    coding: Spanned<CodingForm>,
-    #[serde(default)]
-    channel: Vec<ChannelForm>,
-    #[serde(default)]
-    packets: PacketsForm,
-    #[serde(default)]
-    time: Vec<TimeForm>,
-    #[serde(default)]
-    product: Vec<ProductForm>,
-    #[serde(default)]
-    shared_counter: Vec<CounterForm>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrameForm {
-    kind: KindForm,
-    length: Spanned<usize>,
-    #[serde(default)]
-    scid_bits: Option<Spanned<u8>>,
-    #[serde(default)]
-    fhec: Option<Spanned<bool>>,
-    #[serde(default)]
-    insert_zone: usize,
-    #[serde(default)]
-    ocf: bool,
-    #[serde(default)]
-    fecf: bool,
-    #[serde(default)]
-    fecf_bits: Option<Spanned<u8>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum KindForm {
-    Tm,
-    Aos,
-    Uslp,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CodingForm {
-    #[serde(default)]
-    marker: Option<Spanned<String>>,
-    randomiser: RandomiserForm,
-    #[serde(default)]
-    derandomise_after_decoding_from: Option<Spanned<usize>>,
-    #[serde(default)]
-    reed_solomon: Option<Spanned<ReedSolomonForm>>,
-    #[serde(default)]
-    convolutional: Option<ConvolutionalForm>,
-    #[serde(default)]
-    line_code: LineCodeForm,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ConvolutionalForm {
-    rate: Spanned<String>,
-    #[serde(default)]
-    second_output: Option<SecondOutputForm>,
-    #[serde(default)]
-    modulation: ModulationForm,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum SecondOutputForm {
-    Inverted,
-    Plain,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-enum ModulationForm {
-    Bpsk,
-    #[default]
-    Qpsk,
-}
-
-#[derive(Deserialize, Default)]
-enum LineCodeForm {
-    #[default]
-    #[serde(rename = "nrz-l")]
-    NrzL,
-    #[serde(rename = "nrz-m")]
-    NrzM,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum RandomiserForm {
-    Ccsds255,
-    Ccsds131071,
-    None,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReedSolomonForm {
-    corrects: Spanned<usize>,
-    interleave: usize,
-    basis: BasisForm,
-    #[serde(default)]
-    virtual_fill: usize,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum BasisForm {
-    Dual,
-    Conventional,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ChannelForm {
-    vcids: Spanned<Vec<u8>>,
-    content: ContentForm,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-enum ContentForm {
-    Packets,
-    Idle,
-    Opaque,
-}
-
-impl From<ContentForm> for Content {
-    fn from(form: ContentForm) -> Self {
-        match form {
-            ContentForm::Packets => Self::Packets,
-            ContentForm::Idle => Self::Idle,
-            ContentForm::Opaque => Self::Opaque,
-        }
-    }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct PacketsForm {
-    #[serde(default)]
-    longest: Option<Spanned<usize>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TimeForm {
-    apids: Spanned<Vec<String>>,
-    code: TimeCodeForm,
-    #[serde(default)]
-    offset: Option<usize>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum TimeCodeForm {
-    Cds8,
-    Cds6,
-    #[serde(rename = "cds6-since-2000")]
-    Cds6Since2000,
-    EosCuc,
-    None,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ProductForm {
-    name: Spanned<String>,
-    #[serde(default)]
-    label: Option<Spanned<String>>,
-    #[serde(default)]
-    vcids: Option<Spanned<Vec<u8>>>,
-    #[serde(default)]
-    apids: Option<Spanned<Vec<String>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CounterForm {
-    apids: Spanned<Vec<String>>,
-}
 
 fn line_of(text: &str, offset: usize) -> usize {
     1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count()

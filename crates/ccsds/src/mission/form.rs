@@ -1,0 +1,199 @@
+//! The tables and keys of a mission's TOML, as they are written.
+
+use super::Content;
+use serde::Deserialize;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Form {
+    pub name: Spanned<String>,
+    pub title: String,
+    pub scids: Spanned<Vec<u16>>,
+    #[serde(default)]
+    pub content: Option<ContentForm>,
+    pub frame: FrameForm,
+    pub coding: Spanned<CodingForm>,
+    #[serde(default)]
+    pub channel: Vec<ChannelForm>,
+    #[serde(default)]
+    pub packets: PacketsForm,
+    #[serde(default)]
+    pub time: Vec<TimeForm>,
+    #[serde(default)]
+    pub product: Vec<ProductForm>,
+    #[serde(default)]
+    pub shared_counter: Vec<CounterForm>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FrameForm {
+    pub kind: KindForm,
+    pub length: Spanned<usize>,
+    #[serde(default)]
+    pub scid_bits: Option<Spanned<u8>>,
+    #[serde(default)]
+    pub fhec: Option<Spanned<bool>>,
+    #[serde(default)]
+    pub insert_zone: usize,
+    #[serde(default)]
+    pub ocf: bool,
+    #[serde(default)]
+    pub fecf: bool,
+    #[serde(default)]
+    pub fecf_bits: Option<Spanned<u8>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum KindForm {
+    Tm,
+    Aos,
+    Uslp,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CodingForm {
+    #[serde(default)]
+    pub marker: Option<Spanned<String>>,
+    pub randomiser: RandomiserForm,
+    #[serde(default)]
+    pub derandomise_after_decoding_from: Option<Spanned<usize>>,
+    #[serde(default)]
+    pub reed_solomon: Option<Spanned<ReedSolomonForm>>,
+    #[serde(default)]
+    pub convolutional: Option<ConvolutionalForm>,
+    #[serde(default)]
+    pub line_code: LineCodeForm,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConvolutionalForm {
+    pub rate: Spanned<String>,
+    #[serde(default)]
+    pub second_output: Option<SecondOutputForm>,
+    #[serde(default)]
+    pub modulation: ModulationForm,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SecondOutputForm {
+    Inverted,
+    Plain,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ModulationForm {
+    Bpsk,
+    #[default]
+    Qpsk,
+}
+
+#[derive(Deserialize, Default)]
+pub(super) enum LineCodeForm {
+    #[default]
+    #[serde(rename = "nrz-l")]
+    NrzL,
+    #[serde(rename = "nrz-m")]
+    NrzM,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RandomiserForm {
+    Ccsds255,
+    Ccsds131071,
+    None,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReedSolomonForm {
+    pub corrects: Spanned<usize>,
+    pub interleave: usize,
+    pub basis: BasisForm,
+    #[serde(default)]
+    pub virtual_fill: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum BasisForm {
+    Dual,
+    Conventional,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChannelForm {
+    pub vcids: Spanned<Vec<u8>>,
+    pub content: ContentForm,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ContentForm {
+    Packets,
+    Idle,
+    Opaque,
+}
+
+impl From<ContentForm> for Content {
+    fn from(form: ContentForm) -> Self {
+        match form {
+            ContentForm::Packets => Self::Packets,
+            ContentForm::Idle => Self::Idle,
+            ContentForm::Opaque => Self::Opaque,
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PacketsForm {
+    #[serde(default)]
+    pub longest: Option<Spanned<usize>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TimeForm {
+    pub apids: Spanned<Vec<String>>,
+    pub code: TimeCodeForm,
+    #[serde(default)]
+    pub offset: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum TimeCodeForm {
+    Cds8,
+    Cds6,
+    #[serde(rename = "cds6-since-2000")]
+    Cds6Since2000,
+    EosCuc,
+    None,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProductForm {
+    pub name: Spanned<String>,
+    #[serde(default)]
+    pub label: Option<Spanned<String>>,
+    #[serde(default)]
+    pub vcids: Option<Spanned<Vec<u8>>>,
+    #[serde(default)]
+    pub apids: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CounterForm {
+    pub apids: Spanned<Vec<String>>,
+}
