@@ -394,7 +394,7 @@ impl Capture {
         self.events.push_back(CaptureEvent::Changed { at: from, stats });
         let watch = Watch::new(&identification, start, &self.options).holding(held);
         let next = Known::new(identification.clone(), source, watch, start);
-        *known = Box::new(Known { events, ..next });
+        **known = Known { events, ..next };
         self.spacecraft.clear();
         self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
     }

@@ -188,7 +188,7 @@ impl Watch {
         let ended = reached.is_end;
         loop {
             let held = reached.place.byte().saturating_sub(self.held.start) as usize;
-            let Some(len) = self.due(held.min(self.held.bytes.len()), ended) else { return None };
+            let len = self.due(held.min(self.held.bytes.len()), ended)?;
             self.held.tried = len;
             self.is_looked_at = self.foreign >= CHANGED_AFTER;
             let is_whole = ended && len == self.held.bytes.len();
