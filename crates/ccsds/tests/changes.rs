@@ -304,7 +304,7 @@ impl Bits {
     fn push(&mut self, bytes: &[u8], len: u64) {
         for at in 0..len {
             let byte = bytes.get((at / 8) as usize).copied().unwrap_or(0);
-            if self.len % 8 == 0 {
+            if self.len.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             *self.bytes.last_mut().unwrap() |= (byte >> (7 - at % 8) & 1) << (7 - self.len % 8);
