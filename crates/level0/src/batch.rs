@@ -1,11 +1,11 @@
 //! Packets in memory: gathered in the order they come, handed out in order without those that were there already.
 //!
-//! The packets' bytes lie one after another, with a head for each beside them and a key to sort by: a packet costs
+//! The packets' bytes lie one after another, each with a head, and beside them a key for each to sort by: a packet costs
 //! its length and [`OVERHEAD`], and no allocation of its own. Packets that share a slot make a run, which is ordered by
 //! sequence count from behind its widest gap, so that a count that wraps inside it stays in sequence.
 
 use crate::order::{Held, PacketQuality, Slot};
-use skyhaul_ccsds::id::{Apid, Vcid};
+use arena::{Arena, Place};
 use skyhaul_units::Utc;
 
 /// What became of a packet that was put into a batch.
@@ -24,7 +24,7 @@ pub(crate) enum Settled<'a> {
 pub(crate) enum Part {
     /// All.
     All,
-    /// So many of the first that at most half of the memory stays held.
+    /// The first half of the packets.
     Half,
     /// Those of slots before this one.
     Before(Slot),
@@ -33,25 +33,27 @@ pub(crate) enum Part {
 /// Packets in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    bytes: Vec<u8>,
-    heads: Vec<Head>,
-    /// One for each head; in order up to `sorted`.
+    arena: Arena,
+    /// One for each packet; in order up to `sorted`.
     keys: Vec<Key>,
     sorted: usize,
+    /// Bytes of the packets, with what lies beside them.
+    cost: usize,
     /// Of one run, what stays of it; kept for its memory.
-    run: Vec<(u32, PacketQuality)>,
+    run: Vec<(Place, PacketQuality)>,
+    /// For sorting; kept for its memory.
+    aside: Vec<Key>,
 }
 
-/// A packet's place in order, and in `heads`: time, rank and count, then the place, so that of packets with equal
+/// A packet's place in order, and in memory: time, rank and count, then the place, so that of packets with equal
 /// claims the one that came first is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(u128);
 
 impl Key {
-    fn new(slot: Slot, count: u16, place: usize) -> Self {
+    fn new(slot: Slot, count: u16, Place(place): Place) -> Self {
         // Flipping the sign makes the order of the bits that of the times.
         let time = slot.time.as_nanos().cast_unsigned() ^ (1 << 63);
-        let place = u32::try_from(place).expect("2^32 packets in memory would be 200 GB");
         let rank_count_place = u64::from(slot.rank) << 48 | u64::from(count) << 32 | u64::from(place);
         Self(u128::from(time) << 64 | u128::from(rank_count_place))
     }
@@ -66,65 +68,48 @@ impl Key {
     const fn count(self) -> u16 {
         (self.0 >> 32) as u16
     }
-    const fn place(self) -> u32 {
-        self.0 as u32
+    const fn place(self) -> Place {
+        Place(self.0 as u32)
     }
-    const fn moved(self, place: u32) -> Self {
+    const fn moved(self, Place(place): Place) -> Self {
         Self(self.0 & !(u32::MAX as u128) | place as u128)
     }
 }
 
-/// What is known of a packet beyond its key.
-#[derive(Debug, Clone, Copy)]
-struct Head {
-    received: Utc,
-    offset: usize,
-    len: u32,
-    apid: Apid,
-    vcid: Vcid,
-    quality: PacketQuality,
-}
-
-/// Memory that a packet takes beyond its bytes, in bytes: a head, a key, and a number when others are taken out.
-pub(crate) const OVERHEAD: usize = size_of::<Head>() + size_of::<Key>() + size_of::<u32>();
+/// Memory that a packet takes beyond its bytes, in bytes: a head and a key.
+pub(crate) const OVERHEAD: usize = arena::HEAD + size_of::<Key>();
 
 impl Batch {
     /// Adds a packet.
     pub fn push(&mut self, slot: Slot, held: Held<'_>) {
-        self.keys.push(Key::new(slot, held.count, self.heads.len()));
-        self.heads.push(Head {
-            received: held.received,
-            offset: self.bytes.len(),
-            len: u32::try_from(held.bytes.len()).expect("a space packet has at most 65542 bytes"),
-            apid: held.apid,
-            vcid: held.vcid,
-            quality: held.quality,
+        let place = self.arena.push(&held).unwrap_or_else(|| {
+            self.compact();
+            self.arena.push(&held).expect("what memory holds is less than places reach")
         });
-        self.bytes.extend_from_slice(held.bytes);
+        self.keys.push(Key::new(slot, held.count, place));
+        self.cost += held.bytes.len() + OVERHEAD;
     }
 
     /// Memory held, in bytes.
     pub const fn cost(&self) -> usize {
-        self.bytes.len() + self.heads.len() * OVERHEAD
+        self.cost
     }
 
     /// Packets held.
     pub const fn len(&self) -> usize {
-        self.heads.len()
+        self.keys.len()
     }
 
     fn clear(&mut self) {
-        self.bytes.clear();
-        self.heads.clear();
+        self.arena.clear();
         self.keys.clear();
-        self.sorted = 0;
+        (self.sorted, self.cost) = (0, 0);
     }
 
     /// Puts the packets in order.
     pub fn sort(&mut self) {
-        // Most came in order, and what stayed from before is in order: a sort that uses what is in order already.
         if self.sorted < self.keys.len() {
-            self.keys.sort();
+            sort::sort(&mut self.keys, self.sorted, &mut self.aside);
             self.sorted = self.keys.len();
         }
     }
@@ -132,7 +117,7 @@ impl Batch {
     /// The packet of this place in order, after [`Self::sort`], duplicates included.
     pub fn in_order(&self, at: usize) -> Option<(Slot, Held<'_>)> {
         let key = self.keys.get(at)?;
-        Some((key.slot(), self.held(key.place(), key.count())))
+        Some((key.slot(), self.held(*key)))
     }
 
     /// Hands out a part of the packets in order. Returns the last slot handed out; none where there was nothing.
@@ -148,80 +133,82 @@ impl Batch {
             Part::Half => self.half(),
         };
         let last = taken.checked_sub(1).map(|last| self.keys[last].slot());
-        self.settle(taken, sink)?;
+        let bytes = self.settle(taken, sink)?;
+        self.cost -= bytes + taken * OVERHEAD;
         if taken == self.keys.len() {
             self.clear();
         } else if taken > 0 {
-            self.close_up(taken);
+            self.give_back(taken);
         }
         Ok(last)
     }
 
-    /// How many of the first packets, in whole runs, take half of the memory.
+    /// How many of the first packets, in whole runs, are half of them.
     fn half(&self) -> usize {
-        let enough = self.cost().div_ceil(2);
-        let (mut taken, mut cost) = (0, 0);
-        while let Some(key) = self.keys.get(taken) {
-            if cost >= enough && key.run() != self.keys[taken - 1].run() {
-                break;
-            }
-            cost += self.heads[key.place() as usize].len as usize + OVERHEAD;
+        let mut taken = self.keys.len().div_ceil(2);
+        while taken < self.keys.len() && self.keys[taken].run() == self.keys[taken - 1].run() {
             taken += 1;
         }
         taken
     }
 
-    /// Gives the memory of the first packets in order back: the others move together, in the order they came in.
-    fn close_up(&mut self, taken: usize) {
-        const GONE: u32 = u32::MAX;
-        let mut places = vec![0; self.heads.len()];
-        for key in self.keys.drain(..taken) {
-            places[key.place() as usize] = GONE;
-        }
-        let (mut kept, mut end) = (0, 0);
-        for (at, place) in places.iter_mut().enumerate().filter(|(_, place)| **place != GONE) {
-            let head = self.heads[at];
-            let len = head.len as usize;
-            self.bytes.copy_within(head.offset..head.offset + len, end);
-            self.heads[kept] = Head { offset: end, ..head };
-            *place = kept as u32;
-            kept += 1;
-            end += len;
-        }
-        self.heads.truncate(kept);
-        self.bytes.truncate(end);
-        for key in &mut self.keys {
-            *key = key.moved(places[key.place() as usize]);
-        }
+    /// Gives the memory of the first packets in order back.
+    fn give_back(&mut self, taken: usize) {
+        self.keys.drain(..taken);
         self.sorted = self.keys.len();
+        self.arena.reclaim();
+        // Packets that stay long keep what lies around them from being given back.
+        if self.arena.occupied() > 2 * self.cost + 2 * arena::CHUNK {
+            self.compact();
+        }
     }
 
-    /// Tells the sink what became of the first packets in order, run by run.
+    /// Moves all packets together, in the order they came in.
+    fn compact(&mut self) {
+        let mut arena = Arena::default();
+        let mut order: Vec<u32> = (0..self.keys.len() as u32).collect();
+        order.sort_unstable_by_key(|at| self.keys[*at as usize].place());
+        for at in order {
+            let key = &mut self.keys[at as usize];
+            let held = self.arena.held(key.place(), key.count());
+            *key = key.moved(arena.push(&held).expect("it takes no more chunks than before"));
+        }
+        self.arena = arena;
+    }
+
+    /// Tells the sink what became of the first packets in order, run by run, and lets their bytes go. Returns how many bytes
+    /// these are.
     fn settle<E>(
         &mut self,
         taken: usize,
         sink: &mut impl FnMut(Settled<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<usize, E> {
         let mut run = core::mem::take(&mut self.run);
-        let mut at = 0;
+        let (mut at, mut bytes) = (0, 0);
         while at < taken {
             let key = self.keys[at];
             let others = self.keys[at + 1..taken].iter().take_while(|other| other.run() == key.run()).count();
-            if others == 0 {
-                sink(Settled::Packet(key.slot(), self.held(key.place(), key.count())))?;
+            let next = at + 1 + others;
+            if others > 0 {
+                self.settle_run(at..next, &mut run, sink)?;
+                bytes += self.keys[at..next].iter().map(|key| self.held(*key).bytes.len()).sum::<usize>();
+                self.keys[at..next].iter().for_each(|key| self.arena.release(key.place()));
             } else {
-                self.settle_run(at..at + 1 + others, &mut run, sink)?;
+                let held = self.held(key);
+                bytes += held.bytes.len();
+                sink(Settled::Packet(key.slot(), held))?;
+                self.arena.release(key.place());
             }
-            at += 1 + others;
+            at = next;
         }
         self.run = run;
-        Ok(())
+        Ok(bytes)
     }
 
     fn settle_run<E>(
         &self,
         keys: core::ops::Range<usize>,
-        stay: &mut Vec<(u32, PacketQuality)>,
+        stay: &mut Vec<(Place, PacketQuality)>,
         sink: &mut impl FnMut(Settled<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         stay.clear();
@@ -230,7 +217,7 @@ impl Batch {
         // Of several that claim one count, the best copy stays.
         for claims in keys.chunk_by(|one, other| one.count() == other.count()) {
             let count = claims[0].count();
-            let held = |place: u32| self.held(place, count);
+            let held = |place: Place| self.arena.held(place, count);
             let places = claims.iter().map(|key| key.place());
             let best =
                 places.clone().min_by(|one, other| held(*one).preference().cmp(&held(*other).preference()));
@@ -249,21 +236,13 @@ impl Batch {
         let start = start_of(counts());
         let staying = || counts().zip(&*stay);
         for (count, (place, quality)) in staying().skip(start).chain(staying().take(start)) {
-            sink(Settled::Packet(slot, Held { quality: *quality, ..self.held(*place, count) }))?;
+            sink(Settled::Packet(slot, Held { quality: *quality, ..self.arena.held(*place, count) }))?;
         }
         Ok(())
     }
 
-    fn held(&self, place: u32, count: u16) -> Held<'_> {
-        let head = &self.heads[place as usize];
-        Held {
-            apid: head.apid,
-            count,
-            vcid: head.vcid,
-            quality: head.quality,
-            received: head.received,
-            bytes: &self.bytes[head.offset..head.offset + head.len as usize],
-        }
+    fn held(&self, key: Key) -> Held<'_> {
+        self.arena.held(key.place(), key.count())
     }
 }
 
@@ -287,5 +266,7 @@ fn start_of(mut counts: impl Iterator<Item = u16> + Clone) -> usize {
 /// Sequence counts are modulo this (CCSDS 133.0-B-2 4.1.3.4.3).
 const COUNTS: i32 = 1 << 14;
 
+mod arena;
+mod sort;
 #[cfg(test)]
 mod tests;

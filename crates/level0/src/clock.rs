@@ -57,8 +57,51 @@ pub(crate) struct Timeline {
     check: ClockCheck,
     reference: Option<Utc>,
     samples: Vec<Utc>,
-    /// For each application of a channel, what became of the last packets that others may follow.
-    leaders: BTreeMap<(Channel, Apid), Leaders>,
+    leaders: Streams,
+}
+
+/// For each application of a channel, what became of the last packets that others may follow.
+#[derive(Debug)]
+struct Streams {
+    /// Places in `known`.
+    places: BTreeMap<(Channel, Apid), usize>,
+    known: Vec<((Channel, Apid), Leaders)>,
+    /// By APID, the place in `known` that was asked for last, and one more: most applications are on one channel.
+    recent: Box<[u16]>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        let recent = vec![0; usize::from(Apid::MAX.value()) + 1].into();
+        Self { places: BTreeMap::new(), known: Vec::new(), recent }
+    }
+}
+
+impl Streams {
+    fn place(&mut self, key: (Channel, Apid)) -> Option<usize> {
+        let recent = &mut self.recent[usize::from(key.1.value())];
+        let place = usize::from(*recent).checked_sub(1).filter(|place| self.known[*place].0 == key);
+        let place = place.or_else(|| self.places.get(&key).copied())?;
+        *recent = (place + 1) as u16;
+        Some(place)
+    }
+
+    fn of(&mut self, key: (Channel, Apid)) -> Option<&mut Leaders> {
+        self.place(key).map(|place| &mut self.known[place].1)
+    }
+
+    /// The same, with a place for one that is new; none where there are too many.
+    fn open(&mut self, key: (Channel, Apid)) -> Option<&mut Leaders> {
+        let place = self.place(key).or_else(|| {
+            let place = self.known.len();
+            (place < MOST_STREAMS).then(|| {
+                self.places.insert(key, place);
+                self.known.push((key, Leaders::default()));
+                place
+            })
+        })?;
+        Some(&mut self.known[place].1)
+    }
 }
 
 /// A packet that begins a group, or stands alone.
@@ -87,7 +130,10 @@ impl Default for Leaders {
 
 impl Leaders {
     fn push(&mut self, leader: Leader) {
-        if let Some(mut at) = self.counts.iter().position(|count| *count == leader.count) {
+        // Most often none has it: all are compared at once, and only then looked for.
+        let is_known = self.counts.iter().fold(false, |found, count| found | (*count == leader.count));
+        let place = || self.counts.iter().position(|count| *count == leader.count);
+        if let Some(mut at) = is_known.then(place).flatten() {
             // What is younger moves up, so that its place becomes that of the youngest.
             loop {
                 let next = (at + 1) % LEADERS;
@@ -111,8 +157,8 @@ impl Leaders {
 }
 
 impl Timeline {
-    pub const fn new(check: ClockCheck) -> Self {
-        Self { check, reference: None, samples: Vec::new(), leaders: BTreeMap::new() }
+    pub fn new(check: ClockCheck) -> Self {
+        Self { check, reference: None, samples: Vec::new(), leaders: Streams::default() }
     }
 
     /// Whether packets can be placed yet; until then they are to be shown to `sample`.
@@ -165,7 +211,7 @@ impl Timeline {
             Step::Gap { missing } => Some(missing),
             Step::Same | Step::Back => None,
         };
-        let leaders = self.leaders.get(&key).into_iter().flat_map(Leaders::iter);
+        let leaders = self.leaders.of(key).into_iter().flat_map(|leaders| leaders.iter());
         let nearest = leaders.filter(|leader| distance(leader).is_some()).min_by_key(distance);
         match nearest.map(|leader| leader.time) {
             Some(Some(time)) => Placement::At(time),
@@ -176,10 +222,9 @@ impl Timeline {
 
     /// Remembers a packet that others may follow.
     fn lead(&mut self, key: (Channel, Apid), leader: Leader) {
-        if self.leaders.len() >= MOST_STREAMS && !self.leaders.contains_key(&key) {
-            return;
+        if let Some(leaders) = self.leaders.open(key) {
+            leaders.push(leader);
         }
-        self.leaders.entry(key).or_default().push(leader);
     }
 
     fn is_credible(&self, time: Utc, received: Utc) -> bool {

@@ -4,7 +4,7 @@
 //! the APID u16, quality u8, virtual channel u8. A run file has its runs in the order of their slots; an index
 //! file has the heads of the packets in the packet file beside it.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Settled};
 use crate::files::Error;
 use crate::order::{Held, PacketQuality, Slot};
 use skyhaul_ccsds::id::Vcid;
@@ -73,6 +73,18 @@ impl<R: Read> Source<R> {
         }
     }
 
+    /// Hands on the packets before `limit` of a file, which are in order and without duplicates already; of memory none.
+    pub fn pass(
+        &mut self,
+        limit: Option<Slot>,
+        sink: &mut impl FnMut(Settled<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Memory(..) => Ok(()),
+            Self::File(reader) => reader.pass(limit, sink),
+        }
+    }
+
     /// Moves the next packet to `run`.
     pub fn take(&mut self, run: &mut Batch) -> Result<(), Error> {
         match self {
@@ -89,22 +101,38 @@ impl<R: Read> Source<R> {
 }
 
 impl<R: Read> Reader<R> {
+    fn pass(
+        &mut self,
+        limit: Option<Slot>,
+        sink: &mut impl FnMut(Settled<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        while let Some(entry) = self.next.take_if(|next| limit.is_none_or(|limit| next.slot < limit)) {
+            sink(Settled::Packet(entry.slot, self.held(&entry)?))?;
+            self.read_head()?;
+        }
+        Ok(())
+    }
+
     fn take(&mut self, run: &mut Batch) -> Result<(), Error> {
         let Some(entry) = self.next.take() else { return Ok(()) };
+        run.push(entry.slot, self.held(&entry)?);
+        self.read_head()
+    }
+
+    /// The packet of the head that was read last.
+    fn held(&mut self, entry: &Entry) -> Result<Held<'_>, Error> {
         let packets = self.packets.as_mut().unwrap_or(&mut self.heads);
         let bytes = packets.take(entry.len).map_err(Error::on("read", &self.name))?;
         let header =
             SpaceHeader::parse(bytes).map_err(|_| changed()).map_err(Error::on("read", &self.name))?;
-        let held = Held {
+        Ok(Held {
             apid: header.apid,
             count: header.count,
             vcid: entry.vcid,
             quality: entry.quality,
             received: entry.received,
             bytes,
-        };
-        run.push(entry.slot, held);
-        self.read_head()
+        })
     }
 
     fn read_head(&mut self) -> Result<(), Error> {

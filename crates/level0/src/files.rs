@@ -84,7 +84,6 @@ pub enum Error {
 impl Error {
     /// An error handler for trying `what` on the file `name`.
     pub(crate) fn on(what: &'static str, name: &str) -> impl FnOnce(io::Error) -> Self {
-        let name = name.to_owned();
-        move |source| Self::Files { what, name, source }
+        move |source| Self::Files { what, name: name.to_owned(), source }
     }
 }

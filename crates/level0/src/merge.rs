@@ -25,6 +25,10 @@ pub(crate) fn merge<R: Read>(
     let mut next: Option<Reverse<(Slot, usize)>> = heads.pop();
     while let Some(Reverse((slot, place))) = next {
         let source = &mut sources[place];
+        if run.len() == 0 {
+            let others = heads.peek().map(|Reverse((other, _))| *other);
+            source.pass(others, sink)?;
+        }
         while source.slot() == Some(slot) {
             source.take(&mut run)?;
             if run.cost() > LONGEST_RUN {

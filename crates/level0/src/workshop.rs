@@ -23,7 +23,11 @@ pub(crate) struct Workshop<F: Files> {
     mission: Mission,
     limits: Limits,
     scope: Scope,
-    products: BTreeMap<Route, Making<F>>,
+    /// By [`Route`]: one for each of the mission's groups, and two more.
+    products: Vec<Option<Making<F>>>,
+    /// Memory held for the windows and for the late packets of all products, in bytes.
+    window_cost: usize,
+    late_cost: usize,
 }
 
 /// What is made.
@@ -44,10 +48,12 @@ pub(crate) struct Scope {
 struct Making<F: Files> {
     builder: ProductBuilder<F>,
     cells: BTreeSet<Cell>,
+    /// The cell of the last packet, which most often is the next one's too.
+    cell: Option<Cell>,
 }
 
 /// Which product a packet goes to. There are at most two more than the mission has groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route {
     /// The mission's group of this place in its list.
     Group(usize),
@@ -60,7 +66,8 @@ enum Route {
 impl<F: Files> Workshop<F> {
     /// Nothing is created before the first packet.
     pub fn new(mission: &Mission, limits: Limits, scope: Scope) -> Self {
-        Self { mission: mission.clone(), limits, scope, products: BTreeMap::new() }
+        let products = (0..mission.products().len() + 2).map(|_| None).collect();
+        Self { mission: mission.clone(), limits, scope, products, window_cost: 0, late_cost: 0 }
     }
 
     pub const fn mission(&self) -> &Mission {
@@ -104,6 +111,7 @@ impl<F: Files> Workshop<F> {
         let (window, is_partial, limits) = (self.scope.window, self.scope.is_partial, self.limits);
         let making = self.making(files, route)?;
         let product = &mut making.builder;
+        let held_before = (product.window_cost(), product.late_cost());
         product.tally.received += 1;
         let held = || Held {
             apid: header.apid,
@@ -119,8 +127,15 @@ impl<F: Files> Workshop<F> {
                 product.tally.outside_window += 1;
             }
             Placement::At(time) => {
-                making.cells.insert(Cell::containing(time));
+                let cell = Cell::containing(time);
+                if making.cell.replace(cell) != Some(cell) {
+                    making.cells.insert(cell);
+                }
                 product.place(files, &limits, time, held())?;
+                let held = (product.window_cost(), product.late_cost());
+                self.window_cost = self.window_cost + held.0 - held_before.0;
+                self.late_cost = self.late_cost + held.1 - held_before.1;
+                return self.relieve(files);
             }
             Placement::Aside(reason, _) if is_partial => product.aside.count(reason),
             Placement::Aside(reason, time) => {
@@ -128,12 +143,12 @@ impl<F: Files> Workshop<F> {
                 product.aside.put(files, Shelved { time, ..packet }, reason)?;
             }
         }
-        self.relieve(files)
+        Ok(())
     }
 
     /// Whether no packet came for any product.
     pub fn is_empty(&self) -> bool {
-        self.products.is_empty()
+        self.products.iter().all(Option::is_none)
     }
 
     /// Completes all products, in the order of the mission's groups; those without a group last.
@@ -145,7 +160,7 @@ impl<F: Files> Workshop<F> {
     ) -> Result<Vec<Product>, Error> {
         let mut used: BTreeMap<Label, usize> = BTreeMap::new();
         let mut published = Vec::new();
-        for making in core::mem::take(&mut self.products).into_values() {
+        for making in core::mem::take(&mut self.products).into_iter().flatten() {
             let finished = making.builder.finish(files)?;
             if publication.says_nothing_new(&finished) {
                 published.push(publication.unchanged(files, finished)?);
@@ -187,33 +202,44 @@ impl<F: Files> Workshop<F> {
 
     /// Keeps the memory of all products together within the limits.
     fn relieve(&mut self, files: &mut F) -> Result<(), Error> {
-        let builders = || self.products.values().map(|making| &making.builder);
-        let (window, late): (usize, usize) = builders()
-            .fold((0, 0), |(window, late), one| (window + one.window_cost(), late + one.late_cost()));
-        let mut window = window;
-        while window > self.limits.window.as_usize() {
-            let builders = self.products.values_mut().map(|making| &mut making.builder);
+        while self.window_cost > self.limits.window.as_usize() {
+            let builders = self.builders();
             let Some(largest) = builders.max_by_key(|builder| builder.window_cost()) else { break };
             let before = largest.window_cost();
             largest.write_half(files)?;
-            window -= before - largest.window_cost();
+            let given_back = before - largest.window_cost();
+            self.window_cost -= given_back;
         }
-        if late > self.limits.late.as_usize() {
-            let builders = self.products.values_mut().map(|making| &mut making.builder);
+        if self.late_cost > self.limits.late.as_usize() {
+            let builders = self.builders();
             if let Some(largest) = builders.max_by_key(|builder| builder.late_cost()) {
+                let before = largest.late_cost();
                 largest.spill(files)?;
+                let given_back = before - largest.late_cost();
+                self.late_cost -= given_back;
             }
         }
         Ok(())
     }
 
+    fn builders(&mut self) -> impl Iterator<Item = &mut ProductBuilder<F>> {
+        self.products.iter_mut().flatten().map(|making| &mut making.builder)
+    }
+
     fn making(&mut self, files: &mut F, route: Route) -> Result<&mut Making<F>, Error> {
-        if !self.products.contains_key(&route) {
+        let groups = self.mission.products().len();
+        let place = match route {
+            Route::Group(place) => place,
+            Route::Other => groups,
+            Route::Untimed => groups + 1,
+        };
+        let making = &mut self.products[place];
+        if making.is_none() {
             let plan = plan(&self.mission, route, &self.scope.prefix);
             let builder = ProductBuilder::new(plan, &self.limits, files)?;
-            self.products.insert(route, Making { builder, cells: BTreeSet::new() });
+            *making = Some(Making { builder, cells: BTreeSet::new(), cell: None });
         }
-        Ok(self.products.get_mut(&route).expect("it was put there where it was missing"))
+        Ok(making.as_mut().expect("it was put there where it was missing"))
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use core::convert::Infallible;
 use proptest::prelude::*;
+use skyhaul_ccsds::id::{Apid, Vcid};
 use std::collections::BTreeMap;
 
 fn held(count: u16, bytes: &[u8], quality: u8) -> Held<'_> {
@@ -85,7 +86,7 @@ fn a_packet_costs_its_length_and_what_lies_beside_it_until_it_is_handed_out() {
     assert_eq!(batch.cost(), 3 * (100 + OVERHEAD));
     let mut out = Out::default();
     assert_eq!(batch.drain(Part::Before(slot(3)), &mut |settled| out.take(settled)), Ok(Some(slot(2))));
-    assert_eq!((batch.cost(), batch.bytes.len()), (100 + OVERHEAD, 100));
+    assert_eq!((batch.cost(), batch.len()), (100 + OVERHEAD, 1));
     assert_eq!(batch.drain(Part::Before(slot(3)), &mut |settled| out.take(settled)), Ok(None));
     assert_eq!(batch.drain(Part::Half, &mut |settled| out.take(settled)), Ok(Some(slot(3))));
     assert_eq!(out.packets.iter().map(|packet| packet.0).collect::<Vec<_>>(), [1, 2, 3]);

@@ -1,0 +1,135 @@
+//! The bytes of packets in memory, one after another in the order they came, in chunks that are given back as soon as
+//! nothing in them is held any more.
+//!
+//! Packets are handed out nearly in the order in which they came, so that most chunks empty by themselves. Where a few
+//! packets keep many chunks, what is held moves together.
+
+use crate::order::{Held, PacketQuality};
+use skyhaul_ccsds::id::{Apid, Vcid};
+use skyhaul_units::Utc;
+use std::collections::VecDeque;
+
+/// Where a packet lies: greater for one that came later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(pub u32);
+
+/// The bytes of packets.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    chunks: VecDeque<Chunk>,
+    /// The number of the first chunk.
+    first: u32,
+    /// Chunks without packets, kept for their memory.
+    spare: Vec<Box<[u8]>>,
+}
+
+#[derive(Debug, Default)]
+struct Chunk {
+    /// Records, each at a multiple of [`ALIGN`]: a head of [`HEAD`] bytes, then the packet. [`CHUNK`] bytes, or none where
+    /// the memory was given back.
+    bytes: Box<[u8]>,
+    /// Bytes with records.
+    used: usize,
+    /// How many of its packets are held.
+    held: u32,
+}
+
+/// Bytes that lie beside each packet.
+pub(super) const HEAD: usize = 16;
+
+impl Arena {
+    /// Takes a packet; `None` where places are used up, and what is held has to move to another arena.
+    pub fn push(&mut self, held: &Held<'_>) -> Option<Place> {
+        let len = HEAD + held.bytes.len();
+        if self.chunks.back().is_none_or(|chunk| chunk.used + len > chunk.bytes.len()) {
+            if self.first as usize + self.chunks.len() >= MOST_CHUNKS {
+                return None;
+            }
+            let bytes = self.spare.pop().unwrap_or_else(|| vec![0; CHUNK].into());
+            self.chunks.push_back(Chunk { bytes, used: 0, held: 0 });
+        }
+        let number = self.first + self.chunks.len() as u32 - 1;
+        let chunk = self.chunks.back_mut().expect("one was put there where there was none");
+        let at = chunk.used;
+        let (place, packet) = chunk.bytes[at..at + len].split_at_mut(HEAD);
+        place.copy_from_slice(&head(held));
+        packet.copy_from_slice(held.bytes);
+        chunk.used = (at + len).next_multiple_of(ALIGN);
+        chunk.held += 1;
+        Some(Place(number << PLACE_BITS | (at / ALIGN) as u32))
+    }
+
+    /// The packet that lies there.
+    pub fn held(&self, place: Place, count: u16) -> Held<'_> {
+        let chunk = &self.chunks[((place.0 >> PLACE_BITS) - self.first) as usize];
+        let record = &chunk.bytes[(place.0 & PLACE_MASK) as usize * ALIGN..];
+        let (head, rest) = record.split_first_chunk::<HEAD>().expect("each record has a head");
+        let [r0, r1, r2, r3, r4, r5, r6, r7, l0, l1, l2, l3, a0, a1, vcid, quality] = *head;
+        let len = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
+        Held {
+            apid: Apid::from_bits(u16::from_ne_bytes([a0, a1])),
+            count,
+            vcid: Vcid::from_bits(vcid),
+            quality: PacketQuality::from_bits(quality),
+            received: Utc::from_nanos(i64::from_ne_bytes([r0, r1, r2, r3, r4, r5, r6, r7])),
+            bytes: &rest[..len],
+        }
+    }
+
+    /// The packet that lies there is not held any more.
+    pub fn release(&mut self, place: Place) {
+        self.chunks[((place.0 >> PLACE_BITS) - self.first) as usize].held -= 1;
+    }
+
+    /// Gives chunks back from which nothing is held.
+    pub fn reclaim(&mut self) {
+        while let Some(chunk) = self.chunks.pop_front_if(|chunk| chunk.held == 0) {
+            self.first += 1;
+            self.spare.push(chunk.bytes);
+        }
+        if self.chunks.is_empty() {
+            self.first = 0;
+        }
+        // In the middle the place stays, its memory does not.
+        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.held == 0) {
+            chunk.used = 0;
+            self.spare.push(core::mem::take(&mut chunk.bytes));
+        }
+        self.spare.retain(|bytes| !bytes.is_empty());
+        self.spare.truncate(SPARE);
+    }
+
+    /// Bytes of chunks from which something is held.
+    pub fn occupied(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.used).sum()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.chunks.iter_mut().for_each(|chunk| chunk.held = 0);
+        self.reclaim();
+    }
+}
+
+fn head(held: &Held<'_>) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(&held.received.as_nanos().to_ne_bytes());
+    let len = u32::try_from(held.bytes.len()).expect("a space packet has at most 65542 bytes");
+    head[8..12].copy_from_slice(&len.to_ne_bytes());
+    head[12..14].copy_from_slice(&held.apid.value().to_ne_bytes());
+    head[14] = held.vcid.value();
+    head[15] = held.quality.bits();
+    head
+}
+
+/// 512 KiB: eight of the longest packets.
+pub(super) const CHUNK: usize = 512 << 10;
+/// Records begin at multiples of so many bytes, so that a place has 32 bits.
+const ALIGN: usize = 8;
+/// A place's low bits say where in its chunk it is, the others which chunk.
+const PLACE_BITS: u32 = (CHUNK / ALIGN).ilog2();
+const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
+/// Chunks in a row: 32 GiB, after which what is held moves.
+const MOST_CHUNKS: usize = 1 << (u32::BITS - PLACE_BITS);
+/// Empty chunks that are kept: 16 MiB, more than half of the window that they are filled from.
+const SPARE: usize = 32;
