@@ -2,8 +2,9 @@
 //! disk.
 //!
 //! A tenth of them first, none later than the window in memory holds; then all, some of which go through run files.
-//! `BENCH_PACKETS` says how many (100 million; they take 25 GB of disk in `BENCH_DIR`, by default where the system
-//! keeps temporary files). Making the packets is not timed. The product is checked: each packet once, in order.
+//! `BENCH_PACKETS` says how many (10 million; they take 2.5 GB of disk in `BENCH_DIR`, by default where the system
+//! keeps temporary files; 100 million take 25 GB). Making the packets is not timed. The product is checked: each packet
+//! once, in order.
 
 #![allow(clippy::disallowed_methods, reason = "wall-clock figures, to be read")]
 
@@ -17,9 +18,10 @@ use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{Close, ContactInfo, ContactProcessor, Files, Limits};
 use skyhaul_units::{Duration, Utc};
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -61,20 +63,47 @@ const SOON_BY: u64 = 500;
 /// Of each thousand packets that come, those that change places with one up to a thousand packets later.
 const SWAPPED: u64 = 100;
 
-/// Files in a folder.
-struct Folder<'a>(&'a Path);
+/// Files in a folder, and how many bytes were written to them.
+struct Folder<'a>(&'a Path, &'a Written);
 
-impl Files for Folder<'_> {
-    type Writer = File;
+/// Bytes written to run files, and to all.
+#[derive(Default)]
+struct Written {
+    runs: Cell<u64>,
+    all: Cell<u64>,
+}
+
+/// A file of which the bytes are counted.
+struct Counted<'a> {
+    file: File,
+    is_run: bool,
+    written: &'a Written,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.file.write(bytes)?;
+        self.written.all.update(|all| all + len as u64);
+        self.written.runs.update(|runs| runs + if self.is_run { len as u64 } else { 0 });
+        Ok(len)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl<'a> Files for Folder<'a> {
+    type Writer = Counted<'a>;
     type Reader = File;
 
-    fn create(&mut self, name: &str) -> io::Result<File> {
-        File::create(self.0.join(name))
+    fn create(&mut self, name: &str) -> io::Result<Counted<'a>> {
+        let file = File::create(self.0.join(name))?;
+        Ok(Counted { file, is_run: name.contains(".run"), written: self.1 })
     }
     fn open(&mut self, name: &str) -> io::Result<File> {
         File::open(self.0.join(name))
     }
-    fn publish(&mut self, _file: File, working: &str, name: &str) -> io::Result<()> {
+    fn publish(&mut self, _file: Counted<'a>, working: &str, name: &str) -> io::Result<()> {
         std::fs::rename(self.0.join(working), self.0.join(name))
     }
     fn remove(&mut self, name: &str) -> io::Result<()> {
@@ -160,6 +189,8 @@ fn make(serials: &[u64], packets: &mut Vec<ExtractedPacket>) {
             received: Utc::from_nanos(0),
             from_corrected: false,
             from_unchecked: false,
+            fill: 0,
+            length_differs: false,
             header,
             bytes: frame.slice_ref(packet),
         }));
@@ -197,7 +228,7 @@ fn peak_memory() -> u64 {
     line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).map_or(0, |kib| kib >> 10)
 }
 
-fn process(arrivals: &mut Arrivals, folder: &Path, spent: &mut Spent) -> Vec<Product> {
+fn process(arrivals: &mut Arrivals, folder: Folder<'_>, spent: &mut Spent) -> Vec<Product> {
     let mission = Mission::from_toml(MISSION).expect("the mission is fixed");
     let contact = ContactInfo {
         station: "bench".to_owned(),
@@ -207,7 +238,7 @@ fn process(arrivals: &mut Arrivals, folder: &Path, spent: &mut Spent) -> Vec<Pro
         opened: time(0),
         window: None,
     };
-    let mut processor = ContactProcessor::new(&mission, contact, Limits::default(), Folder(folder));
+    let mut processor = ContactProcessor::new(&mission, contact, Limits::default(), folder);
     let (mut serials, mut packets) = (Vec::new(), Vec::new());
     loop {
         arrivals.turn(&mut serials);
@@ -246,8 +277,8 @@ fn run(packets: u64, late: bool, dir: Option<&OsString>) {
     let folder =
         dir.map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a folder for working files");
     let mut arrivals = Arrivals { packets, late, next: 0, duplicates: 0 };
-    let mut spent = Spent::default();
-    let products = process(&mut arrivals, folder.path(), &mut spent);
+    let (mut spent, written) = (Spent::default(), Written::default());
+    let products = process(&mut arrivals, Folder(folder.path(), &written), &mut spent);
     let [product] = &products[..] else { panic!("one product, not {}", products.len()) };
     let accounting = &product.sidecar.accounting;
     assert!(accounting.balanced);
@@ -261,7 +292,7 @@ fn run(packets: u64, late: bool, dir: Option<&OsString>) {
     println!(
         "level0, {}: {millions:.1} million packets in, {} duplicates, {} late, {:.2} GB out; {:.2} million/s of \
          processor time, {:.2} million/s and {:.0} MB/s by the clock ({wall:.1} s, {processor:.1} s of them \
-         processor); memory {memory} MiB at most",
+         processor); {:.2} GB of run files, {:.2} GB written in all; memory {memory} MiB at most",
         if late { "part through run files" } else { "out of order within the window" },
         accounting.duplicates,
         accounting.late,
@@ -269,11 +300,13 @@ fn run(packets: u64, late: bool, dir: Option<&OsString>) {
         millions / processor,
         millions / wall,
         bytes as f64 / 1e6 / wall,
+        written.runs.get() as f64 / 1e9,
+        written.all.get() as f64 / 1e9,
     );
 }
 
 fn main() {
-    let packets = std::env::var("BENCH_PACKETS").map_or(100_000_000, |n| n.parse().expect("a number"));
+    let packets = std::env::var("BENCH_PACKETS").map_or(10_000_000, |n| n.parse().expect("a number"));
     let dir = std::env::var_os("BENCH_DIR");
     run(packets / 10, false, dir.as_ref());
     run(packets, true, dir.as_ref());

@@ -135,13 +135,17 @@ pub fn frames(input: &[u8]) {
             missions.push(mission.clone());
         }
     }
-    for mission in &missions {
-        let mut extractor = Extractor::new(mission.clone());
+    let extractors = missions.iter().flat_map(|mission| {
+        let extractor = || Extractor::new(mission.clone());
+        [(mission, extractor()), (mission, extractor().filling())]
+    });
+    for (mission, mut extractor) in extractors {
         let (mut packets, mut size) = (0, 0);
         for frame in input.chunks(mission.frame().length) {
             // A frame that is not one of the mission's is counted by the extractor.
             let _ = extractor.push(&captured(frame), |packet| {
                 assert_eq!(packet.header.total_len(), packet.bytes.len());
+                assert!((packet.fill as usize) < packet.bytes.len());
                 packets += 1;
                 size += packet.bytes.len() as u64;
             });

@@ -1,8 +1,8 @@
 //! The packet extractor, for every kind of frame: packets are put together again from the packet zones of one
 //! virtual channel.
 //!
-//! A packet comes out only when all its frames came, in sequence: a missing frame drops the packet that it
-//! interrupts. Everything dropped is counted. What is left out: order across channels, duplicates and gaps of
+//! A packet comes out when all its frames came, in sequence: a missing frame drops the packet that it interrupts, or,
+//! where that is asked for, has it filled up to its length. Everything dropped is counted. What is left out: order across channels, duplicates and gaps of
 //! packets, which are Level-0's business.
 
 use crate::count::Step;
@@ -28,6 +28,10 @@ pub struct ExtractedPacket {
     pub from_corrected: bool,
     /// A frame that holds some of it was not checked, or had no marker.
     pub from_unchecked: bool,
+    /// Octets at its end that did not come: [`FILL`] stands for them. None unless the extractor fills packets up.
+    pub fill: u32,
+    /// A frame has it end elsewhere than its header does.
+    pub length_differs: bool,
     /// Its header.
     pub header: Header,
     /// The whole packet. One that lies in a single frame shares the frame's memory: copy what outlives its neighbours.
@@ -51,10 +55,12 @@ pub struct ChannelCounts {
     pub packets: u64,
     /// Idle packets among them.
     pub idle_packets: u64,
-    /// Bytes of the packets that came out.
+    /// Bytes of the packets that came out, fill included.
     pub packet_bytes: u64,
-    /// Packets dropped because a frame of theirs is missing.
+    /// Packets of which a frame is missing: dropped, or filled up where that is asked for and their header came.
     pub interrupted_packets: u64,
+    /// Those filled up.
+    pub filled_packets: u64,
     /// Frames whose first header pointer lies outside the frame or disagrees with the packet that runs into it.
     pub bad_first_headers: u64,
     /// Places where no packet header can be, or one with an impossible length: the rest of the frame is dropped.
@@ -78,7 +84,19 @@ pub struct Extractor {
     mission: Mission,
     channels: BTreeMap<Channel, ChannelState>,
     counts: ExtractorCounts,
+    cut: Cut,
 }
+
+/// What becomes of packets that a missing frame cut, and of which the header came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Cut {
+    #[default]
+    Dropped,
+    Filled,
+}
+
+/// Stands for octets that did not come, as in EDOS and RT-STPS.
+pub const FILL: u8 = 0xC9;
 
 /// Most channels kept apart at a time, over all spacecraft. A downlink has some ten; headers damaged without
 /// notice invent more.
@@ -87,7 +105,14 @@ pub const MAX_CHANNELS: usize = 256;
 impl Extractor {
     /// For frames of a mission.
     pub fn new(mission: Mission) -> Self {
-        Self { mission, channels: BTreeMap::new(), counts: ExtractorCounts::default() }
+        Self { mission, channels: BTreeMap::new(), counts: ExtractorCounts::default(), cut: Cut::default() }
+    }
+
+    /// The same, filling packets that a missing frame cut up to the length that their header says, where that came. Idle
+    /// packets are dropped as before.
+    #[must_use]
+    pub fn filling(self) -> Self {
+        Self { cut: Cut::Filled, ..self }
     }
 
     /// Takes a good frame and hands every packet that it completes to `sink`, in order.
@@ -116,9 +141,12 @@ impl Extractor {
                 self.counts.excess_channels += 1;
                 return Ok(key);
             }
-            None => self.channels.entry(frame.channel).or_default(),
+            None => {
+                let state = ChannelState { cut: self.cut, ..ChannelState::default() };
+                self.channels.entry(frame.channel).or_insert(state)
+            }
         };
-        let is_repeat = channel.follow(frame.stream(), frame.count);
+        let is_repeat = channel.follow(frame.channel, frame.stream(), frame.count, &mut sink);
         let has_packets =
             self.mission.content(frame.channel.vcid) == Content::Packets && !frame.is_idle(format.kind);
         if is_repeat || !has_packets || !self.mission.covers(frame.channel.scid) {
@@ -180,6 +208,7 @@ struct ChannelState {
     /// Packets that run on into the next frames of other streams: at most one for each access point and quality of
     /// service, 32 in all.
     parked: BTreeMap<Stream, OpenPacket>,
+    cut: Cut,
     counts: ChannelCounts,
 }
 
@@ -189,6 +218,8 @@ struct OpenPacket {
     received: Utc,
     corrected: bool,
     unchecked: bool,
+    /// A frame has it end before its length.
+    length_differs: bool,
     /// Known once enough of the header has come.
     header: Option<Header>,
     bytes: Vec<u8>,
@@ -196,7 +227,13 @@ struct OpenPacket {
 
 impl ChannelState {
     /// Compares the count with the last one of its kind; true for a frame that came twice. What follows is of `stream`.
-    fn follow(&mut self, stream: Stream, count: VcCount) -> bool {
+    fn follow(
+        &mut self,
+        channel: Channel,
+        stream: Stream,
+        count: VcCount,
+        sink: &mut impl FnMut(ExtractedPacket),
+    ) -> bool {
         self.counts.frames += 1;
         if stream != self.stream {
             if let Some(open) = self.open.take() {
@@ -219,11 +256,11 @@ impl ChannelState {
             Step::Gap { missing } => {
                 self.counts.gaps += 1;
                 self.counts.missing_frames += missing;
-                self.interrupt_all();
+                self.interrupt_all(channel, sink);
             }
             Step::Back => {
                 self.counts.resets += 1;
-                self.interrupt_all();
+                self.interrupt_all(channel, sink);
             }
         }
         let last = if stream.is_expedited { &mut self.last_expedited } else { &mut self.last };
@@ -232,19 +269,51 @@ impl ChannelState {
     }
 
     /// A missing frame may have been of any stream that has this count.
-    fn interrupt_all(&mut self) {
-        self.interrupt();
+    fn interrupt_all(&mut self, channel: Channel, sink: &mut impl FnMut(ExtractedPacket)) {
         let is_expedited = self.stream.is_expedited;
-        for (_, open) in self.parked.extract_if(.., |stream, _| stream.is_expedited == is_expedited) {
-            self.counts.interrupted_packets += 1;
-            self.counts.dropped_bytes += open.bytes.len() as u64;
+        let parked = self.parked.extract_if(.., |stream, _| stream.is_expedited == is_expedited);
+        let open = self.open.take().map(|open| (self.stream, open));
+        for (stream, open) in open.into_iter().chain(parked).collect::<Vec<_>>() {
+            self.interrupt(open, channel, stream.map, sink);
         }
     }
 
-    fn interrupt(&mut self) {
+    /// The rest of a packet does not come.
+    fn interrupt(
+        &mut self,
+        open: OpenPacket,
+        channel: Channel,
+        map: Option<MapId>,
+        sink: &mut impl FnMut(ExtractedPacket),
+    ) {
+        self.counts.interrupted_packets += 1;
+        let OpenPacket { received, corrected, unchecked, length_differs, header, mut bytes } = open;
+        let header = header.filter(|header| self.cut == Cut::Filled && !header.is_idle());
+        let Some(header) = header else {
+            self.counts.dropped_bytes += bytes.len() as u64;
+            return;
+        };
+        let came = bytes.len();
+        bytes.resize(header.total_len().max(came), FILL);
+        self.counts.filled_packets += 1;
+        let packet = ExtractedPacket {
+            channel,
+            map,
+            received,
+            from_corrected: corrected,
+            from_unchecked: unchecked,
+            fill: (bytes.len() - came) as u32,
+            length_differs,
+            header,
+            bytes: Bytes::from(bytes),
+        };
+        self.emit(packet, sink);
+    }
+
+    /// The same of the open packet, which the frame of `source` does not go on with.
+    fn interrupt_open(&mut self, source: &Source<'_>, sink: &mut impl FnMut(ExtractedPacket)) {
         if let Some(open) = self.open.take() {
-            self.counts.interrupted_packets += 1;
-            self.counts.dropped_bytes += open.bytes.len() as u64;
+            self.interrupt(open, source.channel, source.map, sink);
         }
     }
 
@@ -269,7 +338,7 @@ impl ChannelState {
         else {
             self.counts.bad_first_headers += 1;
             self.counts.dropped_bytes += zone.len() as u64;
-            self.interrupt();
+            self.interrupt_open(source, sink);
             return;
         };
         let had_open = self.open.is_some();
@@ -278,7 +347,10 @@ impl ChannelState {
             self.counts.bad_first_headers += 1;
         }
         self.counts.dropped_bytes += rest.len() as u64;
-        self.interrupt();
+        if let Some(open) = &mut self.open {
+            open.length_differs = true;
+        }
+        self.interrupt_open(source, sink);
         self.packets_in(starts, source, sink);
     }
 
@@ -331,6 +403,9 @@ impl ChannelState {
                 received,
                 from_corrected: corrected,
                 from_unchecked: unchecked,
+                fill: 0,
+                // The frame says that nothing else begins here.
+                length_differs: !after.is_empty(),
                 header,
                 bytes: Bytes::from(bytes),
             };
@@ -358,7 +433,9 @@ impl ChannelState {
                     Vec::with_capacity(header.map_or(Header::LONGEST, |header| header.total_len()));
                 bytes.extend_from_slice(rest);
                 let Source { received, corrected, unchecked, .. } = *source;
-                self.open = Some(OpenPacket { received, corrected, unchecked, header, bytes });
+                let length_differs = false;
+                self.open =
+                    Some(OpenPacket { received, corrected, unchecked, length_differs, header, bytes });
                 return;
             };
             rest = after;
@@ -368,6 +445,8 @@ impl ChannelState {
                 received: source.received,
                 from_corrected: source.corrected,
                 from_unchecked: source.unchecked,
+                fill: 0,
+                length_differs: false,
                 header,
                 bytes: source.frame.slice_ref(packet),
             };

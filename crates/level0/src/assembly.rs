@@ -60,7 +60,8 @@ impl<F: Files> Assembly<F> {
 
     /// The same, with products as `rules` say.
     #[must_use]
-    pub fn with_rules(self, rules: Rules) -> Self {
+    pub fn with_rules(mut self, rules: Rules) -> Self {
+        self.workshop.fill(&rules);
         Self { rules, ..self }
     }
 
@@ -76,7 +77,8 @@ impl<F: Files> Assembly<F> {
         standing: Standing,
     ) -> Result<(), Error> {
         self.end_contact()?;
-        self.current = Some((Intake::new(mission, info.scid, self.workshop.limits().clock), standing));
+        let intake = Intake::new(mission, info.scid, self.workshop.limits().clock).with_rules(&self.rules);
+        self.current = Some((intake, standing));
         self.contacts.push(ContactReport {
             name: info.contact,
             station: info.station,

@@ -226,7 +226,7 @@ impl Batch {
             for place in places.filter(|place| *place != best) {
                 let out = held(place);
                 quality = quality.standing_for(out.quality);
-                let is_same = out.bytes == held(best).bytes;
+                let is_same = out.is_same(&held(best));
                 sink(if is_same { Settled::Duplicate } else { Settled::Differs(slot.time, out) })?;
             }
             stay.push((best, quality));

@@ -10,7 +10,7 @@ use skyhaul_ccsds::count::{Modulus, Step};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Channel};
 use skyhaul_ccsds::mission::Mission;
-use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
+use skyhaul_ccsds::packet::{Grouping, Header, SpaceHeader};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
 
@@ -177,6 +177,17 @@ impl Timeline {
         self.samples.sort_unstable();
         self.reference = self.samples.get(self.samples.len() / 2).copied();
         self.samples = Vec::new();
+    }
+
+    /// Whether enough came of a packet that was cut to say where it goes. Without its time it is left out, and those that
+    /// follow it go where they go without it.
+    pub fn has_place(&self, mission: &Mission, packet: &ExtractedPacket) -> bool {
+        let Header::Space(header) = packet.header else { return false };
+        let Some((code, offset)) = mission.time_rule(header.apid) else { return true };
+        let came = packet.bytes.len().saturating_sub(packet.fill as usize);
+        let has_time = packet.bytes[..came].get(offset..).is_some_and(|bytes| code.parse(bytes).is_some());
+        let begins = matches!(header.grouping, Grouping::First | Grouping::Standalone);
+        if header.has_secondary { has_time } else { !begins }
     }
 
     /// Where a space packet goes. The packet that begins a group is to be shown before those that continue it,

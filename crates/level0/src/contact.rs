@@ -105,7 +105,10 @@ impl<F: Files> ContactProcessor<F> {
 
     /// The same, with products as `rules` say.
     #[must_use]
-    pub fn with_rules(self, rules: Rules) -> Self {
+    pub fn with_rules(mut self, rules: Rules) -> Self {
+        self.intake = self.intake.with_rules(&rules);
+        self.workshop.fill(&rules);
+        self.expedited.fill(&rules);
         Self { rules, ..self }
     }
 
@@ -113,6 +116,7 @@ impl<F: Files> ContactProcessor<F> {
     #[must_use]
     pub fn with_expedited(mut self, subsets: Vec<Expedite>) -> Self {
         self.expedited = Expedited::new(self.workshop.mission(), self.workshop.limits(), subsets);
+        self.expedited.fill(&self.rules);
         self
     }
 

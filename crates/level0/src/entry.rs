@@ -1,7 +1,7 @@
 //! Packets in working files: a fixed head, then (in a run file) the packet.
 //!
-//! Head, 24 bytes, big-endian: time of the slot i64 and reception i64 (ns since 1970), packet length u32, rank of
-//! the APID u16, quality u8, virtual channel u8. A run file has its runs in the order of their slots; an index
+//! Head, 24 bytes, big-endian: time of the slot i64 and reception i64 (ns since 1970), then 64 bits: packet length 17,
+//! octets of fill 17, rank of the APID 16, quality 8, virtual channel 6. A run file has its runs in the order of their slots; an index
 //! file has the heads of the packets in the packet file beside it.
 
 use crate::batch::{Batch, Settled};
@@ -17,11 +17,12 @@ pub(crate) fn head(slot: Slot, held: &Held<'_>) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(&slot.time.as_nanos().to_be_bytes());
     head[8..16].copy_from_slice(&held.received.as_nanos().to_be_bytes());
-    let len = u32::try_from(held.bytes.len()).expect("a space packet has at most 65542 bytes");
-    head[16..20].copy_from_slice(&len.to_be_bytes());
-    head[20..22].copy_from_slice(&slot.rank.to_be_bytes());
-    head[22] = held.quality.bits();
-    head[23] = held.vcid.value();
+    let facts = (held.bytes.len() as u64) << 47
+        | u64::from(held.fill) << 30
+        | u64::from(slot.rank) << 14
+        | u64::from(held.quality.bits()) << 6
+        | u64::from(held.vcid.value());
+    head[16..].copy_from_slice(&facts.to_be_bytes());
     head
 }
 
@@ -48,6 +49,7 @@ struct Entry {
     received: Utc,
     quality: PacketQuality,
     vcid: Vcid,
+    fill: u32,
     len: usize,
 }
 
@@ -131,6 +133,7 @@ impl<R: Read> Reader<R> {
             vcid: entry.vcid,
             quality: entry.quality,
             received: entry.received,
+            fill: entry.fill,
             bytes,
         })
     }
@@ -165,16 +168,17 @@ impl<R: Read> Buffered<R> {
         let head: [u8; HEAD] = self.take(HEAD)?.try_into().expect("as many bytes were asked for");
         let field = |at: usize| -> [u8; 8] { head[at..at + 8].try_into().expect("8 bytes were asked for") };
         let time = |at: usize| Utc::from_nanos(i64::from_be_bytes(field(at)));
-        let [l0, l1, l2, l3, r0, r1, quality, vcid] = field(16);
-        let len = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
-        if !(SpaceHeader::LEN..=SpaceHeader::LONGEST_PACKET).contains(&len) {
+        let facts = u64::from_be_bytes(field(16));
+        let (len, fill) = ((facts >> 47) as usize, (facts >> 30) as u32 & LENGTH_MASK);
+        if !(SpaceHeader::LEN..=SpaceHeader::LONGEST_PACKET).contains(&len) || fill as usize > len {
             return Err(changed());
         }
         Ok(Some(Entry {
-            slot: Slot { time: time(0), rank: u16::from_be_bytes([r0, r1]) },
+            slot: Slot { time: time(0), rank: (facts >> 14) as u16 },
             received: time(8),
-            quality: PacketQuality::from_bits(quality),
-            vcid: Vcid::from_bits(vcid),
+            quality: PacketQuality::from_bits((facts >> 6) as u8),
+            vcid: Vcid::from_bits(facts as u8 & Vcid::MAX.value()),
+            fill,
             len,
         }))
     }
@@ -210,5 +214,7 @@ fn changed() -> io::Error {
 }
 
 const HEAD: usize = 24;
+/// A space packet has at most 65,542 bytes: 17 bits.
+const LENGTH_MASK: u32 = (1 << 17) - 1;
 /// 128 KiB, twice the longest packet: with the most run files that are open at once, 8 MiB.
 const READ_BUFFER: usize = 128 << 10;

@@ -38,6 +38,7 @@ pub(crate) struct Expedited<F: Files> {
 }
 
 struct Stream<F: Files> {
+    rules: Rules,
     expedite: Expedite,
     mission: Mission,
     limits: Limits,
@@ -67,6 +68,7 @@ impl<F: Files> Expedited<F> {
     pub fn new(mission: &Mission, limits: &Limits, subsets: Vec<Expedite>) -> Self {
         let limits = Limits { window: limits.window.min(MEMORY), late: limits.late.min(MEMORY), ..*limits };
         let stream = |(place, expedite): (usize, Expedite)| Stream {
+            rules: Rules::default(),
             workshop: workshop(mission, &limits, &expedite, (place, 0)),
             expedite,
             mission: mission.clone(),
@@ -79,6 +81,14 @@ impl<F: Files> Expedited<F> {
             created: None,
         };
         Self { streams: subsets.into_iter().enumerate().map(stream).collect(), published: Vec::new() }
+    }
+
+    /// What becomes of packets that a missing frame cut is as `rules` say.
+    pub fn fill(&mut self, rules: &Rules) {
+        for stream in &mut self.streams {
+            stream.rules = Rules { fill: rules.fill, fills: rules.fills.clone(), ..Rules::default() };
+            stream.workshop.fill(rules);
+        }
     }
 
     /// Takes a packet. The slices that it ends are to be published by [`Self::cut`].
@@ -133,7 +143,8 @@ impl<F: Files> Stream<F> {
     /// Ends the slice; the next has working files of its own.
     fn end(&mut self) {
         self.slices += 1;
-        let next = workshop(&self.mission, &self.limits, &self.expedite, (self.place, self.slices));
+        let mut next = workshop(&self.mission, &self.limits, &self.expedite, (self.place, self.slices));
+        next.fill(&self.rules);
         self.over.push((core::mem::replace(&mut self.workshop, next), self.last));
         self.ends = None;
     }
@@ -159,7 +170,7 @@ impl<F: Files> Stream<F> {
             previous: None,
             is_test: false,
         };
-        slice.finish(files, &publication, &Rules::default())
+        slice.finish(files, &publication, &self.rules)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::aside::Reason;
 use crate::clock::{ClockCheck, Placement, Timeline};
 use crate::files::Error;
 use crate::report::{FrameCounts, FrameReport};
+use crate::rules::Rules;
 use skyhaul_ccsds::extract::{ExtractedPacket, Extractor};
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
@@ -45,6 +46,14 @@ impl Intake {
         }
     }
 
+    /// The same, with packets that a missing frame cut where `rules` have some filled up.
+    pub fn with_rules(mut self, rules: &Rules) -> Self {
+        if rules.pads() {
+            self.extractor = Extractor::new(self.mission.clone()).filling();
+        }
+        self
+    }
+
     /// Takes the next frame, good or set aside, and hands on the packets that it completes.
     pub fn frame(
         &mut self,
@@ -76,6 +85,9 @@ impl Intake {
     ) -> Result<(), Error> {
         if packet.header.is_idle() {
             self.frames.idle_packets += 1;
+            return Ok(());
+        }
+        if packet.fill > 0 && !self.timeline.has_place(&self.mission, &packet) {
             return Ok(());
         }
         if self.timeline.is_set() {

@@ -74,6 +74,8 @@ pub(crate) enum Change {
 impl PacketQuality {
     const CORRECTED: u8 = 1;
     const UNCHECKED: u8 = 2;
+    const LENGTH_DIFFERS: u8 = 4;
+    const FILLED: u8 = 8;
     /// The bits that say how good it is.
     const RANK: u8 = 0x1F;
     /// A copy from a known contact was as good.
@@ -86,7 +88,9 @@ impl PacketQuality {
     pub fn of(packet: &ExtractedPacket) -> Self {
         let corrected = if packet.from_corrected { Self::CORRECTED } else { 0 };
         let unchecked = if packet.from_unchecked { Self::UNCHECKED } else { 0 };
-        Self(corrected | unchecked)
+        let length_differs = if packet.length_differs { Self::LENGTH_DIFFERS } else { 0 };
+        let filled = if packet.fill > 0 { Self::FILLED } else { 0 };
+        Self(corrected | unchecked | length_differs | filled)
     }
     /// How good it is; greater is worse. Where it comes from makes no difference.
     pub const fn rank(self) -> u8 {
@@ -123,6 +127,10 @@ impl PacketQuality {
     pub const fn is_corrected(self) -> bool {
         self.0 & Self::CORRECTED != 0
     }
+    /// Whether a frame had it end elsewhere than its header does.
+    pub const fn length_differs(self) -> bool {
+        self.0 & Self::LENGTH_DIFFERS != 0
+    }
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -140,13 +148,24 @@ pub(crate) struct Held<'a> {
     pub quality: PacketQuality,
     /// When its first frame was received on the ground.
     pub received: Utc,
+    /// Octets at its end that did not come.
+    pub fill: u32,
     pub bytes: &'a [u8],
 }
 
 impl Held<'_> {
     /// What decides between two packets of one place in a product: the better copy, else any fixed choice.
-    pub const fn preference(&self) -> (u8, &[u8], Utc, Vcid) {
-        (self.quality.rank(), self.bytes, self.received, self.vcid)
+    pub const fn preference(&self) -> (u8, u32, &[u8], Utc, Vcid) {
+        (self.quality.rank(), self.fill, self.bytes, self.received, self.vcid)
+    }
+    /// Where its fill begins; its length where there is none.
+    pub const fn first_fill(&self) -> usize {
+        self.bytes.len().saturating_sub(self.fill as usize)
+    }
+    /// Whether the other is the same packet, as far as both came.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let came = self.first_fill().min(other.first_fill());
+        self.bytes.len() == other.bytes.len() && self.bytes[..came] == other.bytes[..came]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::entry;
 use crate::files::{Error, Files};
-use crate::gaps::{ApidAccount, LISTED_GAPS, Last, Stamp};
+use crate::gaps::{ApidAccount, LISTED_FILLS, LISTED_GAPS, Last, Stamp};
 use crate::order::{Change, Held, Slot};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Apid;
@@ -45,6 +45,7 @@ struct Accountant {
     /// The last packet of each counter, by the APID that the counter is known by.
     last: Vec<(Apid, Option<Last>)>,
     listed_gaps: usize,
+    listed_fills: usize,
 }
 
 /// The account of one APID.
@@ -129,6 +130,7 @@ impl Accountant {
             streams: Vec::new(),
             last: Vec::new(),
             listed_gaps: 0,
+            listed_fills: 0,
         }
     }
 
@@ -148,6 +150,10 @@ impl Accountant {
         if let Some(gap) = gap.filter(|_| self.listed_gaps < LISTED_GAPS) {
             self.listed_gaps += 1;
             account.gaps.push(gap);
+        }
+        if held.fill > 0 || held.quality.length_differs() {
+            let room = LISTED_FILLS.saturating_sub(self.listed_fills);
+            self.listed_fills += account.note_fill(held, offset, room);
         }
         account.add(held, stamp);
         self.whole.packets += 1;
@@ -257,7 +263,7 @@ mod tests {
     fn held(apid: Apid, count: u16) -> Held<'static> {
         let received = Utc::from_nanos(i64::from(count));
         let quality = PacketQuality::from_bits(1);
-        Held { apid, count, vcid: Vcid::MAX, quality, received, bytes: &[0; 10] }
+        Held { apid, count, vcid: Vcid::MAX, quality, received, fill: 0, bytes: &[0; 10] }
     }
 
     #[test]

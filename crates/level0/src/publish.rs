@@ -207,6 +207,9 @@ fn accounting<W: Write>(tally: &Tally, aside: &Aside<W>, account: &Account, late
         missing: account.apids.values().map(|apid| apid.missing).sum(),
         gaps: account.apids.values().map(|apid| apid.gap_count).sum(),
         corrected_packets: account.corrected_packets,
+        filled_packets: account.apids.values().map(|apid| apid.fill.packets).sum(),
+        fill_octets: account.apids.values().map(|apid| apid.fill.octets).sum(),
+        length_discrepancies: account.apids.values().map(|apid| apid.fill.length_differs).sum(),
     }
 }
 

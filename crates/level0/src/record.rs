@@ -1,10 +1,10 @@
 //! The construction record of a product, from its account.
 
 use crate::construction::{
-    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, GapEntry, RecordTime, SoftwareVersion,
+    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FillEntry, GapEntry, RecordTime, SoftwareVersion,
     SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
 };
-use crate::gaps::{ApidAccount, Gap, Stamp};
+use crate::gaps::{ApidAccount, Filled, Gap, Stamp};
 use crate::naming::{FileNumber, ProductName};
 use crate::packet_file::Account;
 use crate::publish::Publication;
@@ -47,8 +47,8 @@ fn totals(account: &Account) -> Totals {
     let first = account.first.map_or(RecordTime::NONE, reception);
     let last = account.last.map_or(RecordTime::NONE, reception);
     Totals {
-        fill: Bytes::ZERO,
-        length_discrepancies: 0,
+        fill: Bytes::new(account.apids.values().map(|apid| apid.fill.octets).sum()),
+        length_discrepancies: count32(account.apids.values().map(|apid| apid.fill.length_differs).sum()),
         packet_times: Span {
             first: account.first.map_or(RecordTime::NONE, packet_time),
             last: account.last.map_or(RecordTime::NONE, packet_time),
@@ -67,9 +67,9 @@ fn apid_entry(scid: Scid, apid: Apid, account: &ApidAccount) -> ApidEntry {
         first_offset: account.first_offset,
         vcids: account.vcids.iter().map(|vcid| SpacecraftVcid::new(scid.value(), vcid.value())).collect(),
         gaps: account.gaps.iter().map(gap_entry).collect(),
-        fill: Vec::new(),
-        fill_octets: Bytes::ZERO,
-        length_discrepancies: Vec::new(),
+        fill: account.fill.list.iter().map(fill_entry).collect(),
+        fill_octets: Bytes::new(account.fill.octets),
+        length_discrepancies: account.fill.length_list.iter().map(|count| u32::from(*count)).collect(),
         packet_times: packet_times(account.first, account.last),
         reception: Span { first: reception(account.first), last: reception(account.last) },
         corrected_packets: count32(account.corrected_packets),
@@ -85,6 +85,14 @@ fn gap_entry(gap: &Gap) -> GapEntry {
         missed: u32::from(gap.missed),
         packet_times: packet_times(gap.preceding, gap.following),
         reception: Span { first: reception(gap.preceding), last: reception(gap.following) },
+    }
+}
+
+fn fill_entry(fill: &Filled) -> FillEntry {
+    FillEntry {
+        sequence_count: u32::from(fill.count),
+        offset: Bytes::new(fill.offset),
+        first_fill: fill.first_fill,
     }
 }
 

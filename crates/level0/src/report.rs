@@ -5,7 +5,7 @@
 
 use crate::aside::{AsideEntry, Reason};
 use crate::construction::ProductKind;
-use crate::gaps::{ApidAccount, Gap, Stamp};
+use crate::gaps::{ApidAccount, Filled, Gap, Stamp};
 use crate::naming::ProductName;
 use crate::product::SortedBy;
 use crate::rules::{Basis, Form};
@@ -163,6 +163,12 @@ pub struct Accounting {
     pub gaps: u64,
     /// Packets with at least one byte from a frame that needed correction.
     pub corrected_packets: u64,
+    /// Packets of which the end did not come, filled up to their length. They are among those delivered.
+    pub filled_packets: u64,
+    /// Octets that stand for what did not come.
+    pub fill_octets: u64,
+    /// Packets that a frame had end elsewhere than their header.
+    pub length_discrepancies: u64,
 }
 
 /// What there is of one application.
@@ -193,6 +199,16 @@ pub struct ApidReport {
     pub gaps: u64,
     /// The breaks one by one, up to 16384 in a product.
     pub gap_list: Vec<Gap>,
+    /// Packets of which the end did not come, filled up to their length.
+    pub filled_packets: u64,
+    /// Octets that stand for what did not come.
+    pub fill_octets: u64,
+    /// The filled packets one by one; with the lengths that differ up to 16384 in a product.
+    pub fill_list: Vec<Filled>,
+    /// Packets that a frame had end elsewhere than their header.
+    pub length_discrepancies: u64,
+    /// Their sequence counts.
+    pub length_discrepancy_list: Vec<u16>,
 }
 
 /// Packets set aside.
@@ -252,7 +268,7 @@ pub struct ChannelReport {
     pub packets: u64,
     /// Idle packets.
     pub idle_packets: u64,
-    /// Packets lost because a frame of theirs is missing.
+    /// Packets of which a frame is missing: lost, or filled up where their product asks for it.
     pub interrupted_packets: u64,
     /// Bytes of packet zones that made no packet.
     pub dropped_bytes: u64,
@@ -384,6 +400,11 @@ impl ApidReport {
             resets: account.resets,
             gaps: account.gap_count,
             gap_list: account.gaps.clone(),
+            filled_packets: account.fill.packets,
+            fill_octets: account.fill.octets,
+            fill_list: account.fill.list.clone(),
+            length_discrepancies: account.fill.length_differs,
+            length_discrepancy_list: account.fill.length_list.clone(),
         }
     }
 }

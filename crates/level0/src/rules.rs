@@ -18,6 +18,18 @@ pub enum Form {
     Account,
 }
 
+/// What becomes of packets that a missing frame cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FillPolicy {
+    /// They are left out.
+    #[default]
+    Drop,
+    /// Those of which the header and the time came are filled up to their length with
+    /// [`skyhaul_ccsds::extract::FILL`], counted and listed.
+    Pad,
+}
+
 /// How products of different names are made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
@@ -25,6 +37,10 @@ pub struct Rules {
     pub form: Form,
     /// Of products of these names.
     pub forms: BTreeMap<String, Form>,
+    /// Where nothing else is said.
+    pub fill: FillPolicy,
+    /// Of products of these names.
+    pub fills: BTreeMap<String, FillPolicy>,
     /// Construction records say that the data are test data.
     pub is_test: bool,
 }
@@ -33,6 +49,16 @@ impl Rules {
     /// The form of the product called `name`.
     pub fn of(&self, name: &str) -> Form {
         self.forms.get(name).copied().unwrap_or(self.form)
+    }
+
+    /// What becomes of cut packets of the product called `name`.
+    pub fn fill_of(&self, name: &str) -> FillPolicy {
+        self.fills.get(name).copied().unwrap_or(self.fill)
+    }
+
+    /// Whether cut packets of any product are filled up.
+    pub fn pads(&self) -> bool {
+        core::iter::once(&self.fill).chain(self.fills.values()).any(|fill| *fill == FillPolicy::Pad)
     }
 }
 

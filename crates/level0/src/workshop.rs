@@ -11,7 +11,7 @@ use crate::order::{ApidOrder, Held, PacketQuality};
 use crate::product::{Finished, Plan, ProductBuilder, SortedBy};
 use crate::publish::Publication;
 use crate::report::Product;
-use crate::rules::{Basis, Rules};
+use crate::rules::{Basis, FillPolicy, Rules};
 use crate::window::{Cell, Window};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Apid;
@@ -23,6 +23,8 @@ pub(crate) struct Workshop<F: Files> {
     mission: Mission,
     limits: Limits,
     scope: Scope,
+    /// By [`Route`], what becomes of packets that a missing frame cut.
+    fills: Vec<FillPolicy>,
     /// By [`Route`]: one for each of the mission's groups, and two more.
     products: Vec<Option<Making<F>>>,
     /// Memory held for the windows and for the late packets of all products, in bytes.
@@ -67,7 +69,21 @@ impl<F: Files> Workshop<F> {
     /// Nothing is created before the first packet.
     pub fn new(mission: &Mission, limits: Limits, scope: Scope) -> Self {
         let products = (0..mission.products().len() + 2).map(|_| None).collect();
-        Self { mission: mission.clone(), limits, scope, products, window_cost: 0, late_cost: 0 }
+        Self {
+            mission: mission.clone(),
+            limits,
+            scope,
+            fills: Vec::new(),
+            products,
+            window_cost: 0,
+            late_cost: 0,
+        }
+    }
+
+    /// What becomes of packets that a missing frame cut is as `rules` say.
+    pub fn fill(&mut self, rules: &Rules) {
+        let groups = self.mission.products().iter().map(|group| group.name.as_str());
+        self.fills = groups.chain([OTHER, UNTIMED]).map(|name| rules.fill_of(name)).collect();
     }
 
     pub const fn mission(&self) -> &Mission {
@@ -105,7 +121,8 @@ impl<F: Files> Workshop<F> {
                 .position(|group| group.contains(packet.channel.vcid, header.apid))
                 .map_or(Route::Other, Route::Group),
         };
-        if !self.is_wanted(route, header.apid) {
+        let is_cut_out = packet.fill > 0 && self.fills.get(self.place(route)) != Some(&FillPolicy::Pad);
+        if is_cut_out || !self.is_wanted(route, header.apid) {
             return Ok(());
         }
         let (window, is_partial, limits) = (self.scope.window, self.scope.is_partial, self.limits);
@@ -119,6 +136,7 @@ impl<F: Files> Workshop<F> {
             vcid: packet.channel.vcid,
             quality: PacketQuality::of(packet).later_if(is_later),
             received: packet.received,
+            fill: packet.fill,
             bytes: &packet.bytes,
         };
         match placement {
@@ -226,13 +244,18 @@ impl<F: Files> Workshop<F> {
         self.products.iter_mut().flatten().map(|making| &mut making.builder)
     }
 
-    fn making(&mut self, files: &mut F, route: Route) -> Result<&mut Making<F>, Error> {
+    /// The place of what belongs to a route.
+    fn place(&self, route: Route) -> usize {
         let groups = self.mission.products().len();
-        let place = match route {
+        match route {
             Route::Group(place) => place,
             Route::Other => groups,
             Route::Untimed => groups + 1,
-        };
+        }
+    }
+
+    fn making(&mut self, files: &mut F, route: Route) -> Result<&mut Making<F>, Error> {
+        let place = self.place(route);
         let making = &mut self.products[place];
         if making.is_none() {
             let plan = plan(&self.mission, route, &self.scope.prefix);
@@ -275,7 +298,7 @@ fn plan(mission: &Mission, route: Route, prefix: &str) -> Plan {
             }
         }
         Route::Other => fixed(OTHER, "0000OTHERPACKETSAS", SortedBy::PacketTime),
-        Route::Untimed => fixed("untimed", "0000UNTIMEDPACKETS", SortedBy::Reception),
+        Route::Untimed => fixed(UNTIMED, "0000UNTIMEDPACKETS", SortedBy::Reception),
     }
 }
 
@@ -293,3 +316,5 @@ fn label<F: Files>(finished: &Finished<F>, basis: Basis) -> Label {
 
 /// The name of the product of packets that no group of the mission contains.
 const OTHER: &str = "other";
+/// The name of the product of packets whose application has no time code.
+const UNTIMED: &str = "untimed";

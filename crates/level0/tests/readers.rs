@@ -16,7 +16,7 @@ use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::{Reason, Verdict};
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::{ApidReport, Product};
-use skyhaul_level0::{Close, ContactInfo, ContactProcessor, Files, Limits, SortedBy};
+use skyhaul_level0::{Close, ContactInfo, ContactProcessor, Files, FillPolicy, Limits, Rules, SortedBy};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,8 +49,8 @@ fn start() -> Utc {
     Utc::from_day(20_063, Duration::from_secs(63_495))
 }
 
-/// Products of a recording. With `damage`, every tenth frame is set aside and every seventh counts as corrected.
-fn products(recording: &[u8], name: &str, folder: &Path, damage: bool) -> Vec<Product> {
+/// Products of a recording, cut packets dropped or filled up. With `damage`, every tenth frame is set aside and every seventh counts as corrected.
+fn products(recording: &[u8], name: &str, folder: &Path, damage: bool, fill: FillPolicy) -> Vec<Product> {
     let mut frames = frames(recording, start());
     if damage {
         for (at, frame) in frames.iter_mut().enumerate() {
@@ -62,7 +62,8 @@ fn products(recording: &[u8], name: &str, folder: &Path, damage: bool) -> Vec<Pr
     }
     let mission = mission(name);
     let files = Folder(folder.to_owned());
-    let mut processor = ContactProcessor::new(&mission, contact(&mission), Limits::default(), files);
+    let mut processor = ContactProcessor::new(&mission, contact(&mission), Limits::default(), files)
+        .with_rules(Rules { fill, ..Rules::default() });
     frames.iter().for_each(|frame| processor.frame(frame).unwrap());
     processor.finish(close()).unwrap()
 }
@@ -104,7 +105,7 @@ fn every_packet_that_independent_decoders_found_is_in_a_product_or_set_aside() {
     for (file, name) in CAPTURES {
         let folder = tempfile::tempdir().unwrap();
         let recording = shared::read(&format!("cadu/{file}")).unwrap();
-        let products = products(&recording, name, folder.path(), false);
+        let products = products(&recording, name, folder.path(), false, FillPolicy::Drop);
         let channels = expected[format!("cadu/{file}")]["vcids"].as_object().unwrap();
         let mut packets: BTreeMap<String, u64> = BTreeMap::new();
         for (apid, count) in channels.values().filter_map(|channel| channel["apids"].as_object()).flatten() {
@@ -134,7 +135,7 @@ fn every_packet_of_the_real_captures_has_its_time() {
     for (file, name) in CAPTURES {
         let Some(recording) = shared::read(&format!("cadu/{file}")) else { return };
         let folder = tempfile::tempdir().unwrap();
-        let products = products(&recording, name, folder.path(), false);
+        let products = products(&recording, name, folder.path(), false, FillPolicy::Drop);
         for product in products.iter().map(|product| &product.sidecar.product) {
             assert_eq!(product.sorted_by, SortedBy::PacketTime, "{file}: {}", product.name);
             for stamp in [product.first, product.last].into_iter().flatten() {
@@ -186,7 +187,7 @@ fn a_longer_pass_made_of_real_packets_has_no_gaps() {
         };
         let longer: Vec<u8> = Generator::new(source, options).flatten().collect();
         let folder = tempfile::tempdir().unwrap();
-        for product in products(&longer, name, folder.path(), false) {
+        for product in products(&longer, name, folder.path(), false, FillPolicy::Drop) {
             let sidecar = &product.sidecar;
             let resets: u64 = sidecar.apids.iter().map(|apid| apid.resets).sum();
             assert_eq!((sidecar.accounting.gaps, resets), (0, 0), "{file}: {}", sidecar.product.name);
@@ -199,9 +200,11 @@ fn independent_readers_find_what_the_account_says() {
     let Some(python) = python::python() else { return };
     for (file, name) in CAPTURES {
         let Some(recording) = shared::read(&format!("cadu/{file}")) else { return };
-        for damage in [false, true] {
+        for (damage, fill) in [(false, FillPolicy::Pad), (true, FillPolicy::Drop), (true, FillPolicy::Pad)] {
             let folder = tempfile::tempdir().unwrap();
-            let products = products(&recording, name, folder.path(), damage);
+            let products = products(&recording, name, folder.path(), damage, fill);
+            let octets: u64 = products.iter().map(|product| product.sidecar.accounting.fill_octets).sum();
+            assert_eq!(damage && fill == FillPolicy::Pad, octets > 0, "{file}: {octets} octets of fill");
             let gaps: u64 = products.iter().map(|product| product.sidecar.accounting.gaps).sum();
             assert_eq!(damage, gaps > 0, "{file}: {gaps} gaps");
             let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/read.py");
@@ -233,6 +236,8 @@ fn figures(product: &Product) -> Option<Value> {
             "bytes": packets.bytes,
             "gaps": accounting.gaps,
             "corrected_packets": accounting.corrected_packets,
+            "fill_octets": accounting.fill_octets,
+            "length_discrepancies": accounting.length_discrepancies,
             "first": time(sidecar.product.first),
             "last": time(sidecar.product.last),
             "opened": sidecar.contacts[0].opened,
@@ -268,6 +273,9 @@ fn entry(apid: &ApidReport, scid: u16) -> Value {
         "first": stamped(apid.first.time),
         "last": stamped(apid.last.time),
         "gaps": gaps,
+        "fill": apid.fill_list.iter().map(|fill| [u64::from(fill.count), fill.offset, fill.first_fill.into()]).collect::<Vec<_>>(),
+        "fill_octets": apid.fill_octets,
+        "length_discrepancies": apid.length_discrepancy_list,
     })
 }
 

@@ -97,6 +97,67 @@ fn a_missing_frame_drops_the_packets_it_touches_and_no_other() {
     assert_eq!((counts.gaps, counts.missing_frames, counts.interrupted_packets), (1, 1, 1));
 }
 
+fn extract_filling(frames: &[CapturedFrame]) -> (Vec<ExtractedPacket>, ChannelCounts) {
+    let mut extractor = Extractor::new(mission("")).filling();
+    let mut packets = Vec::new();
+    for frame in frames {
+        extractor.push(frame, |packet| packets.push(packet)).unwrap();
+    }
+    let counts = extractor.channels().next().unwrap().1;
+    (packets, counts)
+}
+
+#[test]
+fn a_packet_that_a_missing_frame_cut_is_filled_up_where_that_is_asked_for() {
+    let packets: Vec<Vec<u8>> = (0..10).map(|count| packet(1, count, 17)).collect();
+    let mut frames = framed(&packets);
+    // Bytes 60 to 79: the ninth of packet 3 to the eleventh of packet 4.
+    frames.remove(3);
+    let (found, counts) = extract_filling(&frames);
+    let mut filled = packets[3].clone();
+    filled[9..].fill(FILL);
+    let expected = [&packets[..3], &[filled], &packets[5..9]].concat();
+    assert_eq!(found.iter().map(|packet| packet.bytes.to_vec()).collect::<Vec<_>>(), expected);
+    assert_eq!(found.iter().map(|packet| packet.fill).collect::<Vec<_>>(), [0, 0, 0, 8, 0, 0, 0, 0]);
+    assert!(found.iter().all(|packet| !packet.length_differs));
+    assert_eq!((counts.interrupted_packets, counts.filled_packets), (1, 1));
+    // The end of packet 4, whose header did not come.
+    assert_eq!(counts.dropped_bytes, 5);
+}
+
+#[test]
+fn a_packet_without_its_header_and_an_idle_one_are_not_filled_up() {
+    // Four bytes of a header, then a gap.
+    let zone = [packet(1, 0, 16), packet(1, 1, 30)[..4].to_vec()].concat();
+    let idle = [packet(0x7FF, 0, 10), packet(0x7FF, 1, 30)[..10].to_vec()].concat();
+    for zone in [zone, idle] {
+        let frames = [frame(0, 0, &zone), frame(2, 0x7FF, &[0; ZONE])];
+        let (found, counts) = extract_filling(&frames);
+        assert_eq!((found.len(), counts.interrupted_packets, counts.filled_packets), (1, 1, 0));
+    }
+}
+
+#[test]
+fn a_length_that_a_frame_contradicts_is_told() {
+    let long = packet(1, 0, 30);
+    let second = |own: usize| {
+        let mut zone = long[ZONE..ZONE + own].to_vec();
+        zone.extend(packet(1, 1, 8));
+        zone.resize(ZONE, 0);
+        zone
+    };
+    // The packet goes on for 10 bytes; the pointer says 12, then 4.
+    let later = [frame(0, 0, &long[..ZONE]), frame(1, 12, &second(10))];
+    let (found, _) = extract_filling(&later);
+    assert_eq!((found[0].bytes.to_vec(), found[0].fill, found[0].length_differs), (long.clone(), 0, true));
+    let sooner = [frame(0, 0, &long[..ZONE]), frame(1, 4, &second(4))];
+    let (found, _) = extract_filling(&sooner);
+    let mut filled = long.clone();
+    filled[ZONE + 4..].fill(FILL);
+    assert_eq!((found[0].bytes.to_vec(), found[0].fill, found[0].length_differs), (filled, 6, true));
+    assert_eq!(found[1].bytes.to_vec(), packet(1, 1, 8));
+}
+
 #[test]
 fn a_repeated_frame_is_passed_over() {
     let packets: Vec<Vec<u8>> = (0..10).map(|count| packet(1, count, 16)).collect();

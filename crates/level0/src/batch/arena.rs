@@ -25,7 +25,8 @@ pub(super) struct Arena {
 
 #[derive(Debug, Default)]
 struct Chunk {
-    /// Records, each at a multiple of [`ALIGN`]: a head of [`HEAD`] bytes, then the packet. [`CHUNK`] bytes, or none where
+    /// Records, each at a multiple of [`ALIGN`]: a head of [`HEAD`] bytes (reception, then from the lowest bit on length 17,
+    /// fill 17, quality 8, channel 6, application 16), then the packet. [`CHUNK`] bytes, or none where
     /// the memory was given back.
     bytes: Box<[u8]>,
     /// Bytes with records.
@@ -64,15 +65,16 @@ impl Arena {
         let chunk = &self.chunks[((place.0 >> PLACE_BITS) - self.first) as usize];
         let record = &chunk.bytes[(place.0 & PLACE_MASK) as usize * ALIGN..];
         let (head, rest) = record.split_first_chunk::<HEAD>().expect("each record has a head");
-        let [r0, r1, r2, r3, r4, r5, r6, r7, l0, l1, l2, l3, a0, a1, vcid, quality] = *head;
-        let len = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
+        let [r0, r1, r2, r3, r4, r5, r6, r7, facts @ ..] = *head;
+        let facts = u64::from_ne_bytes(facts);
         Held {
-            apid: Apid::from_bits(u16::from_ne_bytes([a0, a1])),
+            apid: Apid::from_bits((facts >> 48) as u16),
             count,
-            vcid: Vcid::from_bits(vcid),
-            quality: PacketQuality::from_bits(quality),
+            vcid: Vcid::from_bits((facts >> 42) as u8 & Vcid::MAX.value()),
+            quality: PacketQuality::from_bits((facts >> 34) as u8),
             received: Utc::from_nanos(i64::from_ne_bytes([r0, r1, r2, r3, r4, r5, r6, r7])),
-            bytes: &rest[..len],
+            fill: (facts >> 17) as u32 & LENGTH_MASK,
+            bytes: &rest[..(facts as u32 & LENGTH_MASK) as usize],
         }
     }
 
@@ -114,13 +116,17 @@ impl Arena {
 fn head(held: &Held<'_>) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(&held.received.as_nanos().to_ne_bytes());
-    let len = u32::try_from(held.bytes.len()).expect("a space packet has at most 65542 bytes");
-    head[8..12].copy_from_slice(&len.to_ne_bytes());
-    head[12..14].copy_from_slice(&held.apid.value().to_ne_bytes());
-    head[14] = held.vcid.value();
-    head[15] = held.quality.bits();
+    let facts = held.bytes.len() as u64
+        | u64::from(held.fill) << 17
+        | u64::from(held.quality.bits()) << 34
+        | u64::from(held.vcid.value()) << 42
+        | u64::from(held.apid.value()) << 48;
+    head[8..].copy_from_slice(&facts.to_ne_bytes());
     head
 }
+
+/// A space packet has at most 65,542 bytes: 17 bits.
+const LENGTH_MASK: u32 = (1 << 17) - 1;
 
 /// 512 KiB: eight of the longest packets.
 pub(super) const CHUNK: usize = 512 << 10;

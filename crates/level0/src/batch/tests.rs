@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 fn held(count: u16, bytes: &[u8], quality: u8) -> Held<'_> {
     let received = Utc::from_nanos(0);
     let quality = PacketQuality::from_bits(quality);
-    Held { apid: Apid::MAX, count, vcid: Vcid::MAX, quality, received, bytes }
+    Held { apid: Apid::MAX, count, vcid: Vcid::MAX, quality, received, fill: 0, bytes }
 }
 
 fn slot(time: i64) -> Slot {

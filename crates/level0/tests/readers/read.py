@@ -38,6 +38,14 @@ def apid(entry):
             }
             for gap in entry.apid_ssc_gaps_list
         ],
+        "fill": [
+            [fill.ssc_with_generated_data, fill.filled_byte_offset, fill.index_to_fill_octet]
+            for fill in entry.edos_generated_fill_data_list
+        ],
+        "fill_octets": entry.edos_generated_octet_count,
+        "length_discrepancies": [
+            discrepancy.ssc_length_discrepancy for discrepancy in entry.ssc_length_discrepancy_list
+        ],
     }
 
 
@@ -49,6 +57,8 @@ def record(path):
         "bytes": read.pds_size,
         "gaps": read.pds_discontinuities_count,
         "corrected_packets": read.pds_rs_corrected_count,
+        "fill_octets": read.pds_num_bytes_fill_data,
+        "length_discrepancies": read.pds_packet_length_mismatch_count,
         "first": iso(read.pds_first_packet_utc_time),
         "last": iso(read.pds_last_packet_utc_time),
         "opened": iso(read.scs_start_stop_times_list[0].scs_start_time_utc),

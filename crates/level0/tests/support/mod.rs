@@ -166,6 +166,8 @@ pub fn received(vcid: u8, bytes: Vec<u8>, corrected: bool) -> ExtractedPacket {
         received: Utc::from_day(DAY, Duration::from_secs(3_600)),
         from_corrected: corrected,
         from_unchecked: false,
+        fill: 0,
+        length_differs: false,
         header: Header::parse(&bytes).unwrap(),
         bytes: bytes.into(),
     }

@@ -5,7 +5,7 @@ use super::name::{Name, from_text};
 use super::section::section;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::rdr::{Origin, OriginError};
-use skyhaul_level0::{Expedite, Form, Rules, WindowLength};
+use skyhaul_level0::{Expedite, FillPolicy, Form, Rules, WindowLength};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -27,6 +27,9 @@ section! {
         wait: Duration => "30 min",
         /// `pds`: a packet file and a construction record, named as EDOS names them; `packets`: a plain packet file.
         form: ProductForm => "pds",
+        /// `drop`: a packet that a missing frame cut is left out; `pad`: it is filled up with C9 (hex) to the length that its
+        /// header says, where header and time came, counted and listed. A better copy takes its place when one comes.
+        fill: ProductFill => "drop",
         /// Says in construction records that the data are test data.
         test: bool => "false",
         /// Writes each contact's CADUs too, restored bit for bit by encoding again, as `STATION-FLOW.cadu`.
@@ -56,6 +59,8 @@ section! {
         window: Window => optional,
         /// Its form; left out: as `[products]` says.
         form: ProductForm => optional,
+        /// What becomes of its packets that a missing frame cut; left out: as `[products]` says.
+        fill: ProductFill => optional,
     }
 }
 
@@ -66,6 +71,10 @@ pub struct Window(pub WindowLength);
 /// The form of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProductForm(pub Form);
+
+/// What becomes of packets that a missing frame cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProductFill(pub FillPolicy);
 
 /// A word of the names of Raw Data Record files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +97,8 @@ pub struct ProductRule {
     pub window: Option<WindowLength>,
     /// In this form.
     pub form: Form,
+    /// Its packets that a missing frame cut.
+    pub fill: FillPolicy,
 }
 
 /// Which products are made.
@@ -115,6 +126,7 @@ impl ProductRules {
             session: entry.and_then(|entry| entry.session).unwrap_or(products.session),
             window: time.then_some(window),
             form: entry.and_then(|entry| entry.form).unwrap_or(products.form).0,
+            fill: entry.and_then(|entry| entry.fill).unwrap_or(products.fill).0,
         }
     }
 
@@ -138,17 +150,28 @@ impl ProductRules {
             let rule = self.of(mission, name);
             if rule.session { rule.form } else { Form::Account }
         };
-        self.rules(names, form)
+        self.rules(mission, names, form)
     }
 
     /// How time-based products of `mission` are made.
     pub fn time<'a>(&self, mission: &str, names: impl Iterator<Item = &'a str>) -> Rules {
-        self.rules(names, |name| self.of(mission, name).form)
+        self.rules(mission, names, |name| self.of(mission, name).form)
     }
 
-    fn rules<'a>(&self, names: impl Iterator<Item = &'a str>, form: impl Fn(&str) -> Form) -> Rules {
-        let forms = names.chain(["other", "untimed"]).map(|name| (name.to_owned(), form(name)));
-        Rules { form: self.products.form.0, forms: forms.collect(), is_test: self.products.test }
+    fn rules<'a>(
+        &self,
+        mission: &str,
+        names: impl Iterator<Item = &'a str>,
+        form: impl Fn(&str) -> Form,
+    ) -> Rules {
+        let names: Vec<_> = names.chain(["other", "untimed"]).collect();
+        Rules {
+            form: self.products.form.0,
+            forms: names.iter().map(|name| ((*name).to_owned(), form(name))).collect(),
+            fill: self.products.fill.0,
+            fills: names.iter().map(|name| ((*name).to_owned(), self.of(mission, name).fill)).collect(),
+            is_test: self.products.test,
+        }
     }
 }
 
@@ -187,4 +210,24 @@ impl std::fmt::Display for ProductForm {
     }
 }
 
-from_text!(Window, ProductForm, RdrOrigin);
+impl FromStr for ProductFill {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "drop" => Ok(Self(FillPolicy::Drop)),
+            "pad" => Ok(Self(FillPolicy::Pad)),
+            other => Err(format!("`{other}` is not what becomes of cut packets; write \"drop\" or \"pad\"")),
+        }
+    }
+}
+
+impl std::fmt::Display for ProductFill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            FillPolicy::Drop => "drop",
+            FillPolicy::Pad => "pad",
+        })
+    }
+}
+
+from_text!(Window, ProductForm, ProductFill, RdrOrigin);
