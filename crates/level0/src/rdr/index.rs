@@ -269,9 +269,17 @@ impl Sorted {
     }
 
     /// The granules that go into the file of a collection: its own, and with `packed` those of the collections packed
-    /// with it that it overlaps, from its first granule's start to its last one's end.
-    pub fn file(&self, plan: &RdrPlan, collection: usize, packed: bool) -> Vec<&GranulePlan> {
-        let mut file: Vec<_> = self.granules(collection).collect();
+    /// with it that it overlaps, from its first granule's start to its last one's end. Of its own only those that have time
+    /// in common with `within`, where that is given.
+    pub fn file(
+        &self,
+        plan: &RdrPlan,
+        collection: usize,
+        packed: bool,
+        within: Option<GranuleSpan>,
+    ) -> Vec<&GranulePlan> {
+        let is_within = |granule: &&GranulePlan| within.is_none_or(|span| granule.span.overlaps(&span));
+        let mut file: Vec<_> = self.granules(collection).filter(is_within).collect();
         let (Some(first), Some(last), true) = (file.first(), file.last(), packed) else { return file };
         let span = GranuleSpan { start: first.span.start, end: last.span.end };
         let names = &plan.collections[collection].packed_with;

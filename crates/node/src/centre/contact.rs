@@ -249,14 +249,14 @@ impl Processing {
         match rdr::of_contact(mission, made, products, closed) {
             Ok(records) => {
                 if !records.is_empty() {
-                    shared.life.clear_alarm(NO_RECORDS);
+                    shared.life.clear_alarm(rdr::NO_RECORDS);
                 }
-                Ok(records)
+                Ok(records.iter().map(|file| rdr::shown(file, &products.dir)).collect())
             }
             Err(NotMade::Again(reason)) => Err(reason),
             Err(NotMade::ByHand(reason)) => {
                 let by_hand = format!("{}: {reason}; then make them with `skyhaul rdr make`", self.name());
-                shared.life.alarm(NO_RECORDS, &by_hand);
+                shared.life.alarm(rdr::NO_RECORDS, &by_hand);
                 Ok(Vec::new())
             }
         }
@@ -409,8 +409,6 @@ impl Processing {
         }
     }
 }
-
-const NO_RECORDS: &str = "Raw Data Records were not made of every contact";
 
 /// When a block's frames were where.
 struct Way<'a> {

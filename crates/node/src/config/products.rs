@@ -34,8 +34,9 @@ section! {
         test: bool => "false",
         /// Writes each contact's CADUs too, restored bit for bit by encoding again, as `STATION-FLOW.cadu`.
         cadu_files: bool => "false",
-        /// Makes JPSS Raw Data Records (HDF5) of each contact of Suomi NPP, NOAA-20 and NOAA-21 too, one for each sensor, from
-        /// its session-based products. The HDF5 library is to be installed.
+        /// Makes JPSS Raw Data Records (HDF5) of Suomi NPP, NOAA-20 and NOAA-21 too, one for each sensor, from the products of
+        /// each contact and of each window. Where data comes late, the granules of the new version come in new files with a
+        /// later creation time. The HDF5 library is to be installed.
         rdr: bool => "false",
         /// Who makes them, as their names say it: 1 to 4 lower-case letters or digits.
         rdr_origin: RdrOrigin => "sky",

@@ -22,6 +22,8 @@ pub struct Job<'a> {
     pub plan: &'a RdrPlan,
     /// Names of the collections that get a file each.
     pub sensors: Vec<&'a str>,
+    /// Granules that have time in common with this span only; all where there is none.
+    pub within: Option<GranuleSpan>,
     /// Whether a file also has what is packed with its sensor: the spacecraft's diary.
     pub packed: bool,
     /// What is the same for all files.
@@ -168,7 +170,7 @@ struct Maker<'a> {
 impl Maker<'_> {
     /// The file of a collection; `None` where there are no packets for it.
     fn file(&self, place: usize) -> Result<Option<MadeFile>, RdrError> {
-        let granules = self.sorted.file(self.job.plan, place, self.job.packed);
+        let granules = self.sorted.file(self.job.plan, place, self.job.packed, self.job.within);
         let mut own = granules.iter().filter(|granule| granule.collection == place);
         let Some(first) = own.next() else { return Ok(None) };
         let span = GranuleSpan { start: first.span.start, end: own.next_back().unwrap_or(first).span.end };

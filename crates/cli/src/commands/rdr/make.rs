@@ -76,6 +76,7 @@ pub fn run(command: &Make, out: &mut dyn Write) -> Result<(), Failure> {
         mission: &mission,
         plan,
         sensors: sensors(command, plan)?,
+        within: None,
         packed: command.diary == Diary::Packed,
         facts: FileFacts {
             origin: command.origin.clone(),

@@ -34,11 +34,16 @@ struct Source {
     closed: Utc,
 }
 
-/// Publishes the products of a planned job.
+/// Publishes the products of a planned job; returns them and the mission as the newest contact has it.
 ///
 /// # Errors
 /// [`Undone`]; what is published already is published again, the same, when the job is done again.
-pub fn run(job: &Job, plan: &Plan, rules: &ProductRules, shared: &Shared) -> Result<Vec<Product>, Undone> {
+pub fn run(
+    job: &Job,
+    plan: &Plan,
+    rules: &ProductRules,
+    shared: &Shared,
+) -> Result<(Mission, Vec<Product>), Undone> {
     let sources: Vec<Source> = plan
         .contacts
         .iter()
@@ -46,7 +51,7 @@ pub fn run(job: &Job, plan: &Plan, rules: &ProductRules, shared: &Shared) -> Res
         .collect::<Result<_, _>>()?;
     // The mission as the newest contact has it: the same whatever the order of arrival.
     let newest = sources.iter().max_by_key(|source| (source.open.opened, &source.station, source.flow));
-    let Some(newest) = newest else { return Ok(Vec::new()) };
+    let Some(newest) = newest else { return Err(Undone::Gone("every contact".to_owned())) };
     let mission = &newest.mission;
     let scid = newest.open.scid.or_else(|| mission.scids().first().copied());
     let scid = match &job.target {
@@ -92,7 +97,7 @@ pub fn run(job: &Job, plan: &Plan, rules: &ProductRules, shared: &Shared) -> Res
     }
     let products = assembly.finish().map_err(|error| refused(error.to_string()))?;
     ProductFiles::clean(dir, WORK);
-    Ok(products)
+    Ok((mission.clone(), products))
 }
 
 /// What a contact says of itself.

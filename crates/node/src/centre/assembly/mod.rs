@@ -4,9 +4,12 @@
 mod book;
 mod forms;
 mod job;
+mod records;
 
+use super::rdr;
 use super::shared::Shared;
 use crate::config::ProductRules;
+use crate::rdr::MadeFile;
 use crate::status::{AssembledProduct, AssemblyState, ContactState};
 use forms::{Job, Target};
 use job::Undone;
@@ -17,6 +20,7 @@ use skyhaul_units::{Duration, FlowId, Utc};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use book::Standing;
 pub use book::{Book, OpenContact};
 pub use forms::{Contact, Note, Version};
 
@@ -71,7 +75,10 @@ impl Assembler {
         };
         let Some(plan) = &job.plan else { return Ok(false) };
         match job::run(&job, plan, &self.rules, &self.shared) {
-            Ok(products) => self.made(&job, &products)?,
+            Ok((mission, products)) => {
+                let records = records::make(&job, plan, (&mission, &products), &self.rules, &self.shared)?;
+                self.made(&job, &products, &records)?;
+            }
             Err(Undone::Stopped) => return Ok(false),
             Err(Undone::Refused(reason)) => return Err(reason),
             Err(Undone::Gone(what)) => {
@@ -86,7 +93,7 @@ impl Assembler {
         Ok(true)
     }
 
-    fn made(&self, job: &Job, products: &[Product]) -> Result<(), String> {
+    fn made(&self, job: &Job, products: &[Product], records: &[MadeFile]) -> Result<(), String> {
         let published = || products.iter().filter(|product| product.is_published());
         let versions =
             published().map(|product| (product.sidecar.product.name.clone(), Version::of(product)));
@@ -97,6 +104,28 @@ impl Assembler {
             let shown = self.shown(job, product);
             tracing::info!(product = shown.product, version = shown.version, path = shown.path, "made");
             self.shared.assembled(&shown);
+        }
+        let version = published().map(|product| product.sidecar.product.version).max().unwrap_or_default();
+        for file in records {
+            let record = rdr::shown(file, &self.rules.products.dir);
+            tracing::info!(path = record.path, "made");
+            let name = file.collections.first().map_or_else(String::new, |first| first.name.clone());
+            let (packets, gaps) = (record.packets, record.gaps);
+            let (path, sha256) = (record.path, record.sha256);
+            let missing = rdr::missing(file);
+            let mission = file.mission.clone();
+            self.shared.assembled(&AssembledProduct {
+                mission,
+                product: name,
+                state: AssemblyState::Made,
+                version,
+                packets,
+                missing,
+                gaps,
+                path,
+                sha256,
+                ..Standing { job: job.clone(), waiting: 0 }.shown(AssemblyState::Made)
+            });
         }
         Ok(())
     }
