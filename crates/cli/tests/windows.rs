@@ -3,9 +3,15 @@
 
 mod support;
 
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
-use support::recordings::recording;
+use std::time::Duration;
+use support::patience::until;
+use support::process::{printed, run};
+use support::recordings::{recording, sha256};
 use support::site::Site;
 
 const RECORDING: &str = "npp.20241206T173815.dat";
@@ -65,4 +71,86 @@ fn a_window_is_made_of_contacts_and_made_again_when_the_rest_comes() {
     let account: Value = serde_json::from_slice(&account).unwrap();
     assert_eq!(account["product"]["replaces"]["version"], 1);
     assert_eq!(account["accounting"]["balanced"], true);
+}
+
+/// What is published in a folder, with the digest of each file.
+fn published(folder: &Path) -> BTreeMap<String, String> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.is_file());
+    files
+        .map(|path| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), sha256(&std::fs::read(path).unwrap()))
+        })
+        .collect()
+}
+
+/// The digests of the packet files of products of this basis, by the product's name, as their accounts say.
+fn accounts(folder: &Path, basis: &str) -> BTreeMap<String, String> {
+    let mut accounts = BTreeMap::new();
+    for name in published(folder).into_keys().filter(|name| name.ends_with(".json")) {
+        let account: Value = serde_json::from_slice(&std::fs::read(folder.join(&name)).unwrap()).unwrap();
+        let product = &account["product"];
+        assert_eq!(
+            (&account["accounting"]["balanced"], &product["version"]),
+            (&true.into(), &1.into()),
+            "{name}"
+        );
+        if product["basis"] == basis {
+            let digest = product["packet_file"]["sha256"].as_str().unwrap_or_default().to_owned();
+            let twice = accounts.insert(product["name"].as_str().unwrap().to_owned(), digest);
+            assert_eq!(twice, None, "{name} is there twice");
+        }
+    }
+    accounts
+}
+
+/// Whether the centre has made what is to be made of the window.
+fn is_made(site: &Site) -> bool {
+    let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
+    let status: Option<Value> = serde_json::from_slice(&answer.stdout).ok();
+    let waits =
+        |status: Value| status["assembled"].as_array().unwrap().iter().any(|one| one["state"] == "waiting");
+    status.is_some_and(|status| !waits(status))
+        && !accounts(&site.folder().join("products"), "time").is_empty()
+}
+
+#[test]
+fn a_job_that_is_killed_at_any_instant_gives_what_it_would_have_given() {
+    let mut site = Site::with("time = true\nwait = \"0 s\"\n");
+    let (products, downlink) = (site.folder().join("products"), site.folder().join("long.dat"));
+    // 25 MB: a few tenths of a second of work.
+    let generate = ["generate", "--mission", "noaa-21", "--frames", "20000", "--output", "long.dat"];
+    printed(&generate, site.folder());
+    site.write(&channel("long", &downlink));
+    assert_eq!(site.start().end().code, Some(0));
+    let work = products.join(".assembly.work");
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let (mut kills, mut seen) = (0, BTreeMap::new());
+    // Later and later into the job, until it is done before it is killed.
+    while kills < 12 {
+        let state = || if work.exists() { Some(true) } else { is_made(&site).then_some(false) };
+        if !until(state, || "the job neither goes nor is done".to_owned()) {
+            break;
+        }
+        std::thread::park_timeout(Duration::from_millis(rng.random_range(0..15 * (kills + 1))));
+        site.kill_centre();
+        kills += 1;
+        let now = published(&products);
+        for (name, digest) in &seen {
+            assert_eq!(now.get(name), Some(digest), "{name} after {kills} kills");
+        }
+        seen = now;
+        site.start_centre();
+    }
+    println!("{kills} kills");
+    assert!(kills >= 2, "the job was over before it could be killed");
+    until(|| is_made(&site).then_some(()), || "the job is not done".to_owned());
+    let now = published(&products);
+    assert!(seen.iter().all(|(name, digest)| now.get(name) == Some(digest)));
+    assert!(!now.keys().any(|name| name.starts_with('.')), "something is left over: {now:?}");
+    assert!(!work.exists());
+    // One contact heard everything: the window has what it has, each product once.
+    let own = accounts(&products, "session");
+    assert!(own.len() > 1);
+    assert_eq!(accounts(&products, "time"), own);
 }

@@ -106,6 +106,12 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it has not been waited for");
     }
 
+    /// Kills it, and waits for its end.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it is a child of the test");
+        self.child.wait().expect("it is a child of the test");
+    }
+
     /// How it ended, if it has.
     pub fn status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("its state is known")

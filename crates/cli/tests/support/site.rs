@@ -38,6 +38,16 @@ impl Site {
         Self { folder, key, address, centre }
     }
 
+    /// Kills the centre, and waits for its end.
+    pub fn kill_centre(&mut self) {
+        self.centre.kill();
+    }
+
+    /// Starts the centre again, after it was killed; its address is another one.
+    pub fn start_centre(&mut self) {
+        self.centre = Running::start(&["centre", "--config", "centre.toml"], self.folder());
+    }
+
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

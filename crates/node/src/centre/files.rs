@@ -60,23 +60,25 @@ impl Files for ProductFiles {
     type Reader = File;
 
     fn create(&mut self, name: &str) -> io::Result<ProductWriter> {
-        let file = BufWriter::with_capacity(256 << 10, File::create(self.work.join(name))?);
+        let file = File::create(self.work.join(name)).map_err(|error| vanished(error, &self.products))?;
+        let file = BufWriter::with_capacity(256 << 10, file);
         Ok(ProductWriter { file, unsynced: 0 })
     }
 
     fn open(&mut self, name: &str) -> io::Result<File> {
-        File::open(self.work.join(name))
+        File::open(self.work.join(name)).map_err(|error| vanished(error, &self.products))
     }
 
     fn publish(&mut self, mut file: ProductWriter, working: &str, name: &str) -> io::Result<()> {
         file.flush()?;
         file.file.get_ref().sync_data()?;
-        fs::rename(self.work.join(working), self.products.join(name))?;
+        fs::rename(self.work.join(working), self.products.join(name))
+            .map_err(|error| vanished(error, &self.products))?;
         File::open(&self.products)?.sync_all()
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.work.join(name))
+        fs::remove_file(self.work.join(name)).map_err(|error| vanished(error, &self.products))
     }
 }
 

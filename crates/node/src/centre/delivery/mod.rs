@@ -168,8 +168,9 @@ impl Deliverer {
                 let reason = item.reason.as_deref().unwrap_or("accepted");
                 tracing::info!(consumer = item.consumer, name = item.stem, "{reason}");
                 if item.state == DeliveryState::Refused {
-                    let what = format!("{} does not take {}", item.consumer, item.stem);
-                    self.shared.life.alarm(&what, reason);
+                    // One alarm a consumer, the newest: the list of deliveries has all.
+                    let what = format!("{} does not take products", item.consumer);
+                    self.shared.life.alarm(&what, &format!("{}: {reason}", item.stem));
                 }
                 put_away(path, "read")
             }
