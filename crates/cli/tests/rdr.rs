@@ -302,6 +302,55 @@ fn a_centre_makes_the_records_of_each_contact_or_says_why_not() {
 }
 
 #[test]
+fn a_windows_records_are_made_again_with_a_later_creation_time_when_data_comes_late() {
+    let Some((python, libraries)) = tools() else { return };
+    let library =
+        libraries[0].as_deref().map(|library| format!("hdf5_library = \"{}\"\n", library.display()));
+    let keys = format!("time = true\nwait = \"0 s\"\nrdr = true\n{}", library.unwrap_or_default());
+    let site = Site::with(&keys);
+    let whole = std::fs::read(recording("npp.20241206T173815.dat")).unwrap();
+    // All but a stretch in the middle comes first; then everything.
+    let cadu = 1_024;
+    let (first, rest) = (whole.len() / cadu / 3 * cadu, whole.len() / cadu / 2 * cadu);
+    std::fs::write(site.folder().join("part.dat"), [&whole[..first], &whole[rest..]].concat()).unwrap();
+    std::fs::write(site.folder().join("whole.dat"), &whole).unwrap();
+    let mut versions = Vec::new();
+    for (version, name) in [(1, "part"), (2, "whole")] {
+        let file = site.folder().join(format!("{name}.dat"));
+        site.write(&format!("[[channel]]\nname = \"{name}\"\ninput = \"file:{}\"\n", file.display()));
+        assert_eq!(site.start().end().code, Some(0));
+        let record = site.centre_until(|status| {
+            let made = status["assembled"].as_array()?.iter();
+            let mut records = made.filter(|one| one["product"] == "VIIRS-SCIENCE-RDR");
+            records.find(|record| record["version"] == version).cloned()
+        });
+        versions.push(site.folder().join(record["path"].as_str().unwrap()));
+    }
+    // Each of two contacts and of two versions of the window has one.
+    assert_eq!(files(&site.folder().join("products")).len(), 4);
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let (one, two) = (name(&versions[0]), name(&versions[1]));
+    let granule_and_creation = |name: &str| {
+        let (granule, rest) = name.split_once("_c").unwrap();
+        (granule.to_owned(), rest.split('_').next().unwrap().to_owned())
+    };
+    let ((granule, before), (same, after)) = (granule_and_creation(&one), granule_and_creation(&two));
+    assert!(granule == same && before < after, "{one} {two}");
+    let read = by_h5py(&python, &versions);
+    let received = read.iter().map(|file| {
+        let [granule] = &file["collections"]["VIIRS-SCIENCE-RDR"]["granules"].as_array().unwrap()[..] else {
+            panic!("one granule")
+        };
+        assert_consistent(granule, "NPP", 85_350_000);
+        let kinds = granule["common_rdr"]["kinds"].as_object().unwrap().values();
+        kinds.map(|kind| kind["received"].as_u64().unwrap()).sum::<u64>()
+    });
+    let received: Vec<_> = received.collect();
+    // As many as the whole recording has with a time.
+    assert!(received[0] < received[1] && received[1] == 260, "{received:?}");
+}
+
+#[test]
 fn what_cannot_be_done_is_said_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("text.h5"), "no HDF5 file").unwrap();
