@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::patience::until;
-use support::recordings::{CLEAN, recording, sha256};
+use support::recordings::{CLEAN, DAMAGED, recording, sha256};
 use support::site::Site;
 
 fn channel(name: &str, file: &Path, keys: &str) -> String {
@@ -26,7 +26,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
     names.filter(|name| !name.starts_with('.')).collect()
 }
 
-/// The first characters and the ends of names of construction records of expedited data sets.
+/// The construction records of expedited data sets.
 fn slices(folder: &Path) -> Vec<PathBuf> {
     let is_record = |name: &String| name.starts_with('E') && name.ends_with("00.EDS");
     names(folder).into_iter().filter(is_record).map(|name| folder.join(name)).collect()
@@ -79,6 +79,47 @@ fn slices_of_a_contact_arrive_while_it_goes_on_and_hold_all_that_it_brings() {
     assert!(path.contains("VIIRS"), "{path}");
     let whole = fs::read(site.folder().join(path)).unwrap();
     assert!(packets(&sliced) == packets(&whole), "{} and {} bytes", sliced.len(), whole.len());
+}
+
+#[test]
+fn cut_packets_are_filled_up_where_the_product_says_so_in_slices_and_windows_too() {
+    let site = Site::with(
+        "time = true\nwait = \"0 s\"\n[[product]]\nname = \"viirs-science\"\nfill = \"pad\"\n[[expedited]]\nslice = \"1 h\"\n",
+    );
+    site.write(&channel("damaged", &recording(DAMAGED), ""));
+    assert_eq!(site.start().end().code, Some(0));
+    site.centre_until(|status| {
+        status["assembled"].as_array()?.iter().any(|one| one["state"] == "made").then_some(())
+    });
+    let products = site.folder().join("products");
+    let mut filled = Vec::new();
+    for name in names(&products).into_iter().filter(|name| name.ends_with(".json")) {
+        let account: Value = serde_json::from_slice(&fs::read(products.join(&name)).unwrap()).unwrap();
+        let (product, accounting) = (&account["product"], &account["accounting"]);
+        assert_eq!(accounting["balanced"], true, "{name}");
+        if product["name"] != "viirs-science" {
+            assert_eq!(accounting["filled_packets"], 0, "{name}");
+            continue;
+        }
+        let bytes = fs::read(products.join(product["packet_file"]["name"].as_str().unwrap())).unwrap();
+        let list = account["apids"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|apid| apid["fill_list"].as_array().unwrap());
+        let mut octets = 0;
+        for entry in list {
+            let number = |key: &str| entry[key].as_u64().unwrap() as usize;
+            let from = number("offset") + number("first_fill");
+            assert!(bytes[from..from + number("octets")].iter().all(|octet| *octet == 0xC9), "{entry}");
+            octets += number("octets");
+        }
+        assert!(octets > 0);
+        assert_eq!(accounting["fill_octets"], octets);
+        filled.push((product["kind"].clone(), product["basis"].clone()));
+    }
+    // The contact's, the window's, and the slice.
+    assert_eq!(filled.len(), 3, "{filled:?}");
 }
 
 /// The deliveries, when each is as `state` says.
