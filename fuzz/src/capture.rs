@@ -49,8 +49,9 @@ pub fn bit_stream(input: &[u8]) {
 /// Any symbols, hard and soft, as an unknown input and as a known mission's: frames are within the input.
 pub fn symbols(input: &[u8]) {
     let npp = MissionSet::built_in().by_name("suomi-npp").cloned();
+    let parity = Mission::from_toml(PARITY).ok();
     for format in [InputFormat::Symbols, InputFormat::Soft] {
-        for mission in [None, npp.clone()] {
+        for mission in [None, npp.clone(), parity.clone()] {
             let options = CaptureOptions { format: Some(format), mission, ..CaptureOptions::default() };
             let mut capture = Capture::new(MissionSet::built_in(), options);
             for piece in input.chunks(1 + input.len() / 3) {
@@ -64,6 +65,10 @@ pub fn symbols(input: &[u8]) {
         }
     }
 }
+
+/// A mission of short codewords behind a long marker.
+const PARITY: &str = "name = \"parity\"\ntitle = \"Parity\"\nscids = []\n[frame]\nkind = \"tm\"\nlength = 128\n[coding]\n\
+                      randomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \"4/5\"\nk = 1024\n";
 
 /// A packet file is divided into packets and a rest, and nothing is lost between them.
 pub fn packets(input: &[u8]) {

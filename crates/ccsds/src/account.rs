@@ -32,6 +32,9 @@ pub struct FileReport {
     pub uncorrectable_frames: u64,
     /// Symbols corrected in good frames.
     pub corrected_symbols: u64,
+    /// What a low-density parity-check code took, where frames have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ldpc: Option<LdpcReport>,
     /// Good frames.
     pub good_frames: u64,
     /// Digest of all good frames, one after the other, fill frames included.
@@ -41,6 +44,19 @@ pub struct FileReport {
     /// Other spacecraft in the same stream, each with its own channels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_spacecraft: Vec<SpacecraftReport>,
+}
+
+/// How hard it was to meet the checks of a low-density parity-check code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+pub struct LdpcReport {
+    /// Codewords.
+    pub codewords: u64,
+    /// Goes at all checks, over all codewords.
+    pub iterations: u64,
+    /// The most that a codeword took whose checks were met.
+    pub most_iterations: u16,
+    /// Codewords whose checks were not met.
+    pub not_converged: u64,
 }
 
 /// What one more spacecraft of a capture sent.
@@ -108,6 +124,7 @@ struct VerdictCounts {
     corrected: u64,
     set_aside: u64,
     corrected_symbols: u64,
+    ldpc: Option<LdpcReport>,
 }
 
 #[derive(Debug, Default)]
@@ -174,6 +191,7 @@ impl PacketAccount {
         captured: &CapturedFrame,
         mut sink: impl FnMut(&ExtractedPacket),
     ) -> Option<(Channel, VcCount)> {
+        self.verdicts.count_iterations(captured);
         if !captured.is_good() {
             self.verdicts.set_aside += 1;
             return None;
@@ -182,7 +200,7 @@ impl PacketAccount {
             Verdict::Corrected => self.verdicts.corrected += 1,
             Verdict::Clean | Verdict::NotChecked | Verdict::Uncorrectable => self.verdicts.clean += 1,
         }
-        self.verdicts.corrected_symbols += u64::from(captured.quality.corrected.total());
+        self.verdicts.corrected_symbols += u64::from(captured.quality.corrected_symbols());
         let index = self.extractor_for(&captured.bytes);
         let packets = &mut self.packets;
         let pushed = self.extractors[index].push(captured, |packet| {
@@ -221,7 +239,7 @@ impl PacketAccount {
                 vcids: self.channels_of(*scid),
             })
             .collect();
-        let VerdictCounts { clean, corrected, set_aside, corrected_symbols } = self.verdicts;
+        let VerdictCounts { clean, corrected, set_aside, corrected_symbols, ldpc } = self.verdicts;
         FileReport {
             file: file.to_owned(),
             mission: self.mission.name().to_owned(),
@@ -232,6 +250,7 @@ impl PacketAccount {
             corrected_frames: corrected,
             uncorrectable_frames: set_aside,
             corrected_symbols,
+            ldpc,
             good_frames: clean + corrected,
             good_frames_sha256: hex(frames.0),
             vcids: main.map(|scid| self.channels_of(scid)).unwrap_or_default(),
@@ -279,6 +298,19 @@ impl PacketAccount {
             packets_sha256: hex(packets.map(|packets| packets.digest.clone()).unwrap_or_default()),
             apids: packets.map(|packets| packets.apids.clone()).unwrap_or_default(),
             maps: packets.map(|packets| packets.maps.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl VerdictCounts {
+    fn count_iterations(&mut self, captured: &CapturedFrame) {
+        let Some(iterations) = captured.quality.iterations else { return };
+        let ldpc = self.ldpc.get_or_insert_default();
+        ldpc.codewords += 1;
+        ldpc.iterations += u64::from(iterations.count);
+        match captured.quality.verdict {
+            Verdict::Uncorrectable => ldpc.not_converged += 1,
+            _ => ldpc.most_iterations = ldpc.most_iterations.max(iterations.count),
         }
     }
 }

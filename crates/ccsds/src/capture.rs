@@ -434,7 +434,7 @@ impl Capture {
             self.stats.set_aside += 1;
             return;
         }
-        let symbols = frame.quality.corrected.total();
+        let symbols = frame.quality.corrected_symbols();
         self.stats.good_frames += 1;
         self.stats.corrected_frames += u64::from(symbols > 0);
         self.stats.corrected_symbols += u64::from(symbols);

@@ -1,14 +1,18 @@
 //! From a block after a marker to a transfer frame: derandomise, correct, check.
 
 mod memory;
+mod parity;
 
 use crate::frame::{Check, Frame, FrameError};
-use crate::mission::{Derandomise, FrameFormat, MARKER_LEN, Mission};
-use crate::quality::{CapturedFrame, CorrectedSymbols, Reason, Verdict};
+use crate::inner::LineCode;
+use crate::mission::{Derandomise, FrameFormat, Mission};
+use crate::quality::{CapturedFrame, CorrectedSymbols, Iterations, Reason, Verdict};
 use crate::sync::{Judge, Judgement, Run};
 use bytes::Bytes;
 use memory::RunMemory;
+use parity::{ParityDecoder, Place, SoftBits};
 use skyhaul_coding::gf::Kernel;
+use skyhaul_coding::marker::Marker;
 use skyhaul_coding::{Codeword, Decoded, Decoder, ReedSolomon, Sequence};
 
 /// What decoding made of a block.
@@ -20,6 +24,8 @@ pub struct DecodedBlock {
     pub set_aside: Option<Reason>,
     /// Symbols corrected; empty for a clean block.
     pub corrected: CorrectedSymbols,
+    /// Of a low-density parity-check code.
+    pub iterations: Option<Iterations>,
     /// Header error control.
     pub fhec: Check,
     /// Frame error control.
@@ -40,6 +46,10 @@ pub struct BlockDecoder {
     code: Option<ReedSolomon>,
     /// The code, for many blocks at once.
     decoder: Option<Box<Decoder>>,
+    /// Of missions with a low-density parity-check code.
+    parity: Option<Box<ParityDecoder>>,
+    /// Where the block that is decoded next is in the soft bits.
+    place: Place,
     block_len: usize,
     work: Vec<u8>,
     memory: RunMemory,
@@ -68,6 +78,11 @@ impl BlockDecoder {
             kernel,
             randomiser: randomiser.map(|(kind, place)| (kind.sequence(block_len), place)),
             decoder: code.as_ref().map(|code| Box::new(Decoder::with_kernel(code, kernel))),
+            parity: mission
+                .coding()
+                .ldpc
+                .map(|code| Box::new(ParityDecoder::new(code, randomiser.map(|(kind, _)| kind), kernel))),
+            place: NO_PLACE,
             code,
             block_len,
             work: Vec::with_capacity(block_len),
@@ -83,6 +98,8 @@ impl BlockDecoder {
             randomiser: None,
             code: None,
             decoder: None,
+            parity: None,
+            place: NO_PLACE,
             block_len: mission.frame().length,
             work: Vec::with_capacity(mission.frame().length),
             memory: RunMemory::default(),
@@ -95,17 +112,28 @@ impl BlockDecoder {
     /// Where the block has another length.
     pub fn decode(&mut self, block: &[u8]) -> DecodedBlock {
         assert_eq!(block.len(), self.block_len, "block length of the mission");
+        if let Some(parity) = &mut self.parity {
+            let mut work = core::mem::take(&mut self.work);
+            work.clear();
+            let blocks = core::iter::once((block, self.place));
+            let outcome = parity.decode(blocks, &mut work).first().map(parity::outcome);
+            work.resize(self.block_len, 0);
+            let decoded = self.rules.check_codeword(parity, &mut work, outcome, block);
+            self.work = work;
+            self.place = NO_PLACE;
+            return decoded;
+        }
         let mut work = core::mem::take(&mut self.work);
         work.clear();
         work.extend_from_slice(block);
         if let Some((sequence, Derandomise::BeforeDecoding)) = &self.randomiser {
             sequence.apply_with(self.kernel, 0, &mut work);
         }
-        let outcome = self.code.as_ref().map(|code| code.decode(&mut work));
+        let outcome = self.code.as_ref().map(|code| error_control(&code.decode(&mut work)));
         if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
             sequence.apply_with(self.kernel, 0, &mut work[*skip..self.rules.format.length]);
         }
-        let decoded = self.rules.check(&work, outcome.as_ref(), Bytes::copy_from_slice, block);
+        let decoded = self.rules.check(&work, outcome, Bytes::copy_from_slice, block);
         self.work = work;
         decoded
     }
@@ -114,9 +142,9 @@ impl BlockDecoder {
     ///
     /// # Panics
     /// Where the frame has not the mission's length.
-    pub fn encode(&self, marker: u32, frame: &[u8], out: &mut Vec<u8>) {
+    pub fn encode(&self, marker: Marker, frame: &[u8], out: &mut Vec<u8>) {
         assert_eq!(frame.len(), self.rules.format.length, "frame length of the mission");
-        out.extend_from_slice(&marker.to_be_bytes());
+        marker.append_to(out);
         let start = out.len();
         out.extend_from_slice(frame);
         out.resize(start + self.block_len, 0);
@@ -128,14 +156,58 @@ impl BlockDecoder {
             let (data, check) = block.split_at_mut(frame.len());
             code.encode(data, check);
         }
+        if let Some(parity) = &self.parity {
+            parity.encode(frame, block);
+        }
         if let Some((sequence, Derandomise::BeforeDecoding)) = &self.randomiser {
             sequence.apply(0, block);
         }
     }
+
+    /// From now on blocks have a place among soft bits, where that helps: [`Self::soft_bits`].
+    pub fn take_soft_bits(&mut self, line: LineCode) {
+        if let Some(parity) = &mut self.parity {
+            parity.take_soft(SoftBits::new(line == LineCode::Mark));
+        }
+    }
+
+    /// Takes the symbols of the next bits of the stream, a byte each, its sign the bit; bits before number `from` are not
+    /// decoded any more.
+    pub fn soft_bits(&mut self, symbols: &[u8], from: u64) {
+        if let Some(soft) = self.parity.as_mut().and_then(|parity| parity.soft()) {
+            soft.push(symbols, from);
+        }
+    }
+
+    /// Decodes a run of codewords at once.
+    fn judge_codewords(&mut self, run: Run<'_>, take: &mut dyn FnMut(Judgement, DecodedBlock)) {
+        let Some(parity) = &mut self.parity else { return };
+        let places = (0..).map(|index| Place {
+            position: run.position + index * 8 * run.stride as u64,
+            inverted: run.inverted,
+        });
+        let (mut frames, len) = (Vec::new(), self.rules.format.length);
+        let outcomes = parity.decode(run.blocks().zip(places), &mut frames);
+        for ((received, frame), outcome) in run.blocks().zip(frames.chunks_exact(len)).zip(&outcomes) {
+            let work = &mut self.work;
+            work.clear();
+            work.extend_from_slice(frame);
+            work.resize(self.block_len, 0);
+            let outcome = Some(parity::outcome(outcome));
+            let decoded = self.rules.check_codeword(parity, work, outcome, received);
+            take(judgement(&decoded, is_constant(received)), decoded);
+        }
+    }
 }
+
+const NO_PLACE: Place = Place { position: u64::MAX, inverted: false };
 
 impl Judge for BlockDecoder {
     type Opinion = DecodedBlock;
+
+    fn aim(&mut self, position: u64, inverted: bool) {
+        self.place = Place { position, inverted };
+    }
 
     fn judge(&mut self, block: &[u8]) -> (Judgement, DecodedBlock) {
         let decoded = self.decode(block);
@@ -145,6 +217,9 @@ impl Judge for BlockDecoder {
     fn judge_run(&mut self, run: Run<'_>, take: &mut dyn FnMut(Judgement, DecodedBlock)) {
         let len = run.block_len;
         assert_eq!(len, self.block_len, "block length of the mission");
+        if self.parity.is_some() {
+            return self.judge_codewords(run, take);
+        }
         let Self { rules, kernel, randomiser, decoder, memory, .. } = self;
         let (before, after) = match randomiser {
             Some((sequence, Derandomise::BeforeDecoding)) => (Some(&*sequence), None),
@@ -171,24 +246,40 @@ impl Judge for BlockDecoder {
         }
         let shared = memory.share(room);
         for (index, (received, block)) in run.blocks().zip(shared.chunks_exact(len)).enumerate() {
-            let decoded = rules.check(block, outcomes.get(index), |part| shared.slice_ref(part), received);
+            let outcome = outcomes.get(index).map(error_control);
+            let decoded = rules.check(block, outcome, |part| shared.slice_ref(part), received);
             take(judgement(&decoded, is_constant(received)), decoded);
         }
     }
 }
 
 impl Rules {
+    /// What a codeword is, of which `work` holds the frame, and room for its check symbols.
+    fn check_codeword(
+        &self,
+        parity: &ParityDecoder,
+        work: &mut [u8],
+        outcome: Option<Outcome>,
+        as_received: &[u8],
+    ) -> DecodedBlock {
+        if self.keep_check_symbols {
+            let frame = work[..self.format.length].to_vec();
+            parity.encode(&frame, work);
+        }
+        self.check(work, outcome, Bytes::copy_from_slice, as_received)
+    }
+
     /// What a block is, once it is derandomised and corrected. `hold` keeps a part of it.
     fn check(
         &self,
         block: &[u8],
-        outcome: Option<&Decoded>,
+        outcome: Option<Outcome>,
         hold: impl Fn(&[u8]) -> Bytes,
         as_received: &[u8],
     ) -> DecodedBlock {
-        let (mut verdict, corrected) = outcome.map_or(NOT_CHECKED, error_control);
+        let Outcome { mut verdict, corrected, iterations, reason } = outcome.unwrap_or(NOT_CHECKED);
         let (frame, check_symbols) = block.split_at(self.format.length);
-        let mut set_aside = (verdict == Verdict::Uncorrectable).then_some(Reason::ReedSolomon);
+        let mut set_aside = (verdict == Verdict::Uncorrectable).then_some(reason);
         let (fhec, fecf) = match Frame::parse(frame, &self.format) {
             Ok(frame) => (frame.fhec, frame.fecf),
             Err(error) => {
@@ -211,6 +302,7 @@ impl Rules {
             verdict,
             set_aside,
             corrected,
+            iterations,
             fhec,
             fecf,
             bytes: if set_aside.is_some() { Bytes::copy_from_slice(as_received) } else { hold(frame) },
@@ -232,12 +324,27 @@ fn judgement(decoded: &DecodedBlock, is_constant: bool) -> Judgement {
     }
 }
 
-const NOT_CHECKED: (Verdict, CorrectedSymbols) = (Verdict::NotChecked, CorrectedSymbols::EMPTY);
+/// What error control said of a block.
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    verdict: Verdict,
+    corrected: CorrectedSymbols,
+    iterations: Option<Iterations>,
+    /// Why it is set aside, if it cannot be corrected.
+    reason: Reason,
+}
+
+const NOT_CHECKED: Outcome = Outcome {
+    verdict: Verdict::NotChecked,
+    corrected: CorrectedSymbols::EMPTY,
+    iterations: None,
+    reason: Reason::ReedSolomon,
+};
 
 /// What Reed-Solomon said of a block.
-fn error_control(decoded: &Decoded) -> (Verdict, CorrectedSymbols) {
+fn error_control(decoded: &Decoded) -> Outcome {
     if decoded.is_clean() {
-        return (Verdict::Clean, CorrectedSymbols::EMPTY);
+        return Outcome { verdict: Verdict::Clean, ..NOT_CHECKED };
     }
     let mut symbols = [0u8; skyhaul_coding::MAX_INTERLEAVE];
     for (count, codeword) in symbols.iter_mut().zip(decoded.codewords()) {
@@ -248,7 +355,8 @@ fn error_control(decoded: &Decoded) -> (Verdict, CorrectedSymbols) {
         };
     }
     let corrected = CorrectedSymbols::new(&symbols[..decoded.codewords().len()]);
-    (if decoded.is_good() { Verdict::Corrected } else { Verdict::Uncorrectable }, corrected)
+    let verdict = if decoded.is_good() { Verdict::Corrected } else { Verdict::Uncorrectable };
+    Outcome { verdict, corrected, ..NOT_CHECKED }
 }
 
 /// Why a CADU cannot be restored.
@@ -274,12 +382,12 @@ pub fn restore_cadu(captured: &CapturedFrame, mission: &Mission) -> Result<Vec<u
     if found != expected {
         return Err(RestoreError { found, expected });
     }
-    let mut out = Vec::with_capacity(MARKER_LEN + mission.block_len());
+    let mut out = Vec::with_capacity(mission.cadu_len());
     let marker = mission.coding().marker;
     if captured.is_good() {
         BlockDecoder::new(mission, false).encode(marker, &captured.bytes, &mut out);
     } else {
-        out.extend_from_slice(&marker.to_be_bytes());
+        marker.append_to(&mut out);
         out.extend_from_slice(&captured.bytes);
     }
     Ok(out)

@@ -11,7 +11,7 @@ use crate::decode::BlockDecoder;
 use crate::frame::{self, VcCount};
 use crate::id::{Channel, Scid};
 use crate::inner::Symbols;
-use crate::mission::{FrameKind, MARKER_LEN, Mission, MissionSet};
+use crate::mission::{FrameKind, Mission, MissionSet};
 use crate::sync::{Judge, Judgement};
 use bytes::Bytes;
 use fitness::{Fitness, closest};
@@ -138,6 +138,7 @@ pub(crate) fn identify_marked(
 
 /// The marker that all built-in missions have. A mission with another one has to be named.
 const MARKER: u32 = 0x1ACF_FC1D;
+const MARKER_LEN: usize = 4;
 /// Most markers looked at: enough for a distance, few enough to be quick.
 const MAX_MARKERS: usize = 256;
 /// Most blocks decoded for each coding that is tried.
@@ -206,7 +207,10 @@ fn blocks(sample: &[u8], hits: &[Hit], block_len: usize) -> Vec<Vec<u8>> {
 fn coding(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
     let block_len = blocks.first()?.len();
     let mut fitting = Vec::new();
-    for mission in missions.iter().filter(|mission| mission.block_len() == block_len) {
+    for mission in missions
+        .iter()
+        .filter(|mission| mission.block_len() == block_len && mission.coding().marker.len() == MARKER_LEN)
+    {
         let fitness = Fitness::of(mission, &decoded(blocks, mission));
         // Uncoded blocks all "decode": there most headers have to be the mission's.
         let fewest = if mission.is_coded() { 1 } else { blocks.len() / 2 + 1 };

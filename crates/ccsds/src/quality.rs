@@ -83,6 +83,15 @@ impl CorrectedSymbols {
     }
 }
 
+/// What an iterative decoder did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Iterations {
+    /// Goes at all checks of the code; none where nothing was wrong.
+    pub count: u16,
+    /// Channel symbols whose sign was wrong, in a codeword that was decoded.
+    pub corrected_symbols: u32,
+}
+
 /// How well a frame was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quality {
@@ -98,6 +107,8 @@ pub struct Quality {
     pub verdict: Verdict,
     /// Symbols corrected.
     pub corrected: CorrectedSymbols,
+    /// Of a low-density parity-check code.
+    pub iterations: Option<Iterations>,
     /// Header error control (AOS).
     pub fhec: Check,
     /// Frame error control.
@@ -113,9 +124,15 @@ impl Quality {
         flywheel: false,
         verdict: Verdict::NotChecked,
         corrected: CorrectedSymbols::EMPTY,
+        iterations: None,
         fhec: Check::None,
         fecf: Check::None,
     };
+
+    /// Symbols corrected, by whatever code.
+    pub fn corrected_symbols(&self) -> u32 {
+        self.corrected.total() + self.iterations.map_or(0, |iterations| iterations.corrected_symbols)
+    }
 }
 
 /// Why a frame is set aside.
@@ -123,6 +140,8 @@ impl Quality {
 pub enum Reason {
     /// More wrong symbols than Reed-Solomon corrects.
     ReedSolomon,
+    /// The low-density parity-check code's checks could not all be met.
+    Ldpc,
     /// The frame error control field disagrees.
     FrameErrorControl,
     /// The frame header is not one of the mission's kind.
@@ -134,6 +153,7 @@ impl Reason {
     pub const fn text(self) -> &'static str {
         match self {
             Self::ReedSolomon => "more wrong symbols than Reed-Solomon corrects",
+            Self::Ldpc => "the checks of the low-density parity-check code could not all be met",
             Self::FrameErrorControl => "the frame error control field disagrees",
             Self::Header => "the frame header is not one of the mission's kind",
         }

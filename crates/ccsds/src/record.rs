@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | 1 | [`Record::Open`] | opened i64 us since 1970; flags u8 (bit 0 check symbols kept, bit 1 spacecraft id present, bit 2 completed contact present, bit 3 other missions fit too); spacecraft id u16 if present; flow of the completed contact u32 if present; channel text; mission text (TOML); if other missions fit, their count as a varint and the text of each name |
 //! | 2 | [`Record::Frame`], good | annotations, then the transfer frame, then its check symbols if kept |
-//! | 3 | [`Record::Frame`], set aside | reason u8 (1 Reed-Solomon, 2 frame error control, 3 header), annotations, then the block as received |
+//! | 3 | [`Record::Frame`], set aside | reason u8 (1 Reed-Solomon, 2 frame error control, 3 header, 4 low-density parity-check code), annotations, then the block as received |
 //! | 4 | [`Record::Progress`] | ten varints in the order of [`SyncCounts`] |
 //! | 5 | [`Record::Resumed`] | input position in bits, varint |
 //! | 6 | [`Record::Close`] | closed i64 us; last bit i64 us; set aside varint; corrected symbols varint; channel count varint, then for each: spacecraft id u16, channel id u8, frames varint |
@@ -18,13 +18,14 @@
 //!
 //! | field | size | present |
 //! |---|---|---|
-//! | flags | u8 | always: bits 0-1 verdict (0 clean, 1 corrected, 2 uncorrectable, 3 not checked), bit 2 sync detail, bit 3 corrected symbols, bit 4 check symbols, bit 5 check fields, bit 6 base |
+//! | flags | u8 | always: bits 0-1 verdict (0 clean, 1 corrected, 2 uncorrectable, 3 not checked), bit 2 sync detail, bit 3 corrected symbols, bit 4 check symbols, bit 5 check fields, bit 6 base, bit 7 iterations |
 //! | received | i64 us, or signed varint us since the frame before | base, or not |
 //! | position | u64 bits, or signed varint: step from the frame before less the step before that one | base, or not |
 //! | marker errors u8, slip i8, bit 0 inverted and bit 1 flywheel u8 | 3 | bit 2 |
 //! | codewords u8, then corrected symbols of each u8 (255: uncorrectable) | 1 to 9 | bit 3 |
 //! | length of the check symbols | varint | bit 4 |
 //! | header and frame error control, 2 bits each (0 none, 1 good, 2 corrected, 3 bad), header high | u8 | bit 5 |
+//! | goes at the checks of a low-density parity-check code, symbols corrected by it | two varints | bit 7 |
 //!
 //! A clean frame's annotations take 4 bytes at 2 Mbit/s, so its record takes 7 bytes more than the frame. The
 //! differences run on from record to record; [`RecordWriter::restart`] makes the next frame a base, so that what

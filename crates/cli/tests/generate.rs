@@ -114,6 +114,30 @@ fn a_downlink_goes_to_standard_output_and_over_tcp_alike() {
 }
 
 #[test]
+fn symbols_with_noise_come_back_as_what_was_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let parity = "name = \"parity\"\ntitle = \"Parity\"\nscids = [77]\n[frame]\nkind = \"tm\"\nlength = 512\n\
+                  [coding]\nrandomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \"1/2\"\nk = 4096\n";
+    std::fs::write(folder.path().join("parity.toml"), parity).unwrap();
+    for (mission, ebn0, format) in [
+        ("suomi-npp", "4", "soft"),
+        ("suomi-npp", "6.5", "hard"),
+        ("noaa-21", "9", "soft"),
+        ("parity.toml", "2.4", "soft"),
+        ("parity.toml", "7", "hard"),
+    ] {
+        let symbols = ["--symbols", format, "--ebn0", ebn0, "--frames", "400", "--output", "x.dat"];
+        printed(&[&["generate", "--mission", mission], &symbols[..]].concat(), folder.path());
+        let format = if format == "soft" { "soft" } else { "symbols" };
+        let truth = assert_truth(folder.path(), "x.dat", &["--mission", mission, "--format", format]);
+        assert!(truth["symbols"]["wrong_symbols"].as_u64() > Some(0), "{mission}: {truth}");
+    }
+    let decoded = ["decode", "x.dat", "--mission", "parity.toml", "--format", "symbols"];
+    let table = printed(&decoded, folder.path());
+    assert!(table.contains("for 400 codewords, ") && table.contains(" at most; 0 not met"), "{table}");
+}
+
+#[test]
 fn what_cannot_be_sent_is_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], code: i32, said: &str| {
@@ -125,6 +149,8 @@ fn what_cannot_be_sent_is_refused_with_what_to_do() {
     std::fs::write(folder.path().join("wrong.toml"), "mission = \"aqua\"\nspeed = 3\n").unwrap();
     refused(&[], 2, "no mission is named");
     refused(&["--mission", "apollo"], 2, "there is no mission `apollo`");
+    let frames = ["--mission", "aqua", "--layout", "frames", "--symbols", "soft"];
+    refused(&frames, 2, "frames alone are not sent as symbols");
     refused(&["wrong.toml"], 2, "line 2: unknown field `speed`");
     refused(&["nothing.toml"], 3, "the description cannot be read");
     refused(&["--mission", "psyche", "--slipped", "1%"], 2, "need a mission with error control");

@@ -34,6 +34,24 @@ impl Marker {
         }
     }
 
+    /// Its length in bytes.
+    pub const fn len(self) -> usize {
+        self.bits() / 8
+    }
+
+    /// Never: every marker has bits.
+    pub const fn is_empty(self) -> bool {
+        false
+    }
+
+    /// Appends it to `out`, its first bit first.
+    pub fn append_to(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Bits32(bits) => out.extend(bits.to_be_bytes()),
+            Self::Bits64(bits) => out.extend(bits.to_be_bytes()),
+        }
+    }
+
     /// The first 32 bits, by which it is searched.
     const fn head(self) -> u32 {
         match self {

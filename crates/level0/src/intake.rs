@@ -68,7 +68,7 @@ impl Intake {
         }
         self.frames.good += 1;
         self.frames.corrected += u64::from(frame.quality.verdict == Verdict::Corrected);
-        self.frames.corrected_symbols += u64::from(frame.quality.corrected.total());
+        self.frames.corrected_symbols += u64::from(frame.quality.corrected_symbols());
         let mut packets = Vec::new();
         if let Err(error) = self.extractor.push(frame, |packet| packets.push(packet)) {
             self.frames.unreadable += 1;

@@ -4,7 +4,7 @@ use super::CaptureOptions;
 use crate::decode::{BlockDecoder, DecodedBlock};
 use crate::identify::InputFormat;
 use crate::inner::InnerDecoder;
-use crate::mission::{MARKER_LEN, Mission};
+use crate::mission::Mission;
 use crate::quality::{BitPosition, CapturedFrame, Quality};
 use crate::record::SyncCounts;
 use crate::sync::{Found, SyncEvent, Synchroniser};
@@ -143,14 +143,18 @@ impl BitStage {
         let inner = format
             .symbols()
             .map(|symbols| InnerDecoder::new(mission.coding().inner, symbols, start, options.kernel));
+        let mut decoder = BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel);
+        if format == InputFormat::Soft {
+            decoder.take_soft_bits(mission.coding().inner.line);
+        }
         let start = if inner.is_some() { BitPosition::START } else { start };
         Self {
             sync: Synchroniser::new(options.sync, mission.coding().marker, mission.block_len(), start),
-            decoder: BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel),
+            decoder,
             inner,
             bits: Vec::new(),
             received: Utc::default(),
-            block_bits: 8 * (MARKER_LEN + mission.block_len()) as u64,
+            block_bits: 8 * mission.cadu_len() as u64,
         }
     }
 
@@ -160,6 +164,7 @@ impl BitStage {
             Some(inner) => {
                 self.bits.clear();
                 inner.push(bytes, &mut self.bits);
+                self.decoder.soft_bits(bytes, self.sync.held_from());
                 &self.bits
             }
         };
@@ -236,6 +241,7 @@ fn captured(found: Found<DecodedBlock>) -> CapturedFrame {
             flywheel: found.flywheel,
             verdict: decoded.verdict,
             corrected: decoded.corrected,
+            iterations: decoded.iterations,
             fhec: decoded.fhec,
             fecf: decoded.fecf,
         },

@@ -45,14 +45,14 @@ fn every_built_in_mission_decodes_what_it_restores() {
         let mut cadu = restore_cadu(&captured(&frame), mission).unwrap();
         assert_eq!(cadu.len(), mission.cadu_len());
         let mut decoder = BlockDecoder::new(mission, true);
-        let clean = decoder.decode(&cadu[MARKER_LEN..]);
+        let clean = decoder.decode(&cadu[4..]);
         let is_checked = !mission.frame().fecf.is_empty();
         let expected = if mission.is_coded() || is_checked { Verdict::Clean } else { Verdict::NotChecked };
         assert_eq!(clean.verdict, expected, "{}", mission.name());
         assert!(clean.bytes == frame, "{}", mission.name());
         assert_eq!(clean.check_symbols.len(), mission.block_len() - frame.len());
         cadu[100] ^= 0x55;
-        let damaged = decoder.decode(&cadu[MARKER_LEN..]);
+        let damaged = decoder.decode(&cadu[4..]);
         if mission.is_coded() {
             assert_eq!((damaged.verdict, damaged.corrected.total()), (Verdict::Corrected, 1));
             assert_eq!(damaged.bytes, clean.bytes);
@@ -80,12 +80,12 @@ fn a_block_beyond_correction_is_set_aside_as_received() {
     let npp = set.by_name("suomi-npp").unwrap();
     let mut cadu = restore_cadu(&captured(&frame_of(npp, 3)), npp).unwrap();
     for symbol in 0..17 {
-        cadu[MARKER_LEN + 4 * 9 * symbol] ^= 0xA5;
+        cadu[4 + 4 * 9 * symbol] ^= 0xA5;
     }
-    let decoded = BlockDecoder::new(npp, true).decode(&cadu[MARKER_LEN..]);
+    let decoded = BlockDecoder::new(npp, true).decode(&cadu[4..]);
     assert_eq!(decoded.set_aside, Some(Reason::ReedSolomon));
     assert_eq!(decoded.corrected.by_codeword(), [CorrectedSymbols::UNCORRECTABLE, 0, 0, 0]);
-    assert_eq!(decoded.bytes, cadu[MARKER_LEN..]);
+    assert_eq!(decoded.bytes, cadu[4..]);
     let aside = CapturedFrame { set_aside: decoded.set_aside, bytes: decoded.bytes, ..captured(&[]) };
     assert_eq!(restore_cadu(&aside, npp).unwrap(), cadu);
     assert!(restore_cadu(&captured(&cadu), npp).is_err());

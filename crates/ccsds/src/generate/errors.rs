@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use crate::decode::BlockDecoder;
-use crate::mission::{MARKER_LEN, Mission};
+use crate::mission::Mission;
 use serde::Deserialize;
 use skyhaul_coding::Parameters;
 use skyhaul_units::Probability;
@@ -48,6 +48,11 @@ pub enum ErrorPlanError {
     /// Symbols to correct, without a code.
     #[error("errors of the kind `correctable` need a mission with a Reed-Solomon code; use `uncorrectable`")]
     NoCode,
+    /// A burst whose correction nobody can count.
+    #[error(
+        "errors of the kind `bursts` need a mission with a Reed-Solomon code or none; use noise on symbols (--ebn0)"
+    )]
+    Burst,
     /// A gap that a count cannot tell.
     #[error("a gap of {0} frames is too long; {LONGEST_GAP} are the most that every frame count can tell")]
     LongGap(u32),
@@ -74,7 +79,10 @@ impl ErrorPlan {
         {
             return Err(ErrorPlanError::Unchecked(kind));
         }
-        if !mission.is_coded() && self.correctable != Probability::default() {
+        if mission.coding().ldpc.is_some() && self.bursts != Probability::default() {
+            return Err(ErrorPlanError::Burst);
+        }
+        if mission.coding().reed_solomon.is_none() && self.correctable != Probability::default() {
             return Err(ErrorPlanError::NoCode);
         }
         if self.gap_frames > LONGEST_GAP {
@@ -117,6 +125,8 @@ pub(super) enum Damage {
 pub(super) struct Damager {
     plan: ErrorPlan,
     code: Option<Parameters>,
+    is_parity: bool,
+    marker_len: usize,
     has_check: bool,
     /// Says whether damage is beyond correction: rarely, too many wrong symbols make another codeword.
     decoder: BlockDecoder,
@@ -155,6 +165,8 @@ impl Damager {
         Self {
             plan,
             code: mission.coding().reed_solomon,
+            is_parity: mission.coding().ldpc.is_some(),
+            marker_len: mission.coding().marker.len(),
             has_check: !mission.frame().fecf.is_empty(),
             decoder: BlockDecoder::new(mission, false),
             random: Random::new(seed),
@@ -182,8 +194,8 @@ impl Damager {
             }
             (Some(Kind::Slipped), _) => {
                 // Well inside, so that codewords before and behind are hit.
-                let at =
-                    8 * (MARKER_LEN + cadu.len() / 4) + self.random.below(2 * cadu.len() as u64) as usize;
+                let at = 8 * (self.marker_len + cadu.len() / 4)
+                    + self.random.below(2 * cadu.len() as u64) as usize;
                 let bits = self.random.below(5) as i8 + 1;
                 slip = Some((at, if self.random.below(2) == 0 { bits } else { -bits }));
                 Damage::Uncorrectable
@@ -218,8 +230,13 @@ impl Damager {
 
     fn beyond_correction(&mut self, cadu: &mut [u8], code: Option<Parameters>) -> Damage {
         let Some(code) = code else {
+            if self.is_parity {
+                // Every other bit: no iterative decoder finds its way from there.
+                cadu[self.marker_len..].iter_mut().for_each(|byte| *byte ^= self.random.below(256) as u8);
+                return Damage::Uncorrectable;
+            }
             if self.has_check {
-                let at = MARKER_LEN + self.random.below((cadu.len() - MARKER_LEN) as u64) as usize;
+                let at = self.marker_len + self.random.below((cadu.len() - self.marker_len) as u64) as usize;
                 cadu[at] ^= self.random.below(255) as u8 + 1;
                 return Damage::Uncorrectable;
             }
@@ -228,7 +245,7 @@ impl Damager {
         let sent = cadu.to_vec();
         loop {
             self.too_many_symbols(cadu, code);
-            if self.decoder.decode(&cadu[MARKER_LEN..]).set_aside.is_some() {
+            if self.decoder.decode(&cadu[self.marker_len..]).set_aside.is_some() {
                 return Damage::Uncorrectable;
             }
             cadu.copy_from_slice(&sent);
@@ -240,7 +257,7 @@ impl Damager {
         if code.is_none() && !self.has_check {
             return Damage::None;
         }
-        let block = &mut cadu[MARKER_LEN..];
+        let block = &mut cadu[self.marker_len..];
         let len = (self.plan.burst_bytes.max(1) as usize).min(block.len());
         let at = self.random.below((block.len() - len + 1) as u64) as usize;
         let sent = block[at..at + len].to_vec();
@@ -278,12 +295,12 @@ impl Damager {
 
     /// Makes `count` different symbols of a codeword wrong: every so many, from a random one on.
     fn wrong_in(&mut self, cadu: &mut [u8], code: Parameters, codeword: usize, count: u64) {
-        let length = (cadu.len() - MARKER_LEN) / code.interleave;
+        let length = (cadu.len() - self.marker_len) / code.interleave;
         let start = self.random.below(length as u64) as usize;
         let stride = length / count.max(1) as usize;
         for symbol in 0..count as usize {
             let place = (start + symbol * stride) % length;
-            cadu[MARKER_LEN + place * code.interleave + codeword] ^= self.random.below(255) as u8 + 1;
+            cadu[self.marker_len + place * code.interleave + codeword] ^= self.random.below(255) as u8 + 1;
         }
     }
 }

@@ -13,10 +13,12 @@ mod description;
 mod errors;
 mod random;
 mod source;
+mod symbols;
 
 pub use description::{Description, DescriptionError, PacketPlan};
 pub use errors::{ChannelErrors, ErrorPlan, ErrorPlanError, LONGEST_GAP};
 pub use source::{Source, SourceError};
+pub use symbols::{SymbolOptions, SymbolTruth, SymbolWriter};
 
 use crate::decode::BlockDecoder;
 use crate::id::{Channel, Vcid};

@@ -64,9 +64,28 @@ pub(super) struct CodingForm {
     #[serde(default)]
     pub reed_solomon: Option<Spanned<ReedSolomonForm>>,
     #[serde(default)]
+    pub ldpc: Option<Spanned<LdpcForm>>,
+    #[serde(default)]
     pub convolutional: Option<ConvolutionalForm>,
     #[serde(default)]
     pub line_code: LineCodeForm,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LdpcForm {
+    pub code: LdpcCodeForm,
+    #[serde(default)]
+    pub rate: Option<Spanned<String>>,
+    #[serde(default)]
+    pub k: Option<Spanned<usize>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum LdpcCodeForm {
+    C2,
+    Ar4ja,
 }
 
 #[derive(Deserialize)]

@@ -5,6 +5,7 @@
 //! ([`MissionSet::built_in`]).
 
 mod builtin;
+mod code_tables;
 mod consistency;
 mod counters;
 mod form;
@@ -17,6 +18,8 @@ pub use text::MissionError;
 use crate::id::{Apid, Scid, Vcid};
 use crate::inner::InnerCode;
 use crate::time::TimeCode;
+use skyhaul_coding::ldpc;
+pub use skyhaul_coding::marker::Marker;
 use skyhaul_coding::{ParameterError, Parameters, Randomiser, ReedSolomon};
 use skyhaul_units::Utc;
 
@@ -117,12 +120,14 @@ pub enum Derandomise {
 /// What lies between markers, and how it is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coding {
-    /// Attached sync marker, 32 bits.
-    pub marker: u32,
+    /// Attached sync marker.
+    pub marker: Marker,
     /// Randomiser, if any, and its place.
     pub randomiser: Option<(Randomiser, Derandomise)>,
     /// Reed-Solomon code, if any.
     pub reed_solomon: Option<Parameters>,
+    /// Low-density parity-check code, if any: each block is one codeword.
+    pub ldpc: Option<ldpc::Code>,
     /// What stands between all that and the symbols of a demodulator.
     pub inner: InnerCode,
 }
@@ -259,10 +264,11 @@ impl Mission {
     pub fn block_len(&self) -> usize {
         self.frame.length
             + self.coding.reed_solomon.map_or(0, |code| code.interleave * code.correction.check_len())
+            + self.coding.ldpc.map_or(0, |code| code.codeword_len() - code.frame_len())
     }
     /// Bytes from one marker to the next.
     pub fn cadu_len(&self) -> usize {
-        MARKER_LEN + self.block_len()
+        self.coding.marker.len() + self.block_len()
     }
     /// What a virtual channel carries.
     pub fn content(&self, vcid: Vcid) -> Content {
@@ -309,12 +315,9 @@ impl Mission {
     }
     /// Whether blocks have check symbols.
     pub fn is_coded(&self) -> bool {
-        self.coding.reed_solomon.is_some()
+        self.coding.reed_solomon.is_some() || self.coding.ldpc.is_some()
     }
 }
-
-/// Bytes of the attached sync marker.
-pub const MARKER_LEN: usize = 4;
 
 /// The missions that a downlink is identified among.
 #[derive(Debug, Clone, PartialEq, Eq)]

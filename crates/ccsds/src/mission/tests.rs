@@ -40,7 +40,7 @@ fn a_mission_is_read() {
     assert_eq!((mission.name(), mission.block_len(), mission.cadu_len()), ("test", 1020, 1024));
     let code = mission.coding().reed_solomon.unwrap();
     assert_eq!((code.correction, code.basis), (Correction::E16, Basis::Dual));
-    assert_eq!(mission.coding().marker, 0x1ACF_FC1D);
+    assert_eq!(mission.coding().marker, Marker::Bits32(0x1ACF_FC1D));
     let apid = |value| Apid::new(value).unwrap();
     let vcid = |value| Vcid::new(value).unwrap();
     assert_eq!(mission.product(vcid(16), apid(826)).unwrap().name, "viirs");
@@ -116,6 +116,36 @@ fn channels_products_and_times_that_contradict_each_other_are_refused_with_line_
     let twice = format!("{TEXT}{}\n{}\n", product(""), product("").replace("\"b\"", "\"c\""));
     let error = Mission::from_toml(&twice).unwrap_err();
     assert!(error.reason.contains("both claim all applications on all virtual channels"), "{error}");
+}
+
+#[test]
+fn parity_check_codes_that_contradict_the_rest_are_refused_with_line_and_reason() {
+    let text = example_with("[coding.ldpc]");
+    let reed_solomon = "[coding.reed_solomon]\ncorrects = 16\ninterleave = 4\nbasis = \"dual\"\n";
+    let convolutional = "[coding.convolutional]\nrate = \"1/2\"\n";
+    let line = |part: &str| 1 + text[..text.find(part).unwrap()].matches('\n').count();
+    let cases = [
+        ("length = 512", "length = 892", "length", "carries 512"),
+        ("code = \"ar4ja\"", "code = \"c2\"", "rate =", "has the rate \"7/8\""),
+        ("rate = \"1/2\"", "rate = \"3/4\"", "rate =", "no rate `3/4`"),
+        ("rate = \"1/2\"\n", "", "[coding.ldpc]", "needs `rate`"),
+        ("k = 4096", "k = 4000", "k =", "not 4000"),
+        ("k = 4096", "", "[coding.ldpc]", "and `k`"),
+        ("rate = \"1/2\"\nk = 4096", "k = 4096", "[coding.ldpc]", "needs `rate`"),
+        ("[coding.ldpc]\n", "marker = \"1ACF\"\n[coding.ldpc]\n", "[coding.ldpc]", "8 hexadecimal digits"),
+    ];
+    for (part, other, at, reason) in cases {
+        let wrong = text.replace(part, other);
+        assert_ne!(wrong, text, "{part}");
+        let error = Mission::from_toml(&wrong).unwrap_err();
+        assert!(error.reason.contains(reason), "{other}: {error}");
+        assert_eq!(error.line, line(at), "{other}: {error}");
+    }
+    for extra in [reed_solomon, convolutional] {
+        let error = Mission::from_toml(&format!("{text}{extra}")).unwrap_err();
+        assert!(error.reason.contains("stands alone"), "{extra}: {error}");
+        assert_eq!(error.line, line("[coding.ldpc]"));
+    }
 }
 
 #[test]
@@ -226,8 +256,16 @@ fn example() -> &'static str {
     rest.split_once("```").unwrap().0
 }
 
+/// The example of its own that a code has which stands alone.
+fn example_with(heading: &str) -> &'static str {
+    let mut blocks = DOCUMENT.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    blocks.find(|text| text.contains(&format!("{heading}\n"))).unwrap()
+}
+
 #[test]
 fn the_documented_example_is_a_mission() {
+    let mission = Mission::from_toml(example_with("[coding.ldpc]")).unwrap();
+    assert_eq!((mission.block_len(), mission.cadu_len()), (1024, 1032));
     let mission = Mission::from_toml(example()).unwrap();
     assert_eq!((mission.name(), mission.cadu_len()), ("examplesat-1", 1279));
     let apid = |value| Apid::new(value).unwrap();
@@ -246,7 +284,10 @@ fn the_keys_of_every_table_are_documented() {
             table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
         let wrong = match heading {
             "Before the first table" => format!("no_such_key = 1\n{}", example()),
-            _ => example().replacen(&format!("{heading}\n"), &format!("{heading}\nno_such_key = 1\n"), 1),
+            _ => {
+                let more = format!("{heading}\nno_such_key = 1\n");
+                example_with(heading).replacen(&format!("{heading}\n"), &more, 1)
+            }
         };
         let error = Mission::from_toml(&wrong).unwrap_err();
         let (_, known) = error.reason.split_once("expected ").unwrap_or_else(|| panic!("{heading}: {error}"));
@@ -260,7 +301,7 @@ fn the_keys_of_every_table_are_documented() {
         assert_eq!(keys, known, "{heading}");
         documented += 1;
     }
-    assert_eq!(documented, 10);
+    assert_eq!(documented, 11);
 }
 
 proptest! {

@@ -1,20 +1,14 @@
 //! The TOML form of a mission, and the checks that make one of it.
 
 use super::consistency::{Channels, claims_again, is_shadowed};
-use super::form::{
-    BasisForm, CodingForm, Form, FrameForm, KindForm, LineCodeForm, ModulationForm, ProductForm,
-    RandomiserForm, ReedSolomonForm, SecondOutputForm, TimeCodeForm, TimeForm,
-};
+use super::form::{Form, FrameForm, KindForm, ProductForm, TimeCodeForm, TimeForm};
 use super::{
-    ApidRange, ChannelRule, Coding, Content, Counters, Derandomise, FrameCheck, FrameFormat, FrameKind,
-    MARKER_LEN, Mission, ProductGroup, TimeRule,
+    ApidRange, ChannelRule, Content, Counters, FrameCheck, FrameFormat, FrameKind, Mission, ProductGroup,
+    TimeRule,
 };
 use crate::id::{Scid, Vcid};
-use crate::inner::{InnerCode, LineCode};
 use crate::packet::SpaceHeader;
 use crate::time::TimeCode;
-use skyhaul_coding::convolutional::{Code, Modulation, Rate, SecondOutput};
-use skyhaul_coding::{Basis, Correction, Parameters, Randomiser, ReedSolomon};
 use toml::Spanned;
 
 /// Why a mission's text was refused.
@@ -57,12 +51,12 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     text: &'a str,
 }
 
 impl Reader<'_> {
-    fn refuse<T>(&self, at: &Spanned<T>, reason: impl Into<String>) -> MissionError {
+    pub(super) fn refuse<T>(&self, at: &Spanned<T>, reason: impl Into<String>) -> MissionError {
         MissionError { line: line_of(self.text, at.span().start), reason: reason.into() }
     }
 
@@ -220,111 +214,6 @@ impl Reader<'_> {
         }
     }
 
-    fn coding(&self, form: &Spanned<CodingForm>, length: &Spanned<usize>) -> Result<Coding, MissionError> {
-        let CodingForm { marker, randomiser, derandomise_after_decoding_from, reed_solomon, .. } =
-            form.get_ref();
-        let marker = match marker {
-            None => DEFAULT_MARKER,
-            Some(text) => Some(text.get_ref())
-                .filter(|hex| hex.len() == 2 * MARKER_LEN)
-                .and_then(|hex| u32::from_str_radix(hex, 16).ok())
-                .ok_or_else(|| self.refuse(text, "a marker is 8 hexadecimal digits, like \"1ACFFC1D\""))?,
-        };
-        let reed_solomon = reed_solomon.as_ref().map(|code| self.reed_solomon(code, length)).transpose()?;
-        let derandomise = match derandomise_after_decoding_from {
-            None => Derandomise::BeforeDecoding,
-            Some(at) if reed_solomon.is_none() => {
-                return Err(
-                    self.refuse(at, "there is no decoding to derandomise after: give [coding.reed_solomon]")
-                );
-            }
-            Some(at) if matches!(randomiser, RandomiserForm::None) => {
-                return Err(self.refuse(at, "nothing is randomised; give a `randomiser`, or leave this out"));
-            }
-            Some(skip) if skip.get_ref() >= length.get_ref() => {
-                return Err(
-                    self.refuse(skip, format!("this lies outside the frame of {} bytes", length.get_ref()))
-                );
-            }
-            Some(skip) => Derandomise::AfterDecoding { skip: *skip.get_ref() },
-        };
-        let randomiser = match randomiser {
-            RandomiserForm::Ccsds255 => Some(Randomiser::Ccsds255),
-            RandomiserForm::Ccsds131071 => Some(Randomiser::Ccsds131071),
-            RandomiserForm::None => None,
-        };
-        let inner = self.inner(form.get_ref())?;
-        Ok(Coding { marker, randomiser: randomiser.map(|kind| (kind, derandomise)), reed_solomon, inner })
-    }
-
-    fn inner(&self, form: &CodingForm) -> Result<InnerCode, MissionError> {
-        let convolutional = form.convolutional.as_ref().map(|form| {
-            let rate = match form.rate.get_ref().as_str() {
-                "1/2" => Rate::Half,
-                "2/3" => Rate::TwoThirds,
-                "3/4" => Rate::ThreeQuarters,
-                "5/6" => Rate::FiveSixths,
-                "7/8" => Rate::SevenEighths,
-                other => {
-                    let reason = format!(
-                        "there is no rate `{other}`; write \"1/2\", \"2/3\", \"3/4\", \"5/6\" or \"7/8\""
-                    );
-                    return Err(self.refuse(&form.rate, reason));
-                }
-            };
-            let usual = Code::new(rate);
-            let second = match form.second_output {
-                None => usual.second,
-                Some(SecondOutputForm::Inverted) => SecondOutput::Inverted,
-                Some(SecondOutputForm::Plain) => SecondOutput::Plain,
-            };
-            let modulation = match form.modulation {
-                ModulationForm::Bpsk => Modulation::Bpsk,
-                ModulationForm::Qpsk => Modulation::Qpsk,
-            };
-            Ok((Code { rate, second }, modulation))
-        });
-        let line = match form.line_code {
-            LineCodeForm::NrzL => LineCode::Level,
-            LineCodeForm::NrzM => LineCode::Mark,
-        };
-        Ok(InnerCode { convolutional: convolutional.transpose()?, line })
-    }
-
-    fn reed_solomon(
-        &self,
-        form: &Spanned<ReedSolomonForm>,
-        length: &Spanned<usize>,
-    ) -> Result<Parameters, MissionError> {
-        let ReedSolomonForm { corrects, interleave, basis, virtual_fill } = form.get_ref();
-        let correction = match corrects.get_ref() {
-            8 => Correction::E8,
-            16 => Correction::E16,
-            other => {
-                let reason =
-                    format!("no code corrects {other} symbols; `corrects` is 16 (255,223) or 8 (255,239)");
-                return Err(self.refuse(corrects, reason));
-            }
-        };
-        let basis = match basis {
-            BasisForm::Dual => Basis::Dual,
-            BasisForm::Conventional => Basis::Conventional,
-        };
-        let parameters =
-            Parameters { correction, basis, interleave: *interleave, virtual_fill: *virtual_fill };
-        let code = ReedSolomon::new(parameters).map_err(|error| self.refuse(form, error.to_string()))?;
-        if code.data_len() != *length.get_ref() {
-            let reason = format!(
-                "the frame has {} bytes, but the code of [coding.reed_solomon] carries {}; make `length` that, or \
-                 change `interleave` or `virtual_fill`",
-                length.get_ref(),
-                code.data_len()
-            );
-            return Err(self.refuse(length, reason));
-        }
-        Ok(parameters)
-    }
-
     fn longest_packet(&self, longest: Option<&Spanned<usize>>) -> Result<usize, MissionError> {
         let Some(longest) = longest else { return Ok(SpaceHeader::LONGEST_PACKET) };
         if (SpaceHeader::LEN + 1..=SpaceHeader::LONGEST_PACKET).contains(longest.get_ref()) {
@@ -392,7 +281,5 @@ impl Reader<'_> {
     }
 }
 
-/// CCSDS 131.0-B-5 9.3.
-const DEFAULT_MARKER: u32 = 0x1ACF_FC1D;
 /// Application id (4) and product text (14) of a Level-0 file name.
 const LABEL_LEN: usize = 18;

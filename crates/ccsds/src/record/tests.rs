@@ -1,6 +1,6 @@
 use super::*;
 use crate::frame::Check;
-use crate::quality::{CorrectedSymbols, Quality, Reason, Verdict};
+use crate::quality::{CorrectedSymbols, Iterations, Quality, Reason, Verdict};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -57,6 +57,7 @@ fn the_bytes_of_a_frame_record() {
         flywheel: false,
         verdict: Verdict::Corrected,
         corrected: CorrectedSymbols::new(&[1, 0, 16, 4]),
+        iterations: None,
         fhec: Check::Good,
         fecf: Check::None,
     };
@@ -92,17 +93,30 @@ fn any_frame() -> impl Strategy<Value = Record> {
         Just(None),
         Just(Some(Reason::ReedSolomon)),
         Just(Some(Reason::FrameErrorControl)),
-        Just(Some(Reason::Header))
+        Just(Some(Reason::Header)),
+        Just(Some(Reason::Ldpc))
     ];
+    let iterations = proptest::option::of((any::<u16>(), any::<u32>()));
     let corrected = proptest::collection::vec(any::<u8>(), 0..=8);
     let contents =
         (proptest::collection::vec(any::<u8>(), 0..60), proptest::collection::vec(any::<u8>(), 0..9));
     let place = (-1_000_000_000_000_000i64..4_000_000_000_000_000, any::<u64>());
-    (sync, verdict, reason, corrected, contents, (any_check(), any_check()), place).prop_map(
-        |(sync, verdict, set_aside, corrected, contents, (fhec, fecf), (received, position))| {
+    (sync, verdict, reason, (corrected, iterations), contents, (any_check(), any_check()), place).prop_map(
+        |(
+            sync,
+            verdict,
+            set_aside,
+            (corrected, iterations),
+            contents,
+            (fhec, fecf),
+            (received, position),
+        )| {
             let (marker_errors, inverted, slip, flywheel) = sync;
             let corrected = CorrectedSymbols::new(&corrected);
-            let quality = Quality { marker_errors, inverted, slip, flywheel, verdict, corrected, fhec, fecf };
+            let iterations =
+                iterations.map(|(count, corrected_symbols)| Iterations { count, corrected_symbols });
+            let control = Quality { verdict, corrected, iterations, fhec, fecf, ..Quality::NOT_CHECKED };
+            let quality = Quality { marker_errors, inverted, slip, flywheel, ..control };
             Record::Frame(CapturedFrame {
                 received: Utc::from_micros(received),
                 position: BitPosition::from_bits(position),

@@ -2,7 +2,7 @@
 
 use super::{Base, LONGEST_BODY, RecordError, damaged};
 use crate::frame::Check;
-use crate::quality::{BitPosition, CapturedFrame, CorrectedSymbols, Quality, Reason, Verdict};
+use crate::quality::{BitPosition, CapturedFrame, CorrectedSymbols, Iterations, Quality, Reason, Verdict};
 use bytes::Bytes;
 use skyhaul_coding::MAX_INTERLEAVE;
 use skyhaul_units::Utc;
@@ -106,12 +106,14 @@ const FLAG_CORRECTED: u8 = 1 << 3;
 const FLAG_CHECK_SYMBOLS: u8 = 1 << 4;
 const FLAG_CHECKS: u8 = 1 << 5;
 const FLAG_BASE: u8 = 1 << 6;
+const FLAG_ITERATIONS: u8 = 1 << 7;
 
 pub(super) const fn reason_code(reason: Reason) -> u8 {
     match reason {
         Reason::ReedSolomon => 1,
         Reason::FrameErrorControl => 2,
         Reason::Header => 3,
+        Reason::Ldpc => 4,
     }
 }
 
@@ -151,7 +153,8 @@ pub(super) fn put_annotations(frame: &CapturedFrame, base: Option<Base>, out: &m
             | flag(corrected, FLAG_CORRECTED)
             | flag(!frame.check_symbols.is_empty(), FLAG_CHECK_SYMBOLS)
             | flag(checks, FLAG_CHECKS)
-            | flag(base.is_none(), FLAG_BASE),
+            | flag(base.is_none(), FLAG_BASE)
+            | flag(quality.iterations.is_some(), FLAG_ITERATIONS),
     );
     let received_us = frame.received.as_micros();
     let position = frame.position.as_bits();
@@ -183,6 +186,10 @@ pub(super) fn put_annotations(frame: &CapturedFrame, base: Option<Base>, out: &m
     if checks {
         out.push(check_code(quality.fhec) << 2 | check_code(quality.fecf));
     }
+    if let Some(iterations) = quality.iterations {
+        put_varint(u64::from(iterations.count), out);
+        put_varint(u64::from(iterations.corrected_symbols), out);
+    }
     Base { received_us, position, step }
 }
 
@@ -200,10 +207,11 @@ pub(super) fn take_annotations(
             Some(1) => Reason::ReedSolomon,
             Some(2) => Reason::FrameErrorControl,
             Some(3) => Reason::Header,
+            Some(4) => Reason::Ldpc,
             _ => return Err(damaged(record, "reason")),
         }),
     };
-    let flags = input.u8().filter(|flags| flags & 0x80 == 0).ok_or_else(fault("flags"))?;
+    let flags = input.u8().ok_or_else(fault("flags"))?;
     let next = take_base(input, flags & FLAG_BASE != 0, base, record)?;
     let mut quality = Quality { verdict: VERDICTS[usize::from(flags & 3)], ..Quality::NOT_CHECKED };
     if flags & FLAG_SYNC != 0 {
@@ -228,6 +236,9 @@ pub(super) fn take_annotations(
         quality.fhec = CHECKS[usize::from(checks >> 2)];
         quality.fecf = CHECKS[usize::from(checks & 3)];
     }
+    if flags & FLAG_ITERATIONS != 0 {
+        quality.iterations = Some(take_iterations(input).ok_or_else(fault("iterations"))?);
+    }
     let frame_len = input.rest().len().checked_sub(check_len).ok_or_else(fault("check symbols"))?;
     let (bytes, check_symbols) = input.rest().split_at(frame_len);
     let frame = CapturedFrame {
@@ -239,6 +250,11 @@ pub(super) fn take_annotations(
         check_symbols: Bytes::copy_from_slice(check_symbols),
     };
     Ok((frame, next))
+}
+
+fn take_iterations(input: &mut Input<'_>) -> Option<Iterations> {
+    let count = u16::try_from(input.varint()?).ok()?;
+    Some(Iterations { count, corrected_symbols: u32::try_from(input.varint()?).ok()? })
 }
 
 fn take_base(

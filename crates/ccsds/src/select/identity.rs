@@ -77,7 +77,7 @@ impl Rank {
     pub fn of(frame: &CapturedFrame) -> Self {
         let quality = &frame.quality;
         let class = match (frame.set_aside, quality.verdict) {
-            (Some(Reason::ReedSolomon | Reason::Header), _) => 0,
+            (Some(Reason::ReedSolomon | Reason::Ldpc | Reason::Header), _) => 0,
             (Some(Reason::FrameErrorControl), _) => 1,
             (None, _) if quality.flywheel => 2,
             (None, Verdict::NotChecked | Verdict::Uncorrectable) => 3,
@@ -86,7 +86,7 @@ impl Rank {
         };
         // Of a frame set aside, the codewords that could not be corrected are what counts.
         let (_, lost) = quality.corrected.codewords();
-        let wrong = if frame.is_good() { quality.corrected.total() } else { lost };
+        let wrong = if frame.is_good() { quality.corrected_symbols() } else { lost };
         Self(class, Reverse(wrong), Reverse(quality.marker_errors))
     }
 }

@@ -49,10 +49,6 @@ impl BitBuffer {
     pub fn view(&self) -> BitView<'_> {
         BitView { bytes: &self.bytes, start: self.start }
     }
-    /// The 32 bits from `position` on; they are in the buffer.
-    pub fn word(&self, position: u64) -> u32 {
-        self.view().word(position)
-    }
     /// Copies `len` bytes from bit `position` on into `out`; they are in the buffer.
     pub fn copy(&self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
         self.view().copy(position, len, inverted, out);
@@ -149,7 +145,7 @@ mod tests {
             let from = 16 + at;
             let bit = |position: u64| bytes[(position - 16) as usize / 8] >> (7 - position % 8) & 1;
             let word = (0..32).fold(0u32, |word, i| word << 1 | u32::from(bit(from + i)));
-            prop_assert_eq!(buffer.word(from), word);
+            prop_assert_eq!(buffer.view().word(from), word);
             let mut copy = Vec::new();
             buffer.copy(from, 4, inverted, &mut copy);
             let expected = if inverted { !word } else { word };
@@ -157,10 +153,10 @@ mod tests {
             prop_assert_eq!(buffer.view().stretch(from, 4, inverted, &mut room), copy.as_slice());
             prop_assert_eq!(copy, expected.to_be_bytes());
             let last = buffer.end() - 32;
-            let marker = buffer.word(last);
+            let marker = buffer.view().word(last);
             let finder = Finder::new(Marker::Bits32(marker), 0);
             let found = buffer.find(&finder, from, last + 1).unwrap();
-            prop_assert!(buffer.word(found) == marker || buffer.word(found) == !marker);
+            prop_assert!(buffer.view().word(found) == marker || buffer.view().word(found) == !marker);
         }
     }
 

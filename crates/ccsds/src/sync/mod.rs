@@ -10,17 +10,17 @@ mod bits;
 mod run;
 mod state;
 
-use crate::mission::MARKER_LEN;
 use crate::quality::BitPosition;
 use crate::record::SyncCounts;
-use bits::BitBuffer;
+use bits::{BitBuffer, BitView};
 pub use run::{RUN_BLOCKS, Run};
 use skyhaul_coding::marker::{Finder, Marker};
 use skyhaul_units::Utc;
 use state::State;
 use std::collections::VecDeque;
 
-/// When the synchroniser believes a marker. The false-alarm figures are for random bits, both polarities.
+/// When the synchroniser believes a marker. The false-alarm figures are for random bits, both polarities, and markers of 32
+/// bits; those of 64 bits have thresholds of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncConfig {
     /// Wrong bits allowed in a marker that is searched for, at most [`Finder::MAX_ERRORS`]. Default 1: a false candidate every 65 million bits, each
@@ -41,6 +41,27 @@ pub struct SyncConfig {
     /// synchronisers usually slip; a longer slip is found by searching again.
     pub slip_bits: u8,
 }
+
+impl SyncConfig {
+    /// The same for a marker. One of 64 bits may have more that are wrong and is mistaken more seldom all the same; its codes
+    /// work where one bit in eight is wrong. By chance one is found once in 10^10 bits.
+    const fn of(self, marker: Marker) -> Self {
+        match marker {
+            Marker::Bits32(_) => self,
+            Marker::Bits64(_) => Self {
+                search_errors: LONG_SEARCH_ERRORS,
+                check_errors: LONG_CHECK_ERRORS,
+                lock_errors: LONG_LOCK_ERRORS,
+                ..self
+            },
+        }
+    }
+}
+
+/// What the thresholds are for markers of 64 bits, whatever is configured for those of 32.
+const LONG_SEARCH_ERRORS: u8 = Finder::MAX_ERRORS as u8;
+const LONG_CHECK_ERRORS: u8 = 13;
+const LONG_LOCK_ERRORS: u8 = 18;
 
 impl Default for SyncConfig {
     fn default() -> Self {
@@ -70,6 +91,10 @@ pub enum Judgement {
 pub trait Judge {
     /// What is known of a block after decoding it.
     type Opinion;
+
+    /// Where in the bits the block that is judged next begins, and whether it came inverted: for who knows more of the bits
+    /// than their signs.
+    fn aim(&mut self, _position: u64, _inverted: bool) {}
 
     /// Decodes `block`, the bytes after a marker in true polarity.
     fn judge(&mut self, block: &[u8]) -> (Judgement, Self::Opinion);
@@ -119,7 +144,7 @@ pub struct Found<T> {
 #[derive(Debug)]
 pub struct Synchroniser<T> {
     config: SyncConfig,
-    marker: u32,
+    marker: Marker,
     finder: Finder,
     block_len: usize,
     bits: BitBuffer,
@@ -148,8 +173,6 @@ pub struct Synchroniser<T> {
     realigned: [Vec<u8>; 2],
 }
 
-const MARKER_BITS: u64 = 8 * MARKER_LEN as u64;
-
 /// Where a frame is taken to be, and why.
 #[derive(Debug, Clone, Copy)]
 struct Hit {
@@ -166,12 +189,13 @@ struct Hit {
 impl<T> Synchroniser<T> {
     /// For blocks of `block_len` bytes after `marker`; the first byte pushed holds the bit `start`, at which
     /// searching begins.
-    pub fn new(config: SyncConfig, marker: u32, block_len: usize, start: BitPosition) -> Self {
+    pub fn new(config: SyncConfig, marker: Marker, block_len: usize, start: BitPosition) -> Self {
+        let config = config.of(marker);
         let start = start.as_bits();
         Self {
             config,
             marker,
-            finder: Finder::new(Marker::Bits32(marker), u32::from(config.search_errors)),
+            finder: Finder::new(marker, u32::from(config.search_errors)),
             block_len,
             bits: BitBuffer::starting_at(start),
             state: State::Search,
@@ -218,6 +242,10 @@ impl<T> Synchroniser<T> {
     pub fn is_locked(&self) -> bool {
         matches!(self.state, State::Lock | State::Flywheel)
     }
+    /// The first bit that is still held: what comes before is not judged any more.
+    pub fn held_from(&self) -> u64 {
+        self.bits.view().start
+    }
     /// What was found and was not polled for yet.
     pub fn waiting(&self) -> impl DoubleEndedIterator<Item = &SyncEvent<T>> {
         self.events.iter()
@@ -245,8 +273,12 @@ impl<T> Synchroniser<T> {
         }
     }
 
-    fn block_bits(&self) -> u64 {
-        MARKER_BITS + 8 * self.block_len as u64
+    const fn marker_bits(&self) -> u64 {
+        self.marker.bits() as u64
+    }
+
+    const fn block_bits(&self) -> u64 {
+        self.marker_bits() + 8 * self.block_len as u64
     }
 
     fn holds_block(&self, position: u64) -> bool {
@@ -265,7 +297,7 @@ impl<T> Synchroniser<T> {
     /// Searching, without knowing where a marker is due. Returns whether anything was done.
     fn search<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         if !self.has_candidate {
-            let to = (self.bits.end() + 1).saturating_sub(MARKER_BITS);
+            let to = (self.bits.end() + 1).saturating_sub(self.marker_bits());
             match self.bits.find(&self.finder, self.cursor, to) {
                 None => {
                     self.cursor = self.cursor.max(to);
@@ -366,7 +398,7 @@ impl<T> Synchroniser<T> {
     fn coast<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         let limit = self.due + (u64::from(self.config.flywheel_frames) + 1) * self.block_bits();
         if !self.has_candidate {
-            let end = (self.bits.end() + 1).saturating_sub(MARKER_BITS);
+            let end = (self.bits.end() + 1).saturating_sub(self.marker_bits());
             let to = end.min(limit);
             match self.bits.find(&self.finder, self.cursor, to) {
                 Some(position) => {
@@ -434,7 +466,7 @@ impl<T> Synchroniser<T> {
         }
         for frame in 1..=u64::from(self.config.check_frames) {
             let next = position + frame * self.block_bits();
-            if next + MARKER_BITS > self.bits.end() {
+            if next + self.marker_bits() > self.bits.end() {
                 return if self.ended { Proof::Fails } else { Proof::Waits };
             }
             if self.hit_at(next).errors > self.config.check_errors {
@@ -477,7 +509,8 @@ impl<T> Synchroniser<T> {
             return Some(hit);
         }
         [inverted, !inverted].into_iter().find_map(|inverted| {
-            let errors = if inverted == hit.inverted { hit.errors } else { MARKER_BITS as u8 - hit.errors };
+            let errors =
+                if inverted == hit.inverted { hit.errors } else { self.marker_bits() as u8 - hit.errors };
             let hit = Hit { inverted, errors, flywheel: errors > self.config.lock_errors, ..hit };
             (self.judgement(hit, judge) == Judgement::Good).then_some(hit)
         })
@@ -516,31 +549,54 @@ impl<T> Synchroniser<T> {
 
     /// The marker at `position` in the polarity that fits better.
     fn hit_at(&self, position: u64) -> Hit {
-        self.hit_of(self.bits.word(position), position)
+        self.hit_of(self.marker_at(self.bits.view(), position), position)
     }
 
-    fn hit_of(&self, word: u32, position: u64) -> Hit {
-        let wrong = (word ^ self.marker).count_ones() as u8;
-        let inverted = wrong > MARKER_BITS as u8 / 2;
-        let errors = if inverted { MARKER_BITS as u8 - wrong } else { wrong };
-        Hit { position, errors, inverted, slip: 0, flywheel: false }
+    /// The bits where a marker may be, as many as it has.
+    fn marker_at(&self, bits: BitView<'_>, position: u64) -> u64 {
+        match self.marker {
+            Marker::Bits32(_) => u64::from(bits.word(position)),
+            Marker::Bits64(_) => u64::from(bits.word(position)) << 32 | u64::from(bits.word(position + 32)),
+        }
+    }
+
+    const fn wrong_bits(&self, word: u64) -> u8 {
+        let marker = match self.marker {
+            Marker::Bits32(marker) => marker as u64,
+            Marker::Bits64(marker) => marker,
+        };
+        (word ^ marker).count_ones() as u8
+    }
+
+    const fn hit_of(&self, word: u64, position: u64) -> Hit {
+        let (wrong, bits) = (self.wrong_bits(word), self.marker_bits() as u8);
+        let inverted = wrong > bits / 2;
+        Hit {
+            position,
+            errors: if inverted { bits - wrong } else { wrong },
+            inverted,
+            slip: 0,
+            flywheel: false,
+        }
     }
 
     /// A frame at `position` without regard to its marker, in the polarity of the one before.
     fn coasting(&self, position: u64) -> Hit {
-        let wrong = (self.bits.word(position) ^ self.marker).count_ones() as u8;
-        let errors = if self.inverted { MARKER_BITS as u8 - wrong } else { wrong };
+        let wrong = self.wrong_bits(self.marker_at(self.bits.view(), position));
+        let errors = if self.inverted { self.marker_bits() as u8 - wrong } else { wrong };
         Hit { position, errors, inverted: self.inverted, slip: 0, flywheel: true }
     }
 
     fn judgement<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) -> Judgement {
-        self.bits.copy(hit.position + MARKER_BITS, self.block_len, hit.inverted, &mut self.block);
+        self.bits.copy(hit.position + self.marker_bits(), self.block_len, hit.inverted, &mut self.block);
+        judge.aim(hit.position + self.marker_bits(), hit.inverted);
         judge.judge(&self.block).0
     }
 
     /// Reports the frame at `hit` and goes on behind it.
     fn take<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) {
-        self.bits.copy(hit.position + MARKER_BITS, self.block_len, hit.inverted, &mut self.block);
+        self.bits.copy(hit.position + self.marker_bits(), self.block_len, hit.inverted, &mut self.block);
+        judge.aim(hit.position + self.marker_bits(), hit.inverted);
         let judged = judge.judge(&self.block);
         let received = self.bits.received(hit.position + self.block_bits());
         self.report(hit, received, judged);
@@ -566,7 +622,7 @@ impl<T> Synchroniser<T> {
         self.inverted = hit.inverted;
         self.due = end;
         // A frame that is not surely good may hide the start of the next one.
-        self.unclaimed = if judgement == Judgement::Good { end } else { hit.position + MARKER_BITS };
+        self.unclaimed = if judgement == Judgement::Good { end } else { hit.position + self.marker_bits() };
         self.cursor = self.unclaimed;
     }
 }

@@ -2,8 +2,7 @@
 
 use super::bits::BitView;
 use super::state::State;
-use super::{Hit, Judge, MARKER_BITS, Synchroniser};
-use crate::mission::MARKER_LEN;
+use super::{Hit, Judge, Synchroniser};
 use skyhaul_units::Utc;
 
 /// Most blocks of a run: so many that a decoder's lanes are full several times, and so few that a run of blocks of
@@ -29,12 +28,16 @@ pub struct Run<'a> {
     pub stride: usize,
     /// Length of a block in bytes.
     pub block_len: usize,
+    /// Where in the bits the first block begins.
+    pub position: u64,
+    /// The bits came inverted.
+    pub inverted: bool,
 }
 
 impl<'a> Run<'a> {
     /// The blocks.
     pub fn blocks(self) -> impl Iterator<Item = &'a [u8]> {
-        let Self { stretches, stride, block_len } = self;
+        let Self { stretches, stride, block_len, .. } = self;
         stretches.iter().flat_map(move |stretch| stretch.chunks(stride)).map(move |block| &block[..block_len])
     }
 }
@@ -119,15 +122,17 @@ impl<T> Synchroniser<T> {
         if is_run {
             let mut realigned = core::mem::take(&mut self.realigned);
             let [room, other_room] = &mut realigned;
-            let stride = MARKER_LEN + self.block_len;
+            let (marker_bits, marker_len) = (self.marker_bits(), self.marker.len());
+            let stride = marker_len + self.block_len;
             let ends = [first, first + ahead as u64 * length, first + count as u64 * length];
-            let len = |part: usize| ((ends[part + 1] - ends[part]) / 8) as usize - MARKER_LEN;
-            let rest = bits.stretch(ends[1] + MARKER_BITS, len(1), inverted, other_room);
+            let len = |part: usize| ((ends[part + 1] - ends[part]) / 8) as usize - marker_len;
+            let rest = bits.stretch(ends[1] + marker_bits, len(1), inverted, other_room);
             let stretches = match ahead {
                 0 => [rest, &[]],
-                _ => [before.stretch(ends[0] + MARKER_BITS, len(0), inverted, room), rest],
+                _ => [before.stretch(ends[0] + marker_bits, len(0), inverted, room), rest],
             };
-            let run = Run { stretches: &stretches[..=ahead.min(1)], stride, block_len: self.block_len };
+            let (stretches, position) = (&stretches[..=ahead.min(1)], first + marker_bits);
+            let run = Run { stretches, stride, block_len: self.block_len, position, inverted };
             self.coasted = 0;
             let mut position = first;
             let mut markers = marker_errors.iter();
@@ -152,7 +157,7 @@ impl<T> Synchroniser<T> {
             let indices = start..whole.min(start + MARKERS as u64);
             for (word, index) in words.iter_mut().zip(indices.clone()) {
                 let bits = if index < ahead as u64 { before } else { bits };
-                *word = bits.word(self.due + index * length);
+                *word = self.marker_at(bits, self.due + index * length);
             }
             for (word, index) in words.iter().zip(indices) {
                 let hit = self.hit_of(*word, self.due + index * length);

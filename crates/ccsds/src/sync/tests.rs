@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use skyhaul_coding::marker::Marker;
 
 const MARKER: u32 = 0x1ACF_FC1D;
 const LEN: usize = 40;
@@ -59,7 +60,7 @@ fn run<J: Judge<Opinion = (u8, bool)>>(
     judge: &mut J,
     push: usize,
 ) -> (Vec<u8>, Vec<SyncEvent<(u8, bool)>>) {
-    let mut sync = Synchroniser::new(SyncConfig::default(), MARKER, LEN, BitPosition::START);
+    let mut sync = Synchroniser::new(SyncConfig::default(), Marker::Bits32(MARKER), LEN, BitPosition::START);
     let mut events = Vec::new();
     for chunk in bytes_of(bits).chunks(push) {
         sync.push(Utc::default(), chunk);
@@ -147,7 +148,7 @@ fn continuing_after_the_last_frame_loses_none() {
         _ => None,
     });
     for (number, end) in ends {
-        let mut sync = Synchroniser::new(SyncConfig::default(), MARKER, LEN, end);
+        let mut sync = Synchroniser::new(SyncConfig::default(), Marker::Bits32(MARKER), LEN, end);
         sync.push(Utc::default(), &bytes[end.byte() as usize..]);
         sync.finish();
         let mut next = std::iter::from_fn(|| sync.poll(&mut Sum));

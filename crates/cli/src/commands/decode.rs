@@ -336,6 +336,13 @@ fn write_report(result: &FileResult, out: &mut dyn Write) -> io::Result<()> {
         report.corrected_symbols,
         report.uncorrectable_frames
     )?;
+    if let Some(ldpc) = &report.ldpc {
+        writeln!(
+            out,
+            "  parity checks: {} iterations for {} codewords, {} at most; {} not met",
+            ldpc.iterations, ldpc.codewords, ldpc.most_iterations, ldpc.not_converged
+        )?;
+    }
     write_channels(&report.vcids, out)?;
     for other in &report.other_spacecraft {
         let mission = other.mission.as_deref().unwrap_or("unknown");

@@ -3,7 +3,11 @@
 use super::decode;
 use super::signals::stop_flag;
 use crate::failure::{Exit, Failure};
-use skyhaul_ccsds::generate::{Description, ErrorPlan, Generator, GeneratorOptions, Layout, Source, Truth};
+use skyhaul_ccsds::generate::{
+    Description, ErrorPlan, Generator, GeneratorOptions, Layout, Source, SymbolOptions, SymbolTruth,
+    SymbolWriter, Truth,
+};
+use skyhaul_ccsds::inner::Symbols;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::Clock;
 use skyhaul_node::config::MissionRef;
@@ -54,6 +58,13 @@ pub struct Generate {
     /// What to write: coded blocks behind markers (cadus), or transfer frames alone (frames).
     #[arg(long, value_name = "LAYOUT", default_value = "cadus")]
     layout: LayoutName,
+    /// Writes a demodulator's symbols instead of bits, coded as the mission's [coding] says: a bit each (hard), or a signed
+    /// byte each (soft).
+    #[arg(long, value_name = "FORM")]
+    symbols: Option<SymbolName>,
+    /// Noise on the symbols: energy of a bit of the transfer frames to noise density, in dB.
+    #[arg(long, value_name = "DB", requires = "symbols", allow_negative_numbers = true, value_parser = decibels)]
+    ebn0: Option<f64>,
     /// Bits before the first marker, so that the stream is not byte aligned: 0 to 7.
     #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..8))]
     offset_bits: u8,
@@ -71,6 +82,18 @@ pub struct Generate {
 enum LayoutName {
     Cadus,
     Frames,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SymbolName {
+    Hard,
+    Soft,
+}
+
+/// A ratio that a receiver may meet with.
+fn decibels(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|db: &f64| (-10.0..=40.0).contains(db));
+    number.ok_or_else(|| format!("`{text}` is not a ratio in dB from -10 to 40, like 3.5"))
 }
 
 /// How often something happens to a frame; each replaces the description's.
@@ -113,6 +136,9 @@ struct ErrorFlags {
 struct Report<'a> {
     mission: &'a str,
     bytes: u64,
+    /// Where symbols were sent. What noise costs is not in the counts below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbols: Option<SymbolTruth>,
     #[serde(flatten)]
     truth: &'a Truth,
 }
@@ -139,15 +165,17 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
         Failure::new(Exit::Usage, &error.to_string(), "docs/generate.md shows a description").at(&place)
     })?;
     let mut generator = Generator::new(source, options);
+    let mut writer = symbol_writer(command, &mission)?;
+    let mut downlink = Downlink { generator: &mut generator, writer: writer.as_mut() };
     let stop = stop_flag()?;
     let pace = command.paced.then_some(description.rate);
     let bytes = match (&command.output, &command.to_tcp) {
-        (Some(path), _) if path.as_os_str() == "-" => send(&mut generator, out, pace, &stop)
+        (Some(path), _) if path.as_os_str() == "-" => send(&mut downlink, out, pace, &stop)
             .map_err(|source| output_failure("standard output", source))?,
         (Some(path), _) => {
             let place = path.display().to_string();
             let file = File::create(path).map_err(|source| output_failure(&place, source))?;
-            send(&mut generator, &mut BufWriter::new(file), pace, &stop)
+            send(&mut downlink, &mut BufWriter::new(file), pace, &stop)
                 .map_err(|source| output_failure(&place, source))?
         }
         (None, address) => {
@@ -156,10 +184,11 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
                 Failure::io("the receiver cannot be sent to", address, "see whether it listens there", source)
             };
             let mut stream = TcpStream::connect(address).map_err(refused)?;
-            send(&mut generator, &mut stream, pace, &stop).map_err(refused)?
+            send(&mut downlink, &mut stream, pace, &stop).map_err(refused)?
         }
     };
-    tell(command, out, &Report { mission: mission.name(), bytes, truth: &generator.truth() })?;
+    let symbols = writer.map(|writer| writer.truth());
+    tell(command, out, &Report { mission: mission.name(), bytes, symbols, truth: &generator.truth() })?;
     if stop.load(Ordering::Relaxed) {
         let help = "the truth is about what was sent; start it again for the whole";
         return Err(Failure::new(Exit::Interrupted, "interrupted before everything was sent", help));
@@ -230,27 +259,57 @@ impl ErrorFlags {
 
 /// Writes the downlink until its end or an interrupt; returns the bytes written.
 fn send(
-    generator: &mut Generator,
+    downlink: &mut Downlink<'_>,
     to: &mut dyn Write,
     pace: Option<Rate>,
     stop: &AtomicBool,
 ) -> io::Result<u64> {
     let clock = Clock::start();
     let begun = clock.now();
-    let mut sent = 0;
-    for piece in generator.by_ref() {
+    let (mut sent, mut of_bits) = (0, 0);
+    for piece in downlink.generator.by_ref() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
+        of_bits += piece.len() as u64;
+        let piece = match &mut downlink.writer {
+            Some(writer) => writer.push(&piece),
+            None => piece,
+        };
         to.write_all(&piece)?;
         sent += piece.len() as u64;
         if let Some(rate) = pace {
             to.flush()?;
-            wait(clock.until(begun + rate.time_for(Bytes::new(sent))));
+            wait(clock.until(begun + rate.time_for(Bytes::new(of_bits))));
         }
+    }
+    if let Some(writer) = &mut downlink.writer {
+        let tail = writer.finish();
+        to.write_all(&tail)?;
+        sent += tail.len() as u64;
     }
     to.flush()?;
     Ok(sent)
+}
+
+/// What is sent, and what makes symbols of it where such are wanted.
+struct Downlink<'a> {
+    generator: &'a mut Generator,
+    writer: Option<&'a mut SymbolWriter>,
+}
+
+fn symbol_writer(command: &Generate, mission: &Mission) -> Result<Option<SymbolWriter>, Failure> {
+    let Some(form) = command.symbols else { return Ok(None) };
+    if command.layout == LayoutName::Frames {
+        let help = "leave --layout out, or --symbols";
+        return Err(Failure::new(Exit::Usage, "frames alone are not sent as symbols", help));
+    }
+    let form = match form {
+        SymbolName::Hard => Symbols::Hard,
+        SymbolName::Soft => Symbols::Soft,
+    };
+    let options = SymbolOptions { form, ebn0_db: command.ebn0, seed: command.seed };
+    Ok(Some(SymbolWriter::new(mission, options)))
 }
 
 #[allow(clippy::disallowed_methods, reason = "a spacecraft keeps the time at which its bits go out")]

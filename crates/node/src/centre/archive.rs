@@ -2,7 +2,7 @@
 
 use super::files::{ProductFiles, ProductWriter};
 use skyhaul_ccsds::decode::BlockDecoder;
-use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::mission::{Marker, Mission};
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_level0::Files;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ pub struct Archive {
     files: ProductFiles,
     writer: ProductWriter,
     encoder: BlockDecoder,
-    marker: u32,
+    marker: Marker,
     cadu: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl Archive {
         if frame.is_good() {
             self.encoder.encode(self.marker, &frame.bytes, &mut self.cadu);
         } else {
-            self.cadu.extend_from_slice(&self.marker.to_be_bytes());
+            self.marker.append_to(&mut self.cadu);
             self.cadu.extend_from_slice(&frame.bytes);
         }
         self.writer.write_all(&self.cadu)

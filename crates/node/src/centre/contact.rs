@@ -290,7 +290,7 @@ impl Processing {
         self.shown.margin.count(frame);
         if frame.is_good() {
             self.shown.frames += 1;
-            self.shown.corrected_symbols += u64::from(frame.quality.corrected.total());
+            self.shown.corrected_symbols += u64::from(frame.quality.corrected_symbols());
             self.hash.update(&frame.bytes);
         } else {
             self.shown.set_aside += 1;

@@ -138,7 +138,7 @@ impl Contact {
         let full = self.frames.len() >= MAX_CLOSE_CHANNELS && !self.frames.contains_key(&channel);
         *self.frames.entry(if full { UNKNOWN } else { channel }).or_default() += 1;
         self.shown.frames += 1;
-        self.shown.corrected_symbols += u64::from(frame.quality.corrected.total());
+        self.shown.corrected_symbols += u64::from(frame.quality.corrected_symbols());
         self.shown.bytes_saved += self.saved;
         self.shown.bytes_captured += self.unit;
     }

@@ -189,7 +189,7 @@ impl Course {
             return;
         }
         let counts = self.channels.entry(channel).or_default();
-        let symbols = u64::from(frame.quality.corrected.total());
+        let symbols = u64::from(frame.quality.corrected_symbols());
         counts.corrected_frames += u64::from(symbols > 0);
         counts.corrected_symbols += symbols;
         let step = counts.last.map_or(Step::Next, |last| count.modulus.step(last.value, count.value));

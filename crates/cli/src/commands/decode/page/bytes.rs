@@ -3,7 +3,7 @@
 use super::plots::figure;
 use super::{Contact, grouped, percent, size};
 use core::fmt::Write;
-use skyhaul_ccsds::mission::{Content, MARKER_LEN};
+use skyhaul_ccsds::mission::Content;
 use skyhaul_lab::page::{Chart, escape};
 
 /// Bytes of a kind.
@@ -65,7 +65,9 @@ fn parts(contact: &Contact<'_>) -> Vec<Part> {
     let frame_len = mission.frame().length as u64;
     let (marker_len, check_len) = match contact.is_bare() {
         true => (0, 0),
-        false => (MARKER_LEN as u64, (mission.block_len() as u64).saturating_sub(frame_len)),
+        false => {
+            (mission.coding().marker.len() as u64, (mission.block_len() as u64).saturating_sub(frame_len))
+        }
     };
     let others = report.other_spacecraft.iter().flat_map(|other| &other.vcids);
     let channels = || report.vcids.iter().chain(others.clone());

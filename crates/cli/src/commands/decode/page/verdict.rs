@@ -10,7 +10,7 @@ pub fn verdict(contact: &Contact<'_>) -> (&'static str, String) {
     let (missing, channels) = missing(report);
     let all = grouped(report.cadus);
     if missing == 0 && report.uncorrectable_frames == 0 {
-        let quality = match (report.corrected_frames, contact.is_checked()) {
+        let quality = match (report.corrected_frames, contact.is_checked() || report.ldpc.is_some()) {
             (0, true) => "came without error".to_owned(),
             (0, false) => "are there; nothing in the file says whether they came without error".to_owned(),
             (corrected, _) => format!("are good, {} of them corrected", grouped(corrected)),

@@ -1,0 +1,143 @@
+//! A downlink's bits as the symbols of a demodulator: line code, convolutional code, noise.
+
+use super::random::Random;
+use crate::inner::{LineCode, Symbols};
+use crate::mission::Mission;
+use serde::Serialize;
+use skyhaul_coding::convolutional::Encoder;
+use skyhaul_coding::nrzm;
+
+/// How symbols come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SymbolOptions {
+    /// A bit each, or a signed byte each.
+    pub form: Symbols,
+    /// Energy of a bit of the transfer frames to noise density, in dB; `None`: no noise.
+    pub ebn0_db: Option<f64>,
+    /// Of the noise.
+    pub seed: u64,
+}
+
+/// What was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SymbolTruth {
+    /// Noise, if any.
+    pub ebn0_db: Option<f64>,
+    /// Symbols sent.
+    pub symbols: u64,
+    /// Of which noise turned the sign.
+    pub wrong_symbols: u64,
+}
+
+/// Makes symbols of bits.
+#[derive(Debug)]
+pub struct SymbolWriter {
+    options: SymbolOptions,
+    line: Option<nrzm::Encoder>,
+    convolutional: Option<Encoder>,
+    /// Deviation of the noise, to symbols of size one.
+    deviation: f64,
+    random: Random,
+    /// Signs that make no whole byte yet.
+    signs: u8,
+    signs_len: u32,
+    truth: SymbolTruth,
+}
+
+/// The size of a soft symbol without noise: what is three times as large still fits a byte.
+const SIZE: f64 = 40.0;
+/// Bytes sent behind the last frame, so that a decoder is sure of its last bits: more than the memory of any rate.
+const TAIL: [u8; 64] = [0x55; 64];
+
+impl SymbolWriter {
+    /// For a mission's downlink.
+    pub fn new(mission: &Mission, options: SymbolOptions) -> Self {
+        let inner = mission.coding().inner;
+        let sent = inner.input_bits(Symbols::Hard, 8 * mission.cadu_len() as u64);
+        #[allow(clippy::cast_precision_loss, reason = "some thousands")]
+        let rate = 8.0 * mission.frame().length as f64 / sent as f64;
+        let noise = |ebn0_db: f64| (1.0 / (2.0 * rate * 10f64.powf(ebn0_db / 10.0))).sqrt();
+        Self {
+            options,
+            line: (inner.line == LineCode::Mark).then(nrzm::Encoder::default),
+            convolutional: inner.convolutional.map(|(code, _)| Encoder::new(code)),
+            deviation: options.ebn0_db.map_or(0.0, noise),
+            random: Random::new(options.seed ^ NOISE),
+            signs: 0,
+            signs_len: 0,
+            truth: SymbolTruth { ebn0_db: options.ebn0_db, symbols: 0, wrong_symbols: 0 },
+        }
+    }
+
+    /// The symbols of the downlink's next bits.
+    pub fn push(&mut self, bits: &[u8]) -> Vec<u8> {
+        let mut levels = bits.to_vec();
+        if let Some(line) = &mut self.line {
+            line.encode(&mut levels);
+        }
+        let mut out = Vec::new();
+        match self.convolutional.take() {
+            Some(mut encoder) => {
+                encoder.encode(&levels, |symbol| self.send(symbol, &mut out));
+                self.convolutional = Some(encoder);
+            }
+            None => {
+                let symbols =
+                    levels.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
+                symbols.for_each(|symbol| self.send(symbol, &mut out));
+            }
+        }
+        out
+    }
+
+    /// What is sent behind the last bit.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut out = self.push(&TAIL);
+        while self.signs_len > 0 {
+            self.send(false, &mut out);
+        }
+        out
+    }
+
+    /// What was sent so far.
+    pub const fn truth(&self) -> SymbolTruth {
+        self.truth
+    }
+
+    fn send(&mut self, symbol: bool, out: &mut Vec<u8>) {
+        let sent = if symbol { 1.0 } else { -1.0 };
+        let received = if self.deviation > 0.0 { sent + self.deviation * self.normal() } else { sent };
+        self.truth.symbols += 1;
+        self.truth.wrong_symbols += u64::from((received > 0.0) != symbol);
+        match self.options.form {
+            Symbols::Soft => {
+                // Nothing is left unsaid: the sign of the smallest symbol counts.
+                let least = if received > 0.0 { 1.0 } else { -1.0 };
+                let level = (SIZE * received).clamp(-127.0, 127.0).trunc();
+                let level = if level == 0.0 { least } else { level };
+                out.push((level as i8).cast_unsigned());
+            }
+            Symbols::Hard => {
+                self.signs = self.signs << 1 | u8::from(received > 0.0);
+                self.signs_len += 1;
+                if self.signs_len == 8 {
+                    out.push(self.signs);
+                    self.signs_len = 0;
+                }
+            }
+        }
+    }
+
+    /// The sum of twelve numbers: nearly normal, of deviation one, and the same on every processor.
+    #[allow(clippy::cast_precision_loss, reason = "32 bits")]
+    fn normal(&mut self) -> f64 {
+        let draws = (0..6).map(|_| {
+            let two = self.random.next();
+            (two >> 32) + (two & 0xFFFF_FFFF)
+        });
+        draws.sum::<u64>() as f64 / (1u64 << 32) as f64 - 6.0
+    }
+}
+
+/// Noise and other errors of one seed have nothing to do with each other.
+const NOISE: u64 = 0x0A15_E000_0000_0001;
