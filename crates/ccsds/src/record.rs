@@ -13,6 +13,7 @@
 //! | 4 | [`Record::Progress`] | ten varints in the order of [`SyncCounts`] |
 //! | 5 | [`Record::Resumed`] | input position in bits, varint |
 //! | 6 | [`Record::Close`] | closed i64 us; last bit i64 us; set aside varint; corrected symbols varint; channel count varint, then for each: spacecraft id u16, channel id u8, frames varint |
+//! | 7 | [`Record::Inputs`] | count varint (1 to 16), then for each: name text; source text; nine varints: given, chosen, only here, worse, duplicates, repeated, late, skew in us, foreign |
 //!
 //! Annotations of a frame:
 //!
@@ -36,7 +37,8 @@ mod wire;
 use crate::id::{Channel, Scid};
 use crate::mission::MAX_MISSIONS;
 use crate::quality::{BitPosition, CapturedFrame};
-use skyhaul_units::{FlowId, Utc};
+use crate::select::{InputAccount, MAX_INPUTS};
+use skyhaul_units::{Duration, FlowId, Utc};
 use wire::{Input, put_annotations, put_i64, put_text, put_varint, take_annotations};
 
 /// One record of a contact.
@@ -52,6 +54,21 @@ pub enum Record {
     Resumed(BitPosition),
     /// The contact ends.
     Close(Close),
+    /// What each of several inputs gave up to here: at most [`MAX_INPUTS`].
+    Inputs(Vec<InputReport>),
+}
+
+/// What one of several inputs of a contact gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputReport {
+    /// What the station calls it.
+    pub name: String,
+    /// Where it is read from.
+    pub source: String,
+    /// What became of its frames; the skew to the microsecond.
+    pub account: InputAccount,
+    /// Frames of another downlink, left out.
+    pub foreign: u64,
 }
 
 /// What begins a contact.
@@ -97,6 +114,25 @@ pub struct SyncCounts {
     pub skipped_bits: u64,
     /// Bits dropped because the buffer for identifying an unknown downlink was full.
     pub dropped_bits: u64,
+}
+
+impl SyncCounts {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            bits: self.bits + other.bits,
+            frames: self.frames + other.frames,
+            locks: self.locks + other.locks,
+            losses: self.losses + other.losses,
+            inverted: self.inverted + other.inverted,
+            slips: self.slips + other.slips,
+            flywheel: self.flywheel + other.flywheel,
+            marker_errors: self.marker_errors + other.marker_errors,
+            skipped_bits: self.skipped_bits + other.skipped_bits,
+            dropped_bits: self.dropped_bits + other.dropped_bits,
+        }
+    }
 }
 
 /// What ends a contact, for checking against what arrived.
@@ -194,6 +230,10 @@ impl RecordWriter {
                 put_close(close, &mut body);
                 KIND_CLOSE
             }
+            Record::Inputs(inputs) => {
+                put_inputs(inputs, &mut body);
+                KIND_INPUTS
+            }
         };
         out.push(VERSION << 4 | kind);
         put_varint(body.len() as u64, out);
@@ -270,6 +310,7 @@ impl RecordReader {
                 .map(|bits| Record::Resumed(BitPosition::from_bits(bits)))
                 .ok_or(damaged("resuming", "position")),
             KIND_CLOSE => take_close(&mut input).map(Record::Close).ok_or(damaged("closing", "counts")),
+            KIND_INPUTS => take_inputs(&mut input).map(Record::Inputs).ok_or(damaged("inputs'", "counts")),
             other => Err(RecordError::Kind(other)),
         }?;
         if input.rest().is_empty() { Ok(record) } else { Err(damaged("whole", "length")) }
@@ -282,6 +323,7 @@ const KIND_SET_ASIDE: u8 = 3;
 const KIND_PROGRESS: u8 = 4;
 const KIND_RESUMED: u8 = 5;
 const KIND_CLOSE: u8 = 6;
+const KIND_INPUTS: u8 = 7;
 
 const fn damaged(record: &'static str, field: &'static str) -> RecordError {
     RecordError::Body { record, field }
@@ -349,6 +391,43 @@ fn take_close(input: &mut Input<'_>) -> Option<Close> {
     }
     Some(Close { closed, last_bit, set_aside, corrected_symbols, frames })
 }
+
+fn put_inputs(inputs: &[InputReport], out: &mut Vec<u8>) {
+    let inputs = &inputs[..inputs.len().min(MAX_INPUTS)];
+    put_varint(inputs.len() as u64, out);
+    for input in inputs {
+        put_text(&input.name, out);
+        put_text(&input.source, out);
+        let InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew } =
+            input.account;
+        let skew = skew.as_micros();
+        for count in [given, chosen, only_here, worse, duplicates, repeated, late, skew, input.foreign] {
+            put_varint(count, out);
+        }
+    }
+}
+
+fn take_inputs(input: &mut Input<'_>) -> Option<Vec<InputReport>> {
+    let inputs = usize::try_from(input.varint()?).ok().filter(|inputs| (1..=MAX_INPUTS).contains(inputs))?;
+    let report = |_| {
+        let (name, source) = (input.text()?, input.text()?);
+        let account = InputAccount {
+            given: input.varint()?,
+            chosen: input.varint()?,
+            only_here: input.varint()?,
+            worse: input.varint()?,
+            duplicates: input.varint()?,
+            repeated: input.varint()?,
+            late: input.varint()?,
+            skew: Duration::from_micros(input.varint()?.min(LONGEST_SKEW)),
+        };
+        Some(InputReport { name, source, account, foreign: input.varint()? })
+    };
+    (0..inputs).map(report).collect()
+}
+
+/// In microseconds: a day. Anything longer is damage.
+const LONGEST_SKEW: u64 = 86_400_000_000;
 
 const fn counts_in_order(counts: &SyncCounts) -> [u64; 10] {
     let SyncCounts { bits, frames, locks, losses, inverted, slips, flywheel, .. } = *counts;

@@ -10,7 +10,7 @@ use crate::files::{Error, Files};
 use crate::intake::Intake;
 use crate::naming::Digit;
 use crate::publish::{Naming, Publication};
-use crate::report::{ContactReport, FrameReport, Product};
+use crate::report::{ContactInput, ContactReport, FrameReport, Product};
 use crate::rules::{Basis, Edition, Rules};
 use crate::workshop::{Scope, Workshop};
 use skyhaul_ccsds::extract::ExtractedPacket;
@@ -87,8 +87,16 @@ impl<F: Files> Assembly<F> {
             scid: info.scid,
             opened: info.opened,
             closed,
+            inputs: Vec::new(),
         });
         Ok(())
+    }
+
+    /// What each of several inputs of the contact gave.
+    pub fn inputs(&mut self, inputs: Vec<ContactInput>) {
+        if let Some(contact) = self.contacts.last_mut() {
+            contact.inputs = inputs;
+        }
     }
 
     /// Takes the next frame of the contact, good or set aside, in the order of capture. One before the first contact is

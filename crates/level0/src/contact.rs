@@ -11,7 +11,7 @@ use crate::files::{Error, Files};
 use crate::intake::{Intake, Nature};
 use crate::naming::Digit;
 use crate::publish::{Naming, Publication};
-use crate::report::{ContactReport, Product};
+use crate::report::{ContactInput, ContactReport, Product};
 use crate::rules::{Basis, Rules};
 use crate::window::Window;
 use crate::workshop::{Scope, Workshop};
@@ -82,6 +82,7 @@ impl Default for Limits {
 /// Processes one contact of one spacecraft to Level-0 products.
 pub struct ContactProcessor<F: Files> {
     contact: ContactInfo,
+    inputs: Vec<ContactInput>,
     rules: Rules,
     intake: Intake,
     workshop: Workshop<F>,
@@ -100,6 +101,7 @@ impl<F: Files> ContactProcessor<F> {
             rules: Rules::default(),
             files,
             contact,
+            inputs: Vec::new(),
         }
     }
 
@@ -149,6 +151,11 @@ impl<F: Files> ContactProcessor<F> {
         self.cut()
     }
 
+    /// What each of several inputs of the contact gave so far; the last call counts.
+    pub fn inputs(&mut self, inputs: Vec<ContactInput>) {
+        self.inputs = inputs;
+    }
+
     /// The expedited products published since this was asked last.
     pub fn expedited(&mut self) -> Vec<Product> {
         self.expedited.published()
@@ -193,6 +200,7 @@ impl<F: Files> ContactProcessor<F> {
             scid: self.contact.scid,
             opened: self.contact.opened,
             closed,
+            inputs: self.inputs.clone(),
         }
     }
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 use skyhaul_ccsds::extract::{ChannelCounts, Extractor};
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_ccsds::record::InputReport;
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 
@@ -88,6 +89,57 @@ pub struct ContactReport {
     pub opened: Utc,
     /// End of the contact.
     pub closed: Utc,
+    /// What each of its inputs gave, where the station had several: its frames are the better copies of theirs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<ContactInput>,
+}
+
+/// What one of several inputs of a contact gave: `frames` is the sum of `chosen`, `worse`, `duplicates`, `repeated`, `late` and
+/// `foreign`, and of what the station still held when it ended without closing the contact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContactInput {
+    /// What the station calls it.
+    pub name: String,
+    /// Where it was read from.
+    pub source: String,
+    /// Frames that it gave, good or not.
+    pub frames: u64,
+    /// Frames whose copy that was taken is its own.
+    pub chosen: u64,
+    /// Of these, good ones that no other input had good.
+    pub only_here: u64,
+    /// Copies that were no better than the one taken.
+    pub worse: u64,
+    /// Copies that came after the frame had been taken.
+    pub duplicates: u64,
+    /// Frames that it gave twice itself.
+    pub repeated: u64,
+    /// Frames without a copy that came after the window, left out.
+    pub late: u64,
+    /// Frames of another downlink, left out.
+    pub foreign: u64,
+    /// By how many microseconds it was behind the first input that had a frame.
+    pub skew_us: u64,
+}
+
+impl From<InputReport> for ContactInput {
+    fn from(report: InputReport) -> Self {
+        let InputReport { name, source, account, foreign } = report;
+        Self {
+            name,
+            source,
+            // What a record says need not make sense.
+            frames: account.given.saturating_add(foreign),
+            chosen: account.chosen,
+            only_here: account.only_here,
+            worse: account.worse,
+            duplicates: account.duplicates,
+            repeated: account.repeated,
+            late: account.late,
+            foreign,
+            skew_us: account.skew.as_micros(),
+        }
+    }
 }
 
 /// A product and its files.

@@ -2,7 +2,8 @@
 
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_ccsds::record::{Record, RecordReader, RecordWriter};
+use skyhaul_ccsds::record::{InputReport, Record, RecordReader, RecordWriter};
+use skyhaul_ccsds::select::InputAccount;
 use skyhaul_node::payload::{Head, PayloadError, split_taken, with_taken};
 use std::borrow::Cow;
 
@@ -86,6 +87,20 @@ fn record_text(record: &Record) -> String {
             close.corrected_symbols,
             frames_text(&close.frames)
         ),
+        Record::Inputs(inputs) => {
+            let text = |input: &InputReport| {
+                let InputReport { name, source, account, foreign } = input;
+                let InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew } =
+                    account;
+                format!(
+                    "{name} from {source}: given={given} chosen={chosen} only_here={only_here} worse={worse} duplicates={duplicates} \
+                     repeated={repeated} late={late} skew={} foreign={foreign}",
+                    skew.as_micros()
+                )
+            };
+            let texts: Vec<String> = inputs.iter().map(text).collect();
+            format!("inputs [{}]", texts.join("; "))
+        }
     }
 }
 

@@ -167,7 +167,17 @@ fn any_record() -> impl Strategy<Value = Record> {
         })
     });
     let resumed = any::<u64>().prop_map(|bits| Record::Resumed(BitPosition::from_bits(bits)));
-    prop_oneof![1 => open, 1 => counts, 1 => resumed, 1 => close, 4 => any_frame()]
+    let inputs = proptest::collection::vec((".{0,9}", ".{0,30}", any::<[u64; 8]>(), 0u64..9_000_000), 1..=16);
+    let inputs = inputs.prop_map(|inputs| {
+        let report = |(name, source, counts, skew): (String, String, [u64; 8], u64)| {
+            let [given, chosen, only_here, worse, duplicates, repeated, late, foreign] = counts;
+            let skew = Duration::from_micros(skew);
+            let account = InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew };
+            InputReport { name, source, account, foreign }
+        };
+        Record::Inputs(inputs.into_iter().map(report).collect())
+    });
+    prop_oneof![1 => open, 1 => counts, 1 => resumed, 1 => close, 1 => inputs, 4 => any_frame()]
 }
 
 proptest! {
@@ -197,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_records_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..8) {
+    fn any_bytes_are_records_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..9) {
         let mut bytes = bytes;
         if let Some(first) = bytes.first_mut() {
             *first = 0x10 | kind;

@@ -28,6 +28,23 @@ pub struct InputAccount {
     pub skew: Duration,
 }
 
+impl InputAccount {
+    /// Both together; the skew is the later one's.
+    #[must_use]
+    pub const fn plus(self, later: Self) -> Self {
+        Self {
+            given: self.given + later.given,
+            chosen: self.chosen + later.chosen,
+            only_here: self.only_here + later.only_here,
+            worse: self.worse + later.worse,
+            duplicates: self.duplicates + later.duplicates,
+            repeated: self.repeated + later.repeated,
+            late: self.late + later.late,
+            skew: later.skew,
+        }
+    }
+}
+
 /// A frame of an input with what it says of itself.
 #[derive(Debug)]
 pub(super) struct Arrived {

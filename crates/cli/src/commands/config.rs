@@ -110,7 +110,10 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         writeln!(
             out,
             "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of silence{symbols}{class}{deadline}",
-            channel.name, channel.input, channel.format, channel.silence
+            channel.name,
+            channel.sources(),
+            channel.format,
+            channel.silence
         )?;
     }
     write_places(missions, node, out)

@@ -4,8 +4,8 @@ use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
-    DeliveryStatus, LinePath, LineState, LiveStatus, NodeStatus, RecordingStatus, StageLatency,
-    StationStatus, StoreState, Vita49Status, ask,
+    DeliveryStatus, InputFrames, InputStatus, LinePath, LineState, LiveStatus, NodeStatus, RecordingStatus,
+    StageLatency, StationStatus, StoreState, Vita49Status, ask,
 };
 use skyhaul_units::{Bytes, Probability};
 use std::collections::BTreeMap;
@@ -93,12 +93,12 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
             channel.set_aside,
             channel.address.as_deref().unwrap_or(&channel.input)
         )?;
+        write_inputs(&channel.inputs, out)?;
         if let Some(packets) = &channel.vita49 {
             write_packets(packets, out)?;
         }
         if let Some(recording) = &channel.recording {
-            let (taken, disk) = (megabytes(recording.bytes), megabytes(recording.disk_bytes));
-            writeln!(out, "    recorded as received: {taken}, {disk} on disk{}", not_recorded(recording))?;
+            write_recording(recording, out)?;
         }
     }
     write_saved(&station.contacts, out)?;
@@ -126,6 +126,43 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     write_paths(&line.paths, out)?;
     write_forecasts(&station.forecasts, out)?;
     write_alarms(&station.alarms, out)
+}
+
+/// What each of several inputs gives: a line, and lines of what only some have.
+fn write_inputs(inputs: &[InputStatus], out: &mut dyn Write) -> io::Result<()> {
+    for input in inputs {
+        let InputFrames { frames, chosen, only_here, worse, skew_s, .. } = &input.frames;
+        let place = input.address.as_deref().unwrap_or(&input.input);
+        writeln!(
+            out,
+            "    {:<14} {:<8} {frames} frames, {chosen} taken, {only_here} only here, {worse} no better, {:.1} ms behind  {place}",
+            input.name,
+            word(&input.state),
+            skew_s * 1e3
+        )?;
+        let InputFrames { late, foreign, .. } = &input.frames;
+        if *late > 0 {
+            writeln!(out, "      {late} frames came too late and are lost")?;
+        }
+        if *foreign > 0 {
+            writeln!(out, "      {foreign} frames of another downlink left out")?;
+        }
+        if input.dropped_datagrams > 0 {
+            writeln!(out, "      {} datagrams dropped by the system", input.dropped_datagrams)?;
+        }
+        if let Some(packets) = &input.vita49 {
+            write_packets(packets, out)?;
+        }
+        if let Some(recording) = &input.recording {
+            write_recording(recording, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_recording(recording: &RecordingStatus, out: &mut dyn Write) -> io::Result<()> {
+    let (taken, disk) = (megabytes(recording.bytes), megabytes(recording.disk_bytes));
+    writeln!(out, "    recorded as received: {taken}, {disk} on disk{}", not_recorded(recording))
 }
 
 fn write_packets(packets: &Vita49Status, out: &mut dyn Write) -> io::Result<()> {

@@ -9,7 +9,7 @@ use super::shared::{Shared, Stage};
 use crate::config::ProductRules;
 use crate::custody::Stamps;
 use crate::payload::{Head, PayloadError, split_taken};
-use crate::status::{ContactReceived, ContactState, ProductStatus};
+use crate::status::{ContactReceived, ContactState, InputFrames, ProductStatus};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::margin::LinkMargin;
@@ -18,7 +18,10 @@ use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{Close, Open, Record as Entry, RecordReader};
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::naming::Digit;
-use skyhaul_level0::{ContactInfo, ContactProcessor, Form, Limits, Rules, report::Product};
+use skyhaul_level0::{
+    ContactInfo, ContactProcessor, Form, Limits, Rules,
+    report::{ContactInput, Product},
+};
 use skyhaul_net::Clock;
 use skyhaul_store::{ContactReader, Record, StationName};
 use skyhaul_units::{FlowId, Utc};
@@ -327,6 +330,15 @@ impl Processing {
             Entry::Close(close) => {
                 self.shown.state = ContactState::Closed;
                 self.close = Some(close);
+            }
+            Entry::Inputs(inputs) => {
+                let frames = inputs
+                    .iter()
+                    .map(|input| (input.name.clone(), InputFrames::of(&input.account, input.foreign)));
+                self.shown.inputs = frames.collect();
+                if let Some(level0) = &mut self.level0 {
+                    level0.inputs(inputs.into_iter().map(ContactInput::from).collect());
+                }
             }
             Entry::Frame(_) | Entry::Progress(_) | Entry::Resumed(_) => {}
         }

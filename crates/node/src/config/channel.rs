@@ -1,20 +1,30 @@
 //! A station's channels: where downlink data comes in, and what is known about it beforehand.
 
+use super::feeds::ChannelInputs;
 use super::name::{HostPort, Name, from_text};
 use super::section::section;
 use skyhaul_ccsds::identify;
+use skyhaul_ccsds::select::MAX_INPUTS;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 section! {
-    /// One input of downlink data; a station has one or more.
+    /// A downlink that comes in, from one input or several; a station has one channel or more.
     "[[channel]]" Channel checked by Channel::check {
         /// The channel's name in status output and in the products' accounting.
         name: Name => required,
-        /// Where the data comes from: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH` or `stdin`.
-        input: Input => required,
+        /// Where the data comes from: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH` or `stdin`. Either this or
+        /// `inputs`.
+        input: Input => optional,
+        /// Several inputs of the same downlink (two antennas, two receivers), up to 16: of each frame the better copy is taken, in
+        /// order, once. A list of what `input` may be, or tables as below.
+        inputs: ChannelInputs => optional,
+        /// Of several inputs: the longest that a frame waits for a better copy, and for those before it, at most 10 s. What an
+        /// input has alone and brings later than this is lost. 50 ms: antennas of one station are no further apart. Files wait for
+        /// each other instead.
+        select_window: Duration => "50 ms",
         /// What the data is: `auto`, `bits`, `cadus`, `frames`, or a demodulator's symbols before the Viterbi decoder: `symbols` (one
         /// bit each) or `soft` (one byte each); or `vita49`: VITA 49 or DIFI packets that carry bits or symbols. By itself the program
         /// finds out all but `soft` and `vita49`.
@@ -40,7 +50,7 @@ section! {
         /// Keeps every byte as it was received, under `raw/` in the node's state folder, indexed by time: for `skyhaul replay`, and
         /// for decoding again. A full disk ends the recording, never the capture.
         record_raw: bool => "false",
-        /// The most that the recording takes of the disk, at least 128 MiB; the oldest files of 64 MiB go first. 64 GB: nine
+        /// The most that the recording of an input takes of the disk, at least 128 MiB; the oldest files of 64 MiB go first. 64 GB: nine
         /// hours of 15 Mbit/s.
         raw_size: Bytes => "64 GB",
         /// How long a recording is kept. A week is longer than a gap stays unnoticed.
@@ -157,6 +167,33 @@ pub enum ChannelError {
     /// Neither a name nor a file.
     #[error("a mission's name is empty; write a name such as suomi-npp, or a file ending in .toml")]
     Mission,
+    /// Inputs in two places.
+    #[error(
+        "channel `{0}` has both `input` and `inputs`; write one of them: all of its inputs in the list, or the only one"
+    )]
+    BothInputs(Name),
+    /// Nothing to read.
+    #[error(
+        "channel `{0}` has neither `input` nor `inputs`; write input = \"tcp-listen:127.0.0.1:5000\" or the like"
+    )]
+    NoInput(Name),
+    /// No inputs, or more than are selected from.
+    #[error("channel `{0}` has {1} inputs; write 1 to {MAX_INPUTS}")]
+    InputCount(Name, usize),
+    /// An input that stands twice in the list.
+    #[error("channel `{0}` has the input `{1}` twice; write each once")]
+    SameInput(Name, String),
+    /// Two inputs that are called the same.
+    #[error("channel `{0}` has two inputs named `{1}`; write another name for one of them")]
+    SameName(Name, String),
+    /// A file that would have to keep up with a receiver.
+    #[error("channel `{0}` has a file beside a live input; write files only, or a channel for the file")]
+    FileBesideLive(Name),
+    /// A window that no antennas need.
+    #[error(
+        "channel `{0}` has a select_window of {1}; write up to {LONGEST_SELECT_WINDOW}, every frame may wait for so long"
+    )]
+    LongSelectWindow(Name, Duration),
     /// A replay rate where nothing is replayed.
     #[error("channel `{0}` has a rate but is not read from a file; remove `rate`, the sender sets the pace")]
     RateOfLiveInput(Name),
@@ -182,23 +219,22 @@ impl Channel {
         if self.deadline == Some(Duration::ZERO) {
             return Err(ChannelError::AlwaysLate(self.name.clone()));
         }
-        if self.format == InputFormat::Vita49 && !matches!(self.input, Input::Udp(_)) {
-            return Err(ChannelError::NoDatagrams(self.name.clone()));
+        self.check_feeds()?;
+        if self.select_window > LONGEST_SELECT_WINDOW {
+            return Err(ChannelError::LongSelectWindow(self.name.clone(), self.select_window));
         }
         if self.raw_size < LEAST_RECORDING {
             return Err(ChannelError::SmallRecording(self.name.clone(), self.raw_size));
         }
-        match (&self.input, self.rate) {
-            (Input::File(_), Some(Rate::ZERO)) => Err(ChannelError::StandingStill(self.name.clone())),
-            (Input::File(_), _) | (_, None) => Ok(()),
-            (_, Some(_)) => Err(ChannelError::RateOfLiveInput(self.name.clone())),
+        match (self.is_files(), self.rate) {
+            (true, Some(Rate::ZERO)) => Err(ChannelError::StandingStill(self.name.clone())),
+            (true, _) | (_, None) => Ok(()),
+            (false, Some(_)) => Err(ChannelError::RateOfLiveInput(self.name.clone())),
         }
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
-        if let Input::File(path) = &mut self.input {
-            super::from_base(base, path);
-        }
+        self.resolve_feeds(base);
         if let Some(MissionRef::File(path)) = &mut self.mission {
             super::from_base(base, path);
         }
@@ -207,6 +243,8 @@ impl Channel {
 
 /// Two files of a recording.
 const LEAST_RECORDING: Bytes = Bytes::mib(128);
+/// A frame that waits longer is not live any more.
+const LONGEST_SELECT_WINDOW: Duration = Duration::from_secs(10);
 /// As many as classes have.
 const LAST_PRIORITY: u8 = 7;
 

@@ -2,6 +2,7 @@
 
 use super::channel::Channel;
 use super::error::ConfigError;
+use super::feeds::ChannelInput;
 use super::name::{HostPort, Mtu, Name, from_text};
 use super::node::Node;
 use super::path::{LinePath, Outage};
@@ -108,6 +109,7 @@ pub(super) const TABLES: &[Table] = &[
     Spool::TABLE,
     Sync::TABLE,
     Channel::TABLE,
+    ChannelInput::TABLE,
 ];
 
 impl StationConfig {

@@ -74,7 +74,7 @@ fn a_station_gets_defaults_and_paths_from_its_own_folder() {
     assert_eq!(live.silence, Duration::from_secs(2));
     assert_eq!(live.mission, None);
     assert!(!live.keep_check_symbols && replay.keep_check_symbols);
-    assert_eq!(replay.input, Input::File("/etc/skyhaul/captures/npp.dat".into()));
+    assert_eq!(replay.input, Some(Input::File("/etc/skyhaul/captures/npp.dat".into())));
     assert_eq!(replay.rate, Some(Rate::from_mbps(15)));
     assert_eq!(replay.mission, Some(MissionRef::Named("suomi-npp".to_owned())));
 }

@@ -1,11 +1,11 @@
-//! One channel: what its receiver brings in, contacts out. A contact opens with the first frame and closes after silence,
-//! or when the input says that it is over.
+//! One channel: what its inputs bring in, contacts out. A contact opens with the first frame and closes after silence,
+//! or when the input says that it is over; where there are several, when all do.
 
 use super::contact::Contact;
 use super::input::Chunk;
+use super::inputs::Inputs;
 use super::memo::{Memo, Place};
 use super::packing::{Pace, Packing};
-use super::receiver::Receiver;
 use super::resume::{Resume, Resumed};
 use super::shared::Shared;
 use super::spooler::ToSpool;
@@ -36,7 +36,7 @@ pub struct ChannelRunner {
     clock: Clock,
     /// The longest that a record waits in a block.
     gather: Duration,
-    receiver: Receiver,
+    inputs: Inputs,
     memo: Memo,
     contact: Option<Contact>,
     packing: Packing,
@@ -48,6 +48,8 @@ pub struct ChannelRunner {
     before: (u64, u64, u64),
     /// The opening record of the contact.
     open: Option<Open>,
+    /// Where its capture began in each input.
+    from: Vec<u64>,
 }
 
 /// What all channels of a station have in common.
@@ -79,26 +81,28 @@ const SHOW: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_millis(200);
 
 impl ChannelRunner {
-    /// Opens input number `index`; goes on with the contact that a file's reading was in when the station ended.
+    /// Opens channel number `index`; goes on with the contact that the reading of files was in when the station ended.
     ///
     /// # Errors
-    /// The input cannot be opened; the mission configured cannot be read.
+    /// An input cannot be opened; the mission configured cannot be read.
     pub fn open(index: usize, config: config::Channel, state: &Path, common: Common) -> Result<Self, Fault> {
         let memo = Memo::of(state, config.name.as_str());
-        let is_file = matches!(config.input, config::Input::File(_));
-        let resume =
-            Resume::find(&mut common.shared.spool(), &memo).map_err(|error| super::spool_fault(&error))?;
-        let start = if is_file { resume.position() } else { BitPosition::START };
-        let receiver = Receiver::open(index, config.clone(), &common, start)?;
+        let (is_file, feeds) = (config.is_files(), config.feeds().len());
+        let resume = Resume::find(&mut common.shared.spool(), &memo, feeds)
+            .map_err(|error| super::spool_fault(&error))?;
+        let start = |at| if is_file { resume.position(at, feeds) } else { BitPosition::START };
+        let inputs = Inputs::open(index, &config, &common, start)?;
         let Common { shared, blocks, clock, gather, .. } = common;
-        let address = receiver.address().map(|address| address.to_string());
-        shared.channel(index, |shown| shown.address = address);
+        shared.channel(index, |shown| {
+            shown.address = inputs.address();
+            inputs.show(&mut shown.inputs);
+        });
         let mut runner = Self {
             index,
             blocks,
             clock,
             gather,
-            receiver,
+            inputs,
             memo,
             contact: None,
             packing: Packing::new(config.compress),
@@ -107,6 +111,7 @@ impl ChannelRunner {
             show_at: Instant::ZERO,
             before: (0, 0, 0),
             open: None,
+            from: Vec::new(),
             shared,
             config,
         };
@@ -123,12 +128,12 @@ impl ChannelRunner {
 
     /// Runs until the input is exhausted or the station ends.
     pub fn run(mut self) {
-        if self.contact.is_some() && !self.receiver.is_file() {
+        if self.contact.is_some() && !self.inputs.is_file() {
             // What was sent meanwhile is gone: the contact ends where the station did.
             self.end_contact();
         }
         while !self.shared.life.is_stopping() {
-            let chunk = match self.receiver.read(self.patience()) {
+            let chunk = match self.inputs.read(self.patience()) {
                 Ok(chunk) => chunk,
                 Err(error) => {
                     self.shared
@@ -139,8 +144,8 @@ impl ChannelRunner {
                 }
             };
             match chunk {
-                Chunk::Data(_) => self.take_events(),
-                Chunk::Idle => {}
+                // Frames of several inputs may be due.
+                Chunk::Data(_) | Chunk::Idle => self.take_events(),
                 Chunk::Break => self.end_contact(),
                 Chunk::End => {
                     self.end_contact();
@@ -159,6 +164,9 @@ impl ChannelRunner {
 
     fn keep_time(&mut self) {
         let now = self.clock.now();
+        if self.inputs.is_catching_up() {
+            self.last_frame = now;
+        }
         if now.since(self.last_frame) >= self.config.silence && self.contact.is_some() {
             self.end_contact();
         }
@@ -166,21 +174,27 @@ impl ChannelRunner {
             && now >= self.progress_at
         {
             self.progress_at = now + PROGRESS;
-            let drops = self.receiver.kernel_drops();
-            self.shared.channel(self.index, |shown| shown.dropped_datagrams = drops);
-            contact.record(now, &Record::Progress(self.receiver.sync_counts()));
+            let drops = self.inputs.kernel_drops();
+            self.shared.channel(self.index, |shown| {
+                shown.dropped_datagrams = drops;
+                self.inputs.show_drops(&mut shown.inputs);
+            });
+            contact.record(now, &Record::Progress(self.inputs.sync_counts()));
+            if let Some(account) = self.inputs.account() {
+                contact.record(now, &account);
+            }
         }
         if self.contact.as_ref().and_then(|contact| contact.due(self.gather)).is_some_and(|due| due <= now) {
             self.flush();
         }
-        if let Some(doubt) = self.receiver.doubt() {
-            self.shared.life.alarm(&format!("channel {}", self.config.name), &doubt.to_string());
+        if let Some((title, doubt)) = self.inputs.doubt() {
+            self.shared.life.alarm(&title, &doubt.to_string());
         }
         if now >= self.show_at {
             self.show_at = now + SHOW;
-            let state = if self.receiver.is_locked() && self.contact.is_some() {
+            let state = if self.inputs.is_locked() && self.contact.is_some() {
                 ChannelState::Lock
-            } else if self.receiver.has_heard() {
+            } else if self.inputs.has_heard() {
                 ChannelState::Search
             } else {
                 ChannelState::Waiting
@@ -190,7 +204,7 @@ impl ChannelRunner {
     }
 
     fn take_events(&mut self) {
-        while let Some(event) = self.receiver.poll() {
+        while let Some(event) = self.inputs.poll() {
             match event {
                 CaptureEvent::Frame(frame) => self.frame(&frame),
                 CaptureEvent::OtherSpacecraft { scid, .. } => {
@@ -200,7 +214,7 @@ impl ChannelRunner {
                         .life
                         .alarm(&format!("channel {} carries two spacecraft", self.config.name), &reason);
                 }
-                CaptureEvent::Unidentified(reason) if self.receiver.has_heard() => {
+                CaptureEvent::Unidentified(reason) if self.inputs.has_heard() => {
                     self.shared.life.alarm(&format!("channel {}", self.config.name), &reason.to_string());
                 }
                 CaptureEvent::Changed { at, .. } => self.change(at),
@@ -227,7 +241,7 @@ impl ChannelRunner {
 
     /// Opens a contact for the frame that came, waiting for space as long as the station runs.
     fn begin_contact(&mut self, now: Instant, opened: Utc) {
-        let Some(identified) = self.receiver.identified() else { return };
+        let Some(identified) = self.inputs.identified() else { return };
         let open = Open {
             channel: self.config.name.to_string(),
             mission: identified.mission.text().to_owned(),
@@ -259,7 +273,8 @@ impl ChannelRunner {
             }
         };
         self.shared.life.clear_alarm("no contact can be opened");
-        let (format, from) = (identified.format, self.receiver.capture_from());
+        let (format, from) = (identified.format, self.inputs.capture_from());
+        self.from.clone_from(&from);
         self.remember(&Place::Open { from, format, flow, open: open.clone() });
         // Waiting for space is no silence of the input.
         self.last_frame = self.clock.now();
@@ -304,22 +319,22 @@ impl ChannelRunner {
 
     fn go_on(&mut self, resumed: Resumed) {
         let now = self.clock.now();
-        let Resumed { flow, open, mission, format, head } = resumed;
+        let Resumed { flow, open, mission, format, head, from } = resumed;
+        self.from = from;
         tracing::info!(channel = %self.config.name, flow = flow.0, "going on with the contact");
-        let position = head.position;
-        let mut contact = Contact::new(flow, &open, &mission, format, Some(head));
-        contact.record(now, &Record::Resumed(position));
+        let mut contact = Contact::new(flow, &open, &mission, format, Some(head.clone()));
+        contact.record(now, &Record::Resumed(head.position));
         self.contact = Some(contact);
         self.open = Some(open);
-        if self.receiver.is_file() {
-            self.receiver.go_on(position, mission, format);
+        if self.inputs.is_file() {
+            self.inputs.go_on(&head, mission, format);
         }
     }
 
     /// Another downlink came without a break: the contact ends, and the next frame begins another one.
     fn change(&mut self, at: BitPosition) {
-        self.receiver.goes_on_from(at);
-        self.close_contact(at.byte());
+        let (account, next) = self.inputs.change(at);
+        self.close_contact(account.as_ref(), next);
     }
 
     /// Says that what comes is not the mission's.
@@ -338,21 +353,25 @@ impl ChannelRunner {
 
     /// Closes the contact with what the capture still holds, and begins to look for another.
     fn end_contact(&mut self) {
-        self.receiver.finish();
+        self.inputs.finish();
         self.take_events();
-        self.receiver.begin_anew();
-        self.close_contact(self.receiver.offset());
+        let account = self.inputs.account();
+        self.inputs.begin_anew();
+        self.close_contact(account.as_ref(), self.inputs.offsets());
     }
 
-    /// Closes the contact; the input is read on from byte `next` after a restart.
-    fn close_contact(&mut self, next: u64) {
+    /// Closes the contact with this account of its inputs; they are read on from bytes `next` after a restart.
+    fn close_contact(&mut self, account: Option<&Record>, next: Vec<u64>) {
         let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else { return };
-        let flow = contact.flow();
-        if !self.remember(&Place::Closing { next, format: contact.layout(), flow, open })
-            && self.receiver.is_file()
+        let (flow, format, from) = (contact.flow(), contact.layout(), core::mem::take(&mut self.from));
+        if !self.remember(&Place::Closing { next: next.clone(), from, format, flow, open })
+            && self.inputs.is_file()
         {
             // A contact that were closed now would be captured again; left open, it goes on at the next start.
             return;
+        }
+        if let Some(account) = account {
+            contact.record(self.clock.now(), account);
         }
         contact.close(self.clock.now(), self.clock.utc());
         self.send(&mut contact);
@@ -371,7 +390,7 @@ impl ChannelRunner {
 
     /// The station ends: a file's contact goes on at the next start, a live one is closed.
     fn stop(&mut self) {
-        if self.receiver.is_file() { self.flush() } else { self.end_contact() }
+        if self.inputs.is_file() { self.flush() } else { self.end_contact() }
     }
 
     fn flush(&mut self) {
@@ -387,7 +406,7 @@ impl ChannelRunner {
     /// Hands the gathered block over; waits where the spool is behind, which holds the input back.
     fn send(&mut self, contact: &mut Contact) {
         let live =
-            contact.since().filter(|_| !self.receiver.waits()).map(|since| self.clock.now().since(since));
+            contact.since().filter(|_| !self.inputs.waits()).map(|since| self.clock.now().since(since));
         let (line, unsent) = (self.shared.line_rate(), self.shared.unsent());
         let (clock, pace) = (self.clock, Pace { live, line, unsent });
         let pack = |records: &[u8], frames: &[Range<usize>], format: &FrameFormat| {
@@ -404,12 +423,13 @@ impl ChannelRunner {
         if let Some(contact) = contact {
             self.shared.contact(contact);
         }
-        let (identified, bytes) = (self.receiver.identified(), self.receiver.offset());
-        let packets = self.receiver.packets();
+        let (identified, bytes) = (self.inputs.identified(), self.inputs.offsets().iter().sum());
+        let packets = self.inputs.packets();
         self.shared.channel(self.index, |shown| {
             shown.state = state;
             shown.bytes = bytes;
             shown.vita49 = packets;
+            self.inputs.show(&mut shown.inputs);
             if let Some(identified) = identified {
                 shown.mission = Some(identified.mission.name().to_owned());
                 shown.scid = identified.scid.map(|scid| scid.value());

@@ -53,15 +53,8 @@ impl Contact {
         before: Option<Head>,
     ) -> Self {
         let sent = if open.keeps_check_symbols { mission.block_len() } else { mission.frame().length };
-        let (unit, saved) = match layout {
-            InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
-                (mission.cadu_len(), mission.cadu_len() - sent)
-            }
-            InputFormat::Frames => (mission.frame().length, 0),
-        };
-        let bits = 8 * unit as u64;
-        let stride =
-            layout.symbols().map_or(bits, |symbols| mission.coding().inner.input_bits(symbols, bits));
+        let unit = unit(mission, layout);
+        let saved = if layout == InputFormat::Frames { 0 } else { unit - sent };
         let shown = ContactCaptured {
             flow: flow.0,
             channel: open.channel.clone(),
@@ -81,7 +74,7 @@ impl Contact {
             last_bit: open.opened,
             format: *mission.frame(),
             layout,
-            stride,
+            stride: stride(mission, layout),
             unit: unit as u64,
             saved: saved as u64,
             shown,
@@ -191,6 +184,22 @@ impl Contact {
         };
         self.shown.state = ContactState::Closed;
         self.record(now, &Record::Close(close));
+    }
+}
+
+/// Bits of an input of this `layout` from one frame's start to the next one's.
+pub fn stride(mission: &Mission, layout: InputFormat) -> u64 {
+    let bits = 8 * unit(mission, layout) as u64;
+    layout.symbols().map_or(bits, |symbols| mission.coding().inner.input_bits(symbols, bits))
+}
+
+/// Bytes from one frame's start to the next one's, without an inner code.
+fn unit(mission: &Mission, layout: InputFormat) -> usize {
+    match layout {
+        InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
+            mission.cadu_len()
+        }
+        InputFormat::Frames => mission.frame().length,
     }
 }
 

@@ -36,14 +36,14 @@ pub struct Given<'a> {
 }
 
 impl Front {
-    /// For the input of a channel.
-    pub fn of(config: &config::Channel) -> Self {
-        let kind = match (config.format, config.soft) {
+    /// For an input of a channel.
+    pub fn of(feed: &config::Feed) -> Self {
+        let kind = match (feed.format, feed.soft) {
             (config::InputFormat::Vita49, _) => Kind::Vita49(Box::default()),
             (config::InputFormat::Soft, SoftForm::Offset) => Kind::Offset,
             _ => Kind::Plain,
         };
-        Self { kind, format: config.format.known() }
+        Self { kind, format: feed.format.known() }
     }
 
     /// What the capture gets; `None` where it has to find out. Packets may say it anew.

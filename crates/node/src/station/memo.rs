@@ -6,6 +6,7 @@
 //! | format | u8 | of the input: 0 bits, 1 CADUs, 2 frames, 3 symbols, 4 soft symbols; 0 between contacts |
 //! | place | u64 | byte of the input: open: where the contact's capture began; otherwise: where the next one begins |
 //! | flow, opening record | u32 + record | of the contact, open or closing |
+//! | further places | u64 each | of the other inputs, in their order; of several inputs in a contact that is closing, then where its capture began in each |
 
 use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::record::{Open, Record, RecordReader, RecordWriter};
@@ -23,12 +24,12 @@ pub struct Memo {
 /// Where a channel is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Between contacts; the input goes on at this byte.
-    Between(u64),
-    /// In a contact whose capture began at byte `from`.
+    /// Between contacts; each input goes on at its byte.
+    Between(Vec<u64>),
+    /// In a contact whose capture began at these bytes.
     Open {
-        /// Where its capture began.
-        from: u64,
+        /// Where its capture began in each input.
+        from: Vec<u64>,
         /// What the input was found to be.
         format: InputFormat,
         /// Its flow.
@@ -36,10 +37,12 @@ pub enum Place {
         /// Its opening record.
         open: Open,
     },
-    /// At the end of a contact: its closing record is about to be written; the input goes on at byte `next`.
+    /// At the end of a contact: its closing record is about to be written; the inputs go on at bytes `next`.
     Closing {
-        /// Where the input goes on.
-        next: u64,
+        /// Where each input goes on.
+        next: Vec<u64>,
+        /// Where its capture began in each of several inputs; nothing of a single one.
+        from: Vec<u64>,
         /// What the input was found to be.
         format: InputFormat,
         /// Its flow.
@@ -63,15 +66,20 @@ impl Memo {
         let (state, format, at, contact) = match place {
             Place::Between(at) => (0, InputFormat::Bits, at, None),
             Place::Open { from, format, flow, open } => (1, *format, from, Some((flow, open))),
-            Place::Closing { next, format, flow, open } => (2, *format, next, Some((flow, open))),
+            Place::Closing { next, format, flow, open, .. } => (2, *format, next, Some((flow, open))),
         };
+        let further = at.iter().skip(1).chain(match place {
+            Place::Closing { next, from, .. } if next.len() > 1 => from,
+            _ => &[][..],
+        });
         let format = FORMATS.iter().position(|known| *known == format).unwrap_or_default();
         let mut bytes = vec![state, format as u8];
-        bytes.extend_from_slice(&at.to_be_bytes());
+        bytes.extend_from_slice(&at.first().copied().unwrap_or(0).to_be_bytes());
         if let Some((flow, open)) = contact {
             bytes.extend_from_slice(&flow.0.to_be_bytes());
             RecordWriter::new().write(&Record::Open(open.clone()), &mut bytes);
         }
+        further.for_each(|place| bytes.extend_from_slice(&place.to_be_bytes()));
         self.replace(&bytes)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display())))
     }
@@ -87,7 +95,7 @@ impl Memo {
 
     /// The place remembered last; the input's start where there is none, or the file is damaged.
     pub fn recall(&self) -> Place {
-        fs::read(&self.path).ok().and_then(|bytes| parse(&bytes)).unwrap_or(Place::Between(0))
+        fs::read(&self.path).ok().and_then(|bytes| parse(&bytes)).unwrap_or(Place::Between(vec![0]))
     }
 }
 
@@ -99,17 +107,30 @@ fn parse(bytes: &[u8]) -> Option<Place> {
     let ([state, format], rest) = bytes.split_first_chunk::<2>()?;
     let format = *FORMATS.get(usize::from(*format))?;
     let (at, rest) = rest.split_first_chunk::<8>()?;
-    let at = u64::from_be_bytes(*at);
+    let mut places = vec![u64::from_be_bytes(*at)];
     if *state == 0 {
-        return Some(Place::Between(at));
+        places.extend(further(rest)?);
+        return Some(Place::Between(places));
     }
     let (flow, mut record) = rest.split_first_chunk::<4>()?;
     let flow = FlowId(u32::from_be_bytes(*flow));
-    match (state, RecordReader::new().read(&mut record)) {
-        (1, Ok(Some(Record::Open(open)))) => Some(Place::Open { from: at, format, flow, open }),
-        (2, Ok(Some(Record::Open(open)))) => Some(Place::Closing { next: at, format, flow, open }),
+    let Ok(Some(Record::Open(open))) = RecordReader::new().read(&mut record) else { return None };
+    places.extend(further(record)?);
+    match state {
+        1 => Some(Place::Open { from: places, format, flow, open }),
+        2 => {
+            let from = places.split_off(places.len().div_ceil(2));
+            let is_whole = from.is_empty() || from.len() == places.len();
+            is_whole.then_some(Place::Closing { next: places, from, format, flow, open })
+        }
         _ => None,
     }
+}
+
+/// Places to the end of the file.
+fn further(bytes: &[u8]) -> Option<Vec<u64>> {
+    let (places, rest) = bytes.as_chunks::<8>();
+    rest.is_empty().then(|| places.iter().map(|place| u64::from_be_bytes(*place)).collect())
 }
 
 #[cfg(test)]
@@ -121,7 +142,7 @@ mod tests {
     fn the_newest_place_is_recalled() {
         let folder = tempfile::tempdir().unwrap();
         let memo = Memo::of(folder.path(), "x-band");
-        assert_eq!(memo.recall(), Place::Between(0));
+        assert_eq!(memo.recall(), Place::Between(vec![0]));
         let open = Open {
             channel: "x-band".to_owned(),
             mission: "name = \"aqua\"".to_owned(),
@@ -133,14 +154,23 @@ mod tests {
         };
         let flow = FlowId(7);
         for place in [
-            Place::Open { from: 3, format: InputFormat::Frames, flow, open: open.clone() },
-            Place::Closing { next: 1 << 40, format: InputFormat::Cadus, flow, open },
-            Place::Between(9),
+            Place::Open { from: vec![3], format: InputFormat::Frames, flow, open: open.clone() },
+            Place::Open { from: vec![3, 0, 9], format: InputFormat::Frames, flow, open: open.clone() },
+            Place::Closing {
+                next: vec![1 << 40],
+                from: vec![],
+                format: InputFormat::Cadus,
+                flow,
+                open: open.clone(),
+            },
+            Place::Closing { next: vec![8, 9], from: vec![0, 1], format: InputFormat::Soft, flow, open },
+            Place::Between(vec![9]),
+            Place::Between(vec![9, 1 << 50]),
         ] {
             memo.remember(&place).unwrap();
             assert_eq!(memo.recall(), place);
         }
         fs::write(&memo.path, [1, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0xff]).unwrap();
-        assert_eq!(memo.recall(), Place::Between(0), "a damaged memo tells nothing");
+        assert_eq!(memo.recall(), Place::Between(vec![0]), "a damaged memo tells nothing");
     }
 }

@@ -1,14 +1,16 @@
 //! The station: captures downlinks, keeps them in its spool, sends them to its centre.
 //!
-//! Threads: one for each input (`channel`) and, where it is recorded, one for that (`recording`), one that waits for the disk (`spooler`), one for the line (`uplink`), one
+//! Threads: one for each channel (`channel`) and, where its inputs are recorded, one for each (`recording`), one that waits for the disk (`spooler`), one for the line (`uplink`), one
 //! that answers for status. They meet in `shared`.
 
 mod channel;
+mod connect;
 mod contact;
 mod fallback;
 mod foresight;
 mod front;
 mod input;
+mod inputs;
 mod memo;
 mod order;
 mod packing;
@@ -21,6 +23,7 @@ mod resume;
 mod shared;
 mod sockets;
 mod spooler;
+mod union;
 mod uplink;
 
 use crate::config::{self, MissionRef, StationConfig};
@@ -129,7 +132,7 @@ fn is_sent(shared: &Shared) -> bool {
 }
 
 fn shown(channel: &config::Channel) -> ChannelStatus {
-    let (name, input) = (channel.name.to_string(), channel.input.to_string());
+    let (name, input) = (channel.name.to_string(), channel.sources());
     ChannelStatus { name, input, ..ChannelStatus::default() }
 }
 

@@ -3,10 +3,10 @@
 
 use super::channel::Common;
 use super::front::Front;
-use super::input::{Chunk, Source};
+use super::input::{self, Chunk, Source, Steps};
 use super::recording::{Destination, Recording};
 use super::shared::Shared;
-use crate::config::{self, Input};
+use crate::config::{self, Feed};
 use crate::fault::Fault;
 use crate::status::Vita49Status;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
@@ -26,6 +26,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Receiver {
     config: config::Channel,
+    feed: Feed,
     missions: MissionSet,
     /// The mission configured.
     mission: Option<Mission>,
@@ -55,20 +56,23 @@ const READ: usize = 64 << 10;
 const CALM: Duration = Duration::from_secs(10);
 
 impl Receiver {
-    /// Opens the input of channel number `index`; a file is read from `start` on.
+    /// Opens input number `at` of the channel; a file is read from `start` on.
     ///
     /// # Errors
     /// The input or its recording cannot be opened; the mission configured cannot be read.
     pub fn open(
-        index: usize,
+        (index, at): (usize, usize),
         config: config::Channel,
         common: &Common,
         start: BitPosition,
     ) -> Result<Self, Fault> {
         let mission = super::mission_of(&config, &common.missions)?;
-        let source = Source::open(&config.input, config.rate, start.byte(), common.clock)?;
-        let front = Front::of(&config);
-        let options = CaptureOptions { start, ..options(&config, mission.clone(), common.sync) };
+        let mut feeds = config.feeds();
+        let steps = if feeds.len() > 1 { Steps::Equal } else { Steps::Any };
+        let feed = feeds.swap_remove(at);
+        let source = Source::open(&feed.input, (config.rate, steps), start.byte(), common.clock)?;
+        let front = Front::of(&feed);
+        let options = CaptureOptions { start, ..options(&config, &feed, mission.clone(), common.sync) };
         Ok(Self {
             front,
             held: None,
@@ -79,12 +83,13 @@ impl Receiver {
             sync: common.sync,
             clock: common.clock,
             source,
-            recording: recording(index, &config, common)?,
+            recording: recording((index, at), &config, common)?,
             buffer: vec![0; READ],
             capture: Capture::new(common.missions.clone(), options),
             identified: None,
             offset: start.byte(),
             capture_from: start.byte(),
+            feed,
             config,
         })
     }
@@ -94,14 +99,32 @@ impl Receiver {
         self.source.address()
     }
 
+    /// What its input is among those of the channel.
+    pub const fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
     /// Whether its input can be read again from any place.
     pub const fn is_file(&self) -> bool {
-        matches!(self.config.input, Input::File(_))
+        self.feed.input.is_file()
     }
 
     /// Whether its input waits for the station, instead of going on without it.
     pub const fn waits(&self) -> bool {
-        waits(&self.config)
+        self.is_file() && self.config.rate.is_none()
+    }
+
+    /// Reads a file as fast as it can be, from here on; or again at the channel's rate.
+    pub fn hurry(&mut self, hurry: Hurry) {
+        self.source.play(if hurry == Hurry::Yes { None } else { self.config.rate });
+    }
+
+    /// Waits until one of several receivers of live inputs has something to read, up to `patience`.
+    ///
+    /// # Errors
+    /// The system cannot wait.
+    pub fn wait<'a>(receivers: impl Iterator<Item = &'a Self>, patience: Duration) -> io::Result<()> {
+        input::wait(receivers.map(|receiver| &receiver.source), patience)
     }
 
     /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it does not tell.
@@ -167,7 +190,19 @@ impl Receiver {
     }
 
     fn refusal(&self) -> String {
-        format!("channel {} gets what it cannot use", self.config.name)
+        format!("{} gets what it cannot use", self.title())
+    }
+
+    /// In messages.
+    pub fn title(&self) -> String {
+        match self.config.inputs {
+            Some(_) => format!("input {} of channel {}", self.feed.name, self.config.name),
+            None => format!("channel {}", self.config.name),
+        }
+    }
+
+    fn options(&self, mission: Option<Mission>) -> CaptureOptions {
+        options(&self.config, &self.feed, mission, self.sync)
     }
 
     /// What became of the packets that the input brings, where it brings packets.
@@ -194,8 +229,7 @@ impl Receiver {
         self.capture_from = self.offset;
         let start = BitPosition::from_bits(8 * self.offset);
         let format = self.front.format();
-        let options =
-            CaptureOptions { start, format, ..options(&self.config, self.mission.clone(), self.sync) };
+        let options = CaptureOptions { start, format, ..self.options(self.mission.clone()) };
         self.capture = Capture::new(self.missions.clone(), options);
         self.identified = None;
     }
@@ -208,7 +242,7 @@ impl Receiver {
     /// Goes on with a downlink that is known, with the frame at `frames_from`; the input was opened where that one is to be
     /// read from.
     pub fn go_on(&mut self, frames_from: BitPosition, mission: Mission, format: InputFormat) {
-        let known = options(&self.config, Some(mission), self.sync);
+        let known = self.options(Some(mission));
         let start = CaptureOptions::read_from(format, frames_from);
         // What was found out, and not configured, may change again.
         let may_change = self.mission.is_none();
@@ -252,30 +286,45 @@ impl Receiver {
     }
 }
 
-/// The recording of a channel that wants one.
-fn recording(index: usize, config: &config::Channel, common: &Common) -> Result<Option<Recording>, Fault> {
+/// Whether a file is read without regard to its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hurry {
+    /// As fast as it can be.
+    Yes,
+    /// At its rate.
+    No,
+}
+
+/// The recording of an input, where the channel wants one.
+fn recording(
+    place: (usize, usize),
+    config: &config::Channel,
+    common: &Common,
+) -> Result<Option<Recording>, Fault> {
     if !config.record_raw {
         return Ok(None);
     }
     let bounds =
         RawConfig { max_size: config.raw_size, retention: config.raw_retention, ..RawConfig::default() };
-    let to = Destination {
-        disk: common.disk.clone(),
-        index,
-        channel: config.name.to_string(),
-        config: bounds,
-        waits: waits(config),
+    let feeds = config.feeds();
+    let channel = match &feeds[..] {
+        [_] => config.name.to_string(),
+        // No channel has this name: `@` is no letter of names.
+        _ => format!("{}@{}", config.name, feeds[place.1].name),
     };
+    let waits = config.is_files() && config.rate.is_none();
+    let to = Destination { disk: common.disk.clone(), place, channel, config: bounds, waits };
     Recording::start(to, common.shared.clone(), common.clock).map(Some)
 }
 
-const fn waits(config: &config::Channel) -> bool {
-    matches!(config.input, Input::File(_)) && config.rate.is_none()
-}
-
-fn options(config: &config::Channel, mission: Option<Mission>, sync: SyncConfig) -> CaptureOptions {
+fn options(
+    config: &config::Channel,
+    feed: &Feed,
+    mission: Option<Mission>,
+    sync: SyncConfig,
+) -> CaptureOptions {
     CaptureOptions {
-        format: config.format.known(),
+        format: feed.format.known(),
         mission,
         keep_check_symbols: config.keep_check_symbols,
         sync,

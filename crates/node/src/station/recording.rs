@@ -29,9 +29,9 @@ pub struct Recording {
 pub struct Destination {
     /// The station's state folder.
     pub disk: Arc<dyn Disk>,
-    /// The channel's number in the status.
-    pub index: usize,
-    /// The channel's name, which names the folder.
+    /// The channel's number in the status, and the input's in the channel.
+    pub place: (usize, usize),
+    /// The channel's name, which names the folder; with the input's where it has several.
     pub channel: String,
     /// Its bounds.
     pub config: RawConfig,
@@ -86,7 +86,7 @@ impl Recording {
             backlog: backlog.clone(),
             shared,
             clock,
-            index: to.index,
+            place: to.place,
             channel: to.channel,
             retry_at: Instant::ZERO,
             refused_at: Bytes::ZERO,
@@ -147,7 +147,7 @@ struct Writer {
     backlog: Arc<Backlog>,
     shared: Arc<Shared>,
     clock: Clock,
-    index: usize,
+    place: (usize, usize),
     channel: String,
     retry_at: Instant,
     /// What had been recorded when the disk last refused.
@@ -238,7 +238,7 @@ impl Writer {
             dropped_bytes: stats.dropped.as_u64(),
             disk_bytes: stats.disk.as_u64(),
         };
-        self.shared.channel(self.index, |shown| shown.recording = Some(recording));
+        self.shared.recording(self.place, recording);
     }
 }
 
@@ -269,7 +269,7 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(sim.clone());
         let to = Destination {
             disk: disk.clone(),
-            index: 0,
+            place: (0, 0),
             channel: "x".to_owned(),
             config: RawConfig::default(),
             waits: false,

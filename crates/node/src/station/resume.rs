@@ -13,8 +13,8 @@ use skyhaul_units::FlowId;
 /// Where a channel goes on.
 #[derive(Debug)]
 pub enum Resume {
-    /// Between contacts, at this byte.
-    At(u64),
+    /// Between contacts, at these bytes of the inputs.
+    At(Vec<u64>),
     /// In this contact.
     In(Box<Resumed>),
 }
@@ -32,27 +32,36 @@ pub struct Resumed {
     pub format: InputFormat,
     /// The head of its last durable block.
     pub head: Head,
+    /// Where its capture began in each of several inputs.
+    pub from: Vec<u64>,
 }
 
 impl Resume {
-    /// Where the input is read on.
-    pub fn position(&self) -> BitPosition {
+    /// Where the `at`-th of `inputs` inputs is read on. Of several, the contact is captured again from its beginning, and what
+    /// is durable of it passed over: only so the same frames come in the same order.
+    pub fn position(&self, at: usize, inputs: usize) -> BitPosition {
+        let byte = |bytes: &[u64]| bytes.get(at).copied().unwrap_or_default();
         match self {
-            Self::At(byte) => BitPosition::from_bits(byte.saturating_mul(8)),
-            Self::In(resumed) => CaptureOptions::read_from(resumed.format, resumed.head.position),
+            Self::In(resumed) if inputs == 1 => {
+                CaptureOptions::read_from(resumed.format, resumed.head.position)
+            }
+            Self::In(resumed) => BitPosition::from_bits(byte(&resumed.from).saturating_mul(8)),
+            Self::At(bytes) => BitPosition::from_bits(byte(bytes).saturating_mul(8)),
         }
     }
 
-    /// Finds it out; a contact that cannot go on is closed in the spool.
+    /// Finds it out for a channel with so many inputs; a contact that cannot go on is closed in the spool.
     ///
     /// # Errors
     /// The spool cannot be read or written.
-    pub fn find(spool: &mut Spool, memo: &Memo) -> Result<Self, SpoolError> {
-        let (at, format, flow, open, is_closing) = match memo.recall() {
+    pub fn find(spool: &mut Spool, memo: &Memo, inputs: usize) -> Result<Self, SpoolError> {
+        let (at, from, format, flow, open, is_closing) = match memo.recall() {
             Place::Between(at) => return Ok(Self::At(at)),
-            Place::Open { from, format, flow, open } => (from, format, flow, open, false),
-            Place::Closing { next, format, flow, open } => (next, format, flow, open, true),
+            Place::Open { from, format, flow, open } => (from.clone(), from, format, flow, open, false),
+            Place::Closing { next, from, format, flow, open } => (next, from, format, flow, open, true),
         };
+        // With another list of inputs than before, it cannot be captured as it was.
+        let is_the_same = at.len() == inputs && (inputs == 1 || from.len() == inputs);
         if !spool.open_flows().iter().any(|known| known.flow == flow) {
             // Closed and durable; only the memo was behind.
             return Ok(Self::At(at));
@@ -67,11 +76,11 @@ impl Resume {
                 spool.close_flow(flow)?;
                 Ok(Self::At(at))
             }
-            (Some((head, _)), Some(mission)) => {
-                Ok(Self::In(Box::new(Resumed { flow, open, mission, format, head })))
+            (Some((head, _)), Some(mission)) if is_the_same => {
+                Ok(Self::In(Box::new(Resumed { flow, open, mission, format, head, from })))
             }
             _ => {
-                // Nothing of it is durable: it begins again where its capture began.
+                // Nothing of it is durable, or other inputs are read: another contact begins where its capture began.
                 spool.close_flow(flow)?;
                 Ok(Self::At(at))
             }

@@ -3,8 +3,8 @@
 use super::order::Orders;
 use crate::life::Life;
 use crate::status::{
-    ChannelStatus, ContactCaptured, ContactForecast, LineStatus, NodeStatus, Recent, SpoolStatus,
-    StationStatus, StoreState, peak_resident_bytes, resident_bytes,
+    ChannelStatus, ContactCaptured, ContactForecast, LineStatus, NodeStatus, Recent, RecordingStatus,
+    SpoolStatus, StationStatus, StoreState, peak_resident_bytes, resident_bytes,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -87,6 +87,14 @@ impl Shared {
         if let Some(channel) = self.state().channels.get_mut(index) {
             change(channel);
         }
+    }
+
+    /// Shows how the recording of an input goes, which is the `at`-th of the channel of this number.
+    pub fn recording(&self, (index, at): (usize, usize), recording: RecordingStatus) {
+        self.channel(index, |shown| match shown.inputs.get_mut(at) {
+            Some(input) => input.recording = Some(recording),
+            None => shown.recording = Some(recording),
+        });
     }
 
     /// Shows a contact, new or changed.

@@ -1,6 +1,7 @@
 //! What a running node says of itself: the same JSON for `skyhaul status`, the demo and other programs.
 
 mod delivery;
+mod inputs;
 mod model;
 mod products;
 mod recent;
@@ -8,6 +9,7 @@ mod request;
 mod socket;
 
 pub use delivery::{DeliveryState, DeliveryStatus};
+pub use inputs::{InputFrames, InputStatus};
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
     ContactState, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, ProductStatus, RecordingStatus,

@@ -1,6 +1,7 @@
 //! The status as data.
 
 use super::delivery::DeliveryStatus;
+use super::inputs::{InputFrames, InputStatus};
 use super::products::AssembledProduct;
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
@@ -68,9 +69,12 @@ pub enum ChannelState {
 pub struct ChannelStatus {
     /// Its name.
     pub name: String,
-    /// What it reads, as configured.
+    /// What it reads, as configured; of several inputs, all of them.
     pub input: String,
-    /// The address that it listens on, once bound.
+    /// Its inputs, where it has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputStatus>,
+    /// The address that it listens on, once bound; of several inputs, see there.
     pub address: Option<String>,
     /// Whether it has lock.
     pub state: ChannelState,
@@ -401,6 +405,9 @@ pub struct ContactReceived {
     pub unaccounted: i64,
     /// Seconds from the last bit at the station to the products.
     pub last_bit_to_product_s: Option<f64>,
+    /// What each of several inputs of the station gave, by its name there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, InputFrames>,
     /// Expedited data sets published while it went on.
     #[serde(default)]
     pub expedited: u64,

@@ -9,7 +9,7 @@ use crate::payload::{Head, split_taken};
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::record::{Open, Record as Entry, RecordReader};
-use skyhaul_level0::report::Product;
+use skyhaul_level0::report::{ContactInput, Product};
 use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Standing};
 use skyhaul_store::{Item, KeptReader, Record, StationName};
 use skyhaul_units::{FlowId, Utc};
@@ -32,6 +32,8 @@ struct Source {
     open: Open,
     mission: Mission,
     closed: Utc,
+    /// What each of several inputs of the station gave.
+    inputs: Vec<ContactInput>,
 }
 
 /// Publishes the products of a planned job; returns them and the mission as the newest contact has it.
@@ -90,6 +92,7 @@ pub fn run(
         assembly
             .contact(&source.mission, info, source.closed, standing)
             .map_err(|error| refused(error.to_string()))?;
+        assembly.inputs(source.inputs.clone());
         walk(&source.station, source.flow, shared, &mut |entry| match entry {
             Entry::Frame(frame) => assembly.frame(&frame).map_err(|error| refused(error.to_string())),
             _ => Ok(()),
@@ -104,10 +107,12 @@ pub fn run(
 fn source(station: &str, flow: u32, shared: &Shared) -> Result<Source, Undone> {
     let mut open = None;
     let mut closed = None;
+    let mut inputs = Vec::new();
     walk(station, flow, shared, &mut |entry| {
         match entry {
             Entry::Open(found) => open = Some(found),
             Entry::Close(close) => closed = Some(close.closed),
+            Entry::Inputs(given) => inputs = given.into_iter().map(ContactInput::from).collect(),
             _ => {}
         }
         Ok(())
@@ -115,7 +120,8 @@ fn source(station: &str, flow: u32, shared: &Shared) -> Result<Source, Undone> {
     let unreadable = || Undone::Gone(format!("flow {flow} of {station}"));
     let open = open.ok_or_else(unreadable)?;
     let mission = Mission::from_toml(&open.mission).map_err(|_| unreadable())?;
-    Ok(Source { station: station.to_owned(), flow, closed: closed.unwrap_or(open.opened), open, mission })
+    let closed = closed.unwrap_or(open.opened);
+    Ok(Source { station: station.to_owned(), flow, closed, open, mission, inputs })
 }
 
 /// Hands the records of a finished contact to `sink`. What the disk gives back damaged is passed over: it was told when

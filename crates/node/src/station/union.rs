@@ -1,0 +1,173 @@
+//! The frames of several inputs of one downlink as those of one: which downlink it is, the better copy of each frame, and what
+//! became of each input's frames. Time is an argument.
+
+use super::contact::stride;
+use skyhaul_ccsds::identify::Identification;
+use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_ccsds::record::InputReport;
+use skyhaul_ccsds::select::{InputAccount, Select, SelectOptions};
+use skyhaul_units::{Duration, Utc};
+
+/// Joins the inputs of one contact.
+#[derive(Debug)]
+pub struct Union {
+    /// The longest that a frame waits; `None` where inputs can be held back.
+    window: Option<Duration>,
+    sides: Vec<Side>,
+    joined: Option<Joined>,
+    /// Frames taken, where inputs can be held back: then the order of frames is the time that counts.
+    turn: i64,
+}
+
+/// The downlink, since it is known.
+#[derive(Debug)]
+struct Joined {
+    select: Select,
+    downlink: Identification,
+}
+
+/// One input.
+#[derive(Debug, Default)]
+struct Side {
+    /// It receives another downlink.
+    is_foreign: bool,
+    foreign: u64,
+}
+
+/// What an input's identification means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sighting {
+    /// The downlink of the contact is known by it.
+    First,
+    /// The same.
+    Same,
+    /// Another one: its frames are left out.
+    Other {
+        /// The mission of the contact.
+        of_contact: String,
+        /// The input's.
+        its: String,
+    },
+}
+
+impl Union {
+    /// Of so many inputs.
+    pub fn new(inputs: usize, window: Option<Duration>) -> Self {
+        let sides = (0..inputs).map(|_| Side::default()).collect();
+        Self { window, sides, joined: None, turn: 0 }
+    }
+
+    /// What the downlink is.
+    pub fn downlink(&self) -> Option<&Identification> {
+        self.joined.as_ref().map(|joined| &joined.downlink)
+    }
+
+    /// An input was identified: frames of it follow.
+    pub fn identified(&mut self, input: usize, found: &Identification) -> Sighting {
+        let (window, inputs) = (self.window, self.sides.len());
+        let Some(side) = self.sides.get_mut(input) else { return Sighting::Same };
+        let mut sighting = Sighting::Same;
+        let joined = self.joined.get_or_insert_with(|| {
+            sighting = Sighting::First;
+            let options = SelectOptions {
+                window,
+                most_window: window.unwrap_or(Duration::ZERO),
+                ..SelectOptions::default()
+            };
+            let select = Select::new(*found.mission.frame(), inputs, options);
+            Joined { select, downlink: found.clone() }
+        });
+        side.is_foreign = !is_same(&joined.downlink, found);
+        if side.is_foreign {
+            let name = |found: &Identification| found.mission.name().to_owned();
+            return Sighting::Other { of_contact: name(&joined.downlink), its: name(found) };
+        }
+        joined.select.stride(input, stride(&found.mission, found.format));
+        sighting
+    }
+
+    /// Takes the next frame of an input.
+    pub fn push(&mut self, input: usize, mut frame: CapturedFrame) {
+        let (Some(joined), Some(side)) = (&mut self.joined, self.sides.get_mut(input)) else { return };
+        if side.is_foreign {
+            side.foreign += 1;
+            return;
+        }
+        if self.window.is_none() {
+            self.turn += 1;
+            frame.received = Utc::from_micros(self.turn);
+        }
+        joined.select.push(input, frame);
+    }
+
+    /// An input's transmission is over: nothing waits for it until it gives another frame.
+    pub fn close(&mut self, input: usize) {
+        if let Some(joined) = &mut self.joined {
+            joined.select.close(input);
+        }
+    }
+
+    /// All inputs are over: everything goes out.
+    pub fn finish(&mut self) {
+        if let Some(joined) = &mut self.joined {
+            joined.select.finish();
+        }
+    }
+
+    /// The next frame that goes out by `now`. Where inputs can be held back, it is taken to be received now.
+    pub fn poll(&mut self, now: Utc) -> Option<CapturedFrame> {
+        let mut frame = self.joined.as_mut()?.select.poll(now)?.frame;
+        if self.window.is_none() {
+            frame.received = Utc::from_micros(now.as_micros());
+        }
+        Some(frame)
+    }
+
+    /// When the next frame goes out at the latest.
+    pub fn due(&self) -> Option<Utc> {
+        self.joined.as_ref()?.select.due()
+    }
+
+    /// Frames of an input that wait: of inputs that can be held back, the one with the fewest is read next.
+    pub fn holding(&self, input: usize) -> usize {
+        self.joined.as_ref().map_or(0, |joined| joined.select.holding(input))
+    }
+
+    /// What became of an input's frames, and how many were of another downlink.
+    pub fn account(&self, input: usize) -> (InputAccount, u64) {
+        let account = self.joined.as_ref().and_then(|joined| joined.select.account(input));
+        let mut account = account.unwrap_or_default();
+        if self.window.is_none() {
+            account.skew = Duration::ZERO;
+        }
+        (account, self.sides.get(input).map_or(0, |side| side.foreign))
+    }
+
+    /// What became of the frames of all inputs, which are called so and read from there.
+    pub fn reports<'a>(&self, inputs: impl Iterator<Item = (&'a str, String)>) -> Vec<InputReport> {
+        let report = |(at, (name, source)): (usize, (&str, String))| {
+            let (account, foreign) = self.account(at);
+            InputReport { name: name.to_owned(), source, account, foreign }
+        };
+        inputs.enumerate().map(report).collect()
+    }
+}
+
+/// Whether two inputs receive the same downlink, as far as is known. A generic mission says no more than how frames look.
+fn is_same(one: &Identification, other: &Identification) -> bool {
+    let fits = |this: &Identification, that: &Identification| {
+        let name = that.mission.name();
+        this.mission.name() == name || this.also_fits.iter().any(|fitting| fitting == name)
+    };
+    if one.scid.zip(other.scid).is_some_and(|(one, other)| one != other) {
+        return false;
+    }
+    let (ours, theirs) = (one.mission.frame(), other.mission.frame());
+    if one.is_generic || other.is_generic {
+        return (ours.kind, ours.length) == (theirs.kind, theirs.length);
+    }
+    ours == theirs && (fits(one, other) || fits(other, one))
+}
+
+#[cfg(test)]
+mod tests;
