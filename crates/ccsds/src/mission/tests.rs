@@ -311,3 +311,15 @@ proptest! {
         let _ = Mission::from_toml(&TEXT[..cut]);
     }
 }
+
+#[test]
+fn a_range_of_applications_is_one_number_or_two() {
+    let read = |text: &str| text.parse::<ApidRange>().map(|range| (range.first.value(), range.last.value()));
+    assert_eq!(
+        (read("64"), read(" 404 - 417"), read("2047")),
+        (Ok((64, 64)), Ok((404, 417)), Ok((2047, 2047)))
+    );
+    for wrong in ["", "a", "2048", "-1", "9-3", "1-2-3"] {
+        assert!(read(wrong).unwrap_err().contains("0 to 2047"), "{wrong}");
+    }
+}

@@ -107,12 +107,7 @@ impl FromStr for Apids {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = || format!("`{text}` are no applications; write them like \"800-805, 826\", 0 to 2046");
-        let apid = |text: &str| text.trim().parse().ok().and_then(Apid::new).filter(|apid| *apid < Apid::MAX);
-        let range = |part: &str| {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let range = ApidRange { first: apid(first)?, last: apid(last)? };
-            (range.first <= range.last).then_some(range)
-        };
+        let range = |part: &str| part.trim().parse().ok().filter(|range: &ApidRange| range.last < Apid::MAX);
         let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
         ranges.map(Self).ok_or_else(refuse)
     }

@@ -11,8 +11,8 @@ use crate::failure::{Exit, Failure};
 use account::Account;
 use file::{Input, Pass};
 use lines::{Csv, Json};
-use selection::{Apids, Selection};
-use skyhaul_ccsds::mission::{Mission, MissionSet};
+use selection::Selection;
+use skyhaul_ccsds::mission::{ApidRange, Mission, MissionSet};
 use skyhaul_ccsds::packet::Header;
 use skyhaul_node::config::{MissionRef, Time};
 use skyhaul_units::Utc;
@@ -37,8 +37,8 @@ pub struct Packets {
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Only packets of these applications.
-    #[arg(long, value_name = "N[,N-M]")]
-    apid: Option<Apids>,
+    #[arg(long, value_name = "N[,N-M]", value_delimiter = ',')]
+    apid: Vec<ApidRange>,
     /// Only packets from this time on; packets of a group have the time that the group began with.
     #[arg(long, value_name = "TIME")]
     from: Option<Time>,

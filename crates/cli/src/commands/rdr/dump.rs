@@ -2,12 +2,13 @@
 
 use super::{Hdf5, open, refused};
 use crate::failure::{Exit, Failure};
+use skyhaul_ccsds::id::Apid;
+use skyhaul_ccsds::mission::ApidRange;
 use skyhaul_level0::rdr::CommonRdr;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// The arguments of `skyhaul rdr dump`.
 #[derive(clap::Args)]
@@ -21,7 +22,7 @@ pub struct Dump {
     file: PathBuf,
     /// Only packets of these applications: 800, or 800-828; several with commas.
     #[arg(long, value_name = "N|N-N", value_delimiter = ',')]
-    apid: Vec<Apids>,
+    apid: Vec<ApidRange>,
     /// Only this collection: VIIRS-SCIENCE-RDR.
     #[arg(long, value_name = "NAME")]
     collection: Option<String>,
@@ -33,26 +34,6 @@ pub struct Dump {
     /// Prints what was written as one JSON line.
     #[arg(long)]
     json: bool,
-}
-
-/// Applications from one to another.
-#[derive(Clone, Copy)]
-struct Apids {
-    first: u32,
-    last: u32,
-}
-
-impl FromStr for Apids {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let apid = |text: &str| text.trim().parse().ok().filter(|apid| *apid <= 2_047);
-        match (apid(first), apid(last)) {
-            (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
-            _ => Err("write an application id, 0 to 2047, or two as in 800-828".to_owned()),
-        }
-    }
 }
 
 #[derive(serde::Serialize, Default)]
@@ -116,7 +97,8 @@ pub fn run(command: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
 
 impl Dump {
     fn wants(&self, apid: u32) -> bool {
-        self.apid.is_empty() || self.apid.iter().any(|range| (range.first..=range.last).contains(&apid))
+        let apid = u16::try_from(apid).ok().and_then(Apid::new);
+        self.apid.is_empty() || apid.is_some_and(|apid| self.apid.iter().any(|range| range.contains(apid)))
     }
 }
 
