@@ -306,7 +306,10 @@ impl Select {
     /// Puts a frame that nobody else has as it is: by its place, and by the count of its channel.
     fn put(&mut self, input: usize, arrived: Arrived) {
         let place = self.inputs[input].expect(&arrived).unwrap_or_default();
-        let (index, same) = (self.timeline.fit(arrived.identity.as_ref(), place), self.timeline.at(place));
+        let (fit, same) = (self.timeline.fit(arrived.identity.as_ref(), place), self.timeline.at(place));
+        let distinct = arrived.identity.as_ref().filter(|identity| self.is_distinct(identity));
+        let is_missed = distinct.is_some_and(|identity| self.timeline.may_follow(fit, identity));
+        let index = if is_missed { fit.max(self.timeline.gone()) } else { fit };
         let key = arrived.identity.as_ref().map(|identity| identity.key);
         let bits = arrived.frame.position;
         let other = same.clone().find(|other| self.is_same(*other, input, &arrived));

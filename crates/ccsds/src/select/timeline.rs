@@ -105,6 +105,24 @@ impl Timeline {
         later.map_or(at, |(index, _)| index + 1)
     }
 
+    /// Whether a good frame that belongs at `index` may go out behind all that have: none of its channel that comes after it is
+    /// among these. How channels are interleaved is a guess before the first frame in common.
+    pub fn may_follow(&self, index: usize, identity: &Identity) -> bool {
+        let Identity { key, modulus, .. } = identity;
+        let is_after = |slot: &Slot| {
+            let other = slot
+                .identity
+                .as_ref()
+                .map(|identity| identity.key)
+                .filter(|other| other.series == key.series);
+            other.is_some_and(|other| {
+                !matches!(modulus.step(other.count, key.count), Step::Next | Step::Gap { .. })
+            })
+        };
+        self.gone.saturating_sub(index) <= REACH
+            && !self.slots.range(index.min(self.gone)..self.gone).any(is_after)
+    }
+
     /// Makes a slot at `index` for a copy of `input`, as near to `place` as its neighbours let it.
     pub fn insert(
         &mut self,
