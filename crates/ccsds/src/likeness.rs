@@ -23,7 +23,7 @@ pub fn mistaken(sample: &[u8], format: Option<InputFormat>) -> Option<Unidentifi
 const LEAST: usize = 4_096;
 /// Below this, bytes are as frequent as those of random bits.
 const EVEN: f64 = 1.05;
-/// Above this they are not. The noise of a code's threshold spreads soft symbols to 1.2.
+/// Above this they are not. Strong noise spreads soft symbols nearly as evenly.
 const UNEVEN: f64 = 1.1;
 /// The part of the bytes that soft symbols may have without a counterpart of the other sign.
 const UNPAIRED: f64 = 0.25;
@@ -95,6 +95,12 @@ mod tests {
             prop_assert_eq!(mistaken(&bits, Some(InputFormat::Soft)), Some(Unidentified::BitsAsSoft));
             prop_assert_eq!(mistaken(&bits, None), None);
         }
+    }
+
+    /// Many noisy symbols of a level that most values of an octet come near.
+    #[test]
+    fn soft_symbols_that_spread_nearly_evenly_are_told_from_bits() {
+        assert_eq!(mistaken(&soft(1_608_043_669_752_029_338, 54, 29), None), Some(Unidentified::SoftAsBits));
     }
 
     #[test]
