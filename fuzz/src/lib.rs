@@ -19,7 +19,9 @@ pub use capture::{
 };
 pub use configuration::configuration;
 pub use one_way::one_way;
-pub use products::{common_rdr, construction_record, delivery_notice, product_name, rdr_table};
+pub use products::{
+    common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table,
+};
 pub use repair::repair_symbols;
 pub use session::session;
 pub use storage::log_segment;
@@ -48,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "description", body: description, rounds: 500 },
     Target { name: "frames", body: frames, rounds: 5_000 },
+    Target { name: "gap_talk", body: gap_talk, rounds: 200_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "one_way", body: one_way, rounds: 20_000 },

@@ -2,6 +2,7 @@
 
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::delivery::{Notice, pvl};
+use skyhaul_level0::ledger::{Ledger, talk::Talk};
 use skyhaul_level0::naming::ProductName;
 use skyhaul_level0::rdr::{CommonRdr, RdrTable};
 
@@ -57,5 +58,20 @@ pub fn rdr_table(input: &[u8]) {
             }
         }
         Err(error) => assert!((1..=text.lines().count() + 1).contains(&error.line), "{error}"),
+    }
+}
+
+/// What is said about gaps reads the same when it is said again; and a record of gaps is read or refused.
+pub fn gap_talk(input: &[u8]) {
+    if let Ok(talk) = Talk::decode(input) {
+        assert_eq!(Talk::decode(&talk.encode()), Ok(talk));
+    }
+    let mut ledger = Ledger::new(0);
+    if ledger.restore(input).is_ok() {
+        let ids: Vec<_> = ledger.contacts().map(|(id, ..)| id.clone()).collect();
+        for id in ids {
+            let record = ledger.record(&id).expect("a contact that is known has a record");
+            Ledger::new(0).restore(&record).expect("a record that was written can be read");
+        }
     }
 }

@@ -24,6 +24,10 @@ impl Modulus {
     pub const fn values(self) -> u64 {
         self.0
     }
+    /// A counter of so many values; `None` where no counter has them.
+    pub const fn of_values(values: u64) -> Option<Self> {
+        if values.is_power_of_two() && values <= 1 << 56 { Some(Self(values)) } else { None }
+    }
     /// How `next` follows `last`. A step of more than half the range back is taken for a repeat or a reset,
     /// because a gap that long is less likely.
     pub const fn step(self, last: u64, next: u64) -> Step {

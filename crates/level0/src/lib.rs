@@ -33,6 +33,7 @@ mod files;
 mod gaps;
 mod intake;
 mod late;
+pub mod ledger;
 mod merge;
 pub mod naming;
 mod order;

@@ -121,6 +121,34 @@ fn receipts_reach_the_sender_and_a_new_session_goes_on_from_them() {
 }
 
 #[test]
+fn what_an_application_says_arrives_in_order_and_is_bounded() {
+    let loss = PlainLine { loss: thousandths(50), ..PlainLine::default() };
+    let mut world = World::new(loss, SessionConfig::default(), 5);
+    assert_eq!(world.sessions[0].tell(Bytes::from_static(b"early")), Err(SendError::NotOpen));
+    world.open(0, "station", Resume::default());
+    world.open(1, "centre", Resume::default());
+    world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
+    let said: Vec<Bytes> = (0..20u8).map(|number| Bytes::from(vec![number; 1000])).collect();
+    for body in &said {
+        world.sessions[1].tell(body.clone()).unwrap();
+    }
+    let heard = |world: &World| -> Vec<Bytes> {
+        let said = world.events[0].iter().filter_map(|event| match event {
+            Event::Application { body } => Some(body.clone()),
+            _ => None,
+        });
+        said.collect()
+    };
+    assert!(world.run_until(Instant::ZERO + secs(9), |world| heard(world).len() == said.len()));
+    assert_eq!(heard(&world), said);
+    let session = &mut world.sessions[1];
+    let long = Bytes::from(vec![0; (64 << 10) + 1]);
+    assert_eq!(session.tell(long.clone()), Err(SendError::TooLong { len: long.len() }));
+    let refused = (0..10).map(|_| session.tell(long.slice(1..))).find_map(Result::err);
+    assert!(matches!(refused, Some(SendError::Full { .. })), "{refused:?}");
+}
+
+#[test]
 fn a_finished_flow_sent_again_is_reported_and_not_delivered() {
     let mut world = World::new(PlainLine::default(), SessionConfig::default(), 4);
     world.open(0, "station", Resume::default());

@@ -79,6 +79,7 @@ fn control_text(control: &Control) -> String {
         }
         Control::Receipt { flow, next } => format!("receipt flow={flow} next={next}"),
         Control::Refuse { reason } => format!("refuse reason={reason}"),
+        Control::Application { body } => format!("application {}", digits(body)),
         Control::Join { path, proof } => format!("join path={path} proof={}", digits(proof)),
     }
 }

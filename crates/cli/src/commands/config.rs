@@ -2,7 +2,8 @@
 
 use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{
-    self, CentreConfig, Class, DeliveryMode, Live, Presence, ProductForm, StationConfig, Table, Window,
+    self, CentreConfig, Class, DeliveryMode, Live, Presence, ProductForm, Refill, StationConfig, Table,
+    Window,
 };
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -56,7 +57,8 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
-    let StationConfig { missions, node, centre, line, spool, sync, path: _, class, channel } = station;
+    let StationConfig { missions, node, centre, line, spool, sync, refill, path: _, class, channel } =
+        station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
     let rate = line.rate.map_or("rate found out".to_owned(), |rate| rate.to_string());
@@ -100,6 +102,7 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         sync.flywheel_frames,
         sync.slip_bits
     )?;
+    write_refill(refill, out)?;
     for channel in channel {
         let mission =
             channel.mission.as_ref().map_or("found out from the data".to_owned(), ToString::to_string);
@@ -117,6 +120,24 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         )?;
     }
     write_places(missions, node, out)
+}
+
+fn write_refill(refill: &Refill, out: &mut dyn Write) -> io::Result<()> {
+    if !refill.enabled {
+        return writeln!(out, "  refill     frames that the centre misses are not looked for");
+    }
+    let class = refill.class.as_ref().map_or(String::new(), |class| format!("class {class}, "));
+    writeln!(
+        out,
+        "  refill     {class}priority {}; markers with up to {} wrong bits in search, {} in check, {} in lock; {} checked, {} coasted, slips of {}",
+        refill.priority,
+        refill.search_errors,
+        refill.check_errors,
+        refill.lock_errors,
+        refill.check_frames,
+        refill.flywheel_frames,
+        refill.slip_bits
+    )
 }
 
 fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {

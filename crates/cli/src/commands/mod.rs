@@ -4,6 +4,7 @@ mod centre;
 mod config;
 mod decode;
 mod demo;
+mod gaps;
 mod generate;
 mod keygen;
 mod lab;
@@ -33,6 +34,8 @@ pub enum Command {
     Decode(decode::Decode),
     /// Runs the whole chain on this machine over an emulated long line, and judges the result.
     Demo(demo::Demo),
+    /// Shows what is missing at a running centre, and what is being done about it.
+    Gaps(gaps::Gaps),
     /// Simulates a spacecraft: a downlink of any mission, with errors if wanted, and what can be got out of it.
     Generate(generate::Generate),
     /// Makes a node's private key and prints its fingerprint.
@@ -74,6 +77,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Config(command) => config::run(command, out),
         Command::Decode(command) => decode::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
+        Command::Gaps(command) => gaps::run(&command, out),
         Command::Generate(command) => generate::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Lab(command) => lab::run(&command, out),

@@ -1,5 +1,6 @@
 //! `skyhaul status`: asks a running node how it is.
 
+use super::gaps::in_words;
 use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
@@ -318,6 +319,7 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
         store.blocks,
         Bytes::new(store.disk_bytes)
     )?;
+    writeln!(out, "  {}", in_words(&centre.gaps))?;
     if !centre.contacts.is_empty() {
         writeln!(
             out,

@@ -47,7 +47,7 @@ impl Bridge {
                 }
             }
             Event::Closed(reason) => link.close(reason.to_string()),
-            Event::Custody { .. } | Event::PathUp(_) => {}
+            Event::Custody { .. } | Event::Application { .. } | Event::PathUp(_) => {}
             Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
         }
         link.wake();

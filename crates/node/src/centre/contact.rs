@@ -3,6 +3,7 @@
 use super::archive::Archive;
 use super::assembly::{Note, Version};
 use super::files::ProductFiles;
+use super::gaps::Watch;
 use super::live::{LiveContact, Receivers};
 use super::rdr::{self, NotMade};
 use super::shared::{Shared, Stage};
@@ -23,7 +24,7 @@ use skyhaul_level0::{
     report::{ContactInput, Product},
 };
 use skyhaul_net::Clock;
-use skyhaul_store::{ContactReader, Record, StationName};
+use skyhaul_store::{ContactReader, FlowStatus, Record, StationName};
 use skyhaul_units::{FlowId, Utc};
 use std::io;
 use std::path::Path;
@@ -62,6 +63,7 @@ pub struct Processing {
     close: Option<Close>,
     /// The contact of the same station that it completes, where its data is still there: then products are made of both.
     completes: Option<u32>,
+    watch: Watch,
 }
 
 impl std::fmt::Debug for Processing {
@@ -87,6 +89,7 @@ impl Processing {
             ..ContactReceived::default()
         };
         Self {
+            watch: Watch::new(&station, flow),
             station,
             flow,
             reader,
@@ -141,7 +144,8 @@ impl Processing {
     }
 
     /// The store did not give a block back.
-    pub const fn count_damage(&mut self) {
+    pub fn count_damage(&mut self, shared: &Shared) {
+        self.watch.damaged(shared);
         self.shown.damaged_blocks += 1;
     }
 
@@ -161,7 +165,7 @@ impl Processing {
         let (head, records) = match opened {
             Ok(opened) => opened,
             Err(PayloadError::Lost) => {
-                self.shown.damaged_blocks += 1;
+                self.count_damage(shared);
                 return Ok(Outcome::More);
             }
             Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
@@ -188,6 +192,7 @@ impl Processing {
                 Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
             }
         }
+        self.watch.block(record.seq, shared);
         if let Some(durable) = durable {
             let way = Way { frames, head: &head, taken, stamps, durable, processed: clock.utc() };
             way.record(shared);
@@ -222,6 +227,7 @@ impl Processing {
         }
         ProductFiles::clean(&self.rules.products.dir, &name);
         shared.offer(&products)?;
+        self.watch.close(&products, shared).map_err(|error| error.to_string())?;
         self.shown.expedited += expedited(&products).count() as u64;
         if let Some(product) = products.first() {
             self.shown.missing = product.sidecar.frames.missing;
@@ -287,6 +293,7 @@ impl Processing {
     }
 
     fn frame(&mut self, frame: &CapturedFrame, shared: &Shared) -> Result<(), String> {
+        self.watch.frame(frame);
         let (corrected, uncorrectable) = frame.quality.corrected.codewords();
         self.shown.corrected_codewords += u64::from(corrected);
         self.shown.uncorrectable_codewords += u64::from(uncorrectable);
@@ -358,15 +365,23 @@ impl Processing {
         let Some(scid) = open.scid.or_else(|| mission.scids().first().copied()) else {
             return Ok(Err("neither the contact nor its mission names the spacecraft".to_owned()));
         };
-        self.completes = open.completes.map(|flow| flow.0).filter(|flow| {
-            *flow != self.flow.0 && shared.book().is_noted(&(self.station.as_str().to_owned(), *flow))
-        });
+        self.watch.open(open, &mission, shared);
+        self.completes = open
+            .completes
+            .filter(|flow| *flow != self.flow && self.is_there(*flow, shared))
+            .map(|flow| flow.0);
         let begun = self.begin_products(open, &mission, scid);
         self.mission = Some(mission);
         match begun {
             Ok(()) => Ok(Ok(())),
             Err(error) => self.give_up(unwritable(&self.rules.products.dir, error)).map(Ok),
         }
+    }
+
+    /// Whether a contact of the same station is going on, or is done and its data kept.
+    fn is_there(&self, flow: FlowId, shared: &Shared) -> bool {
+        shared.book().is_noted(&(self.station.as_str().to_owned(), flow.0))
+            || matches!(shared.store().status(&self.station, flow), FlowStatus::Open { .. })
     }
 
     fn begin_products(&mut self, open: &Open, mission: &Mission, scid: Scid) -> io::Result<()> {

@@ -3,7 +3,9 @@
 use super::keeper::{Kept, ToKeep};
 use super::shared::Shared;
 use crate::status::StationPeer;
+use bytes::Bytes;
 use skyhaul_engine::{EngineEvent, SessionId};
+use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::Engine;
 use skyhaul_net::Service;
 use skyhaul_quic::Fingerprint;
@@ -25,10 +27,13 @@ pub struct Downlink {
     blocks: Sender<ToKeep>,
     kept: Receiver<Kept>,
     update_at: Instant,
+    ask_at: Instant,
 }
 
 /// Between two looks at the figures.
 const UPDATE: Duration = Duration::from_millis(200);
+/// Between two looks at what is missing: little beside the round trip of any line that loses much.
+const ASK: Duration = Duration::from_millis(50);
 
 impl Downlink {
     /// Serves `peers` under the centre's `name`.
@@ -39,7 +44,8 @@ impl Downlink {
         channels: (Sender<ToKeep>, Receiver<Kept>),
     ) -> Self {
         let (blocks, kept) = channels;
-        Self { name, peers, shared, connections: BTreeMap::new(), blocks, kept, update_at: Instant::ZERO }
+        let (update_at, ask_at) = (Instant::ZERO, Instant::ZERO);
+        Self { name, peers, shared, connections: BTreeMap::new(), blocks, kept, update_at, ask_at }
     }
 
     fn connected(&mut self, now: Instant, engine: &mut Engine, id: SessionId, fingerprint: Fingerprint) {
@@ -50,6 +56,7 @@ impl Downlink {
         if let Some(older) = older {
             // The station came back before its old connection was given up.
             self.connections.remove(&older);
+            self.shared.gaps().ledger().disconnected(station.as_str());
             engine.close(now, older, "the station has connected again");
         }
         let resume = self.shared.store().resume(&station);
@@ -75,6 +82,11 @@ impl Downlink {
                 }
             }
             Event::Greeted { .. } | Event::Custody { .. } | Event::Settled { .. } => {}
+            Event::Application { body } => match Talk::decode(&body) {
+                Ok(Talk::Answer(answer)) => self.shared.gaps().ledger().answer(station.as_str(), &answer),
+                Ok(Talk::Ask(_)) => {}
+                Err(error) => tracing::warn!(station = station.as_str(), "{error}"),
+            },
             Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
             Event::Block(received) => {
                 let block = ToKeep { connection: id, station: station.clone(), received };
@@ -83,6 +95,7 @@ impl Downlink {
             }
             Event::Closed(reason) => {
                 tracing::info!(station = station.as_str(), "disconnected: {reason}");
+                self.shared.gaps().ledger().disconnected(station.as_str());
                 self.connections.remove(&id);
             }
         }
@@ -110,6 +123,31 @@ impl Downlink {
         }
     }
 
+    /// Asks the stations for what is missing of their contacts.
+    fn ask(&self, now: Instant, engine: &mut Engine) {
+        for (id, station) in &self.connections {
+            let Some(session) = engine.session(*id).filter(|session| session.is_open()) else { continue };
+            loop {
+                let ask = self.shared.gaps().ledger().ask(station.as_str(), now);
+                let Some(ask) = ask else { break };
+                let (number, contact, frames) =
+                    (ask.number, ask.contact, ask.spans.iter().map(|span| span.count));
+                let frames: u64 = frames.sum();
+                if session.tell(Bytes::from(Talk::Ask(ask).encode())).is_err() {
+                    // The line holds back: asked again when it is looked at next.
+                    self.shared.gaps().ledger().not_asked(number);
+                    break;
+                }
+                tracing::info!(
+                    station = station.as_str(),
+                    contact = contact.0,
+                    frames,
+                    "missing frames asked for"
+                );
+            }
+        }
+    }
+
     fn update(&self, engine: &Engine) {
         let stations = engine.sessions().filter_map(|(id, session)| {
             let station = self.connections.get(&id)?;
@@ -133,6 +171,7 @@ impl Service for Downlink {
             EngineEvent::Session { id, event } => self.session_event(engine, id, event),
             EngineEvent::Disconnected { id, reason } => {
                 if let Some(station) = self.connections.remove(&id) {
+                    self.shared.gaps().ledger().disconnected(station.as_str());
                     tracing::info!(station = station.as_str(), "disconnected: {reason}");
                 }
             }
@@ -149,10 +188,14 @@ impl Service for Downlink {
         while let Ok(kept) = self.kept.try_recv() {
             self.kept(engine, kept);
         }
+        if now >= self.ask_at {
+            self.ask_at = now + ASK;
+            self.ask(now, engine);
+        }
         if now >= self.update_at {
             self.update_at = now + UPDATE;
             self.update(engine);
         }
-        Some(self.update_at)
+        Some(self.update_at.min(self.ask_at))
     }
 }

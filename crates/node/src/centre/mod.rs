@@ -10,6 +10,7 @@ mod contact;
 mod delivery;
 mod downlink;
 mod files;
+mod gaps;
 mod keeper;
 mod live;
 mod processor;
@@ -23,6 +24,7 @@ use crate::status::{Reply, Request, StatusServer};
 use assembly::{Assembler, Book};
 use delivery::{Deliverer, DeliveryList};
 use downlink::Downlink;
+use gaps::Gaps;
 use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;
@@ -55,7 +57,7 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     }
     let peers = peers(config)?;
     let driver = driver(config, &peers, clock)?;
-    let kept = open_store(config)?;
+    let kept = open_store(config, clock)?;
     let bound = driver.carriers().find_map(skyhaul_net::Carrier::local_addr);
     let address = bound.unwrap_or(config.listen.bind).to_string();
     tracing::info!("listening on {address}");
@@ -66,9 +68,13 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     for record in shared.book().damaged().iter().chain(shared.deliveries().damaged()) {
         shared.life.alarm("a record of Level-0 products is damaged", record);
     }
+    for record in shared.gaps().damaged() {
+        shared.life.alarm("a record of gaps is damaged", record);
+    }
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move |request| match request {
         Request::Status => Reply::Status(Box::new(status.status())),
+        Request::Gaps => Reply::Gaps(Box::new(status.gaps().report())),
         _ => {
             let help = "give it to a station: it has the paths";
             Reply::Answer(
@@ -126,7 +132,7 @@ fn driver(
     Ok(driver)
 }
 
-fn open_store(config: &CentreConfig) -> Result<Kept, Fault> {
+fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
     let settings = ContactConfig {
         max_size: config.store.max_size,
         retention: config.store.retention,
@@ -142,7 +148,10 @@ fn open_store(config: &CentreConfig) -> Result<Kept, Fault> {
     let store = ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
     let book = Book::open(&disk, config.product_rules()).map_err(|error| fault(error.to_string()))?;
     let deliveries = DeliveryList::open(&disk, config.delivery.clone());
-    Ok(Kept { store, book, deliveries: deliveries.map_err(|error| fault(error.to_string()))? })
+    let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
+    // Questions are numbered by the time: above those of every earlier run.
+    let gaps = Gaps::open(&disk, clock.utc().as_micros().max(0).cast_unsigned());
+    Ok(Kept { store, book, deliveries, gaps: gaps.map_err(|error| fault(error.to_string()))? })
 }
 
 fn start(

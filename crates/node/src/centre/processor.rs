@@ -63,6 +63,11 @@ impl Processor {
         for key in open {
             more |= self.contact(key);
         }
+        let changes = self.shared.gaps().changes(self.clock.now());
+        match changes.map_or(Ok(()), |changes| self.shared.keep_gaps(changes)) {
+            Ok(()) => drop(self.shared.life.clear_alarm(GAPS)),
+            Err(error) => self.shared.life.alarm(GAPS, &error.to_string()),
+        }
         more
     }
 
@@ -125,7 +130,7 @@ impl Processor {
                 Some(Item::Block(record)) => going.block(&record, &self.shared, self.clock)?,
                 Some(Item::Damaged(damage)) => {
                     self.shared.life.alarm("the store is damaged", &damage.to_string());
-                    going.count_damage();
+                    going.count_damage(&self.shared);
                     Outcome::More
                 }
                 Some(Item::SegmentEnd(_)) => Outcome::More,
@@ -183,4 +188,5 @@ impl Processor {
     }
 }
 
+const GAPS: &str = "what is missing cannot be kept, tried again";
 const PRODUCTS: &str = "products cannot be written, tried again";

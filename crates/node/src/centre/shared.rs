@@ -2,6 +2,7 @@
 
 use super::assembly::{Book, stored};
 use super::delivery::DeliveryList;
+use super::gaps::{Changes, Gaps};
 use super::live::Receivers;
 use crate::latency::Latency;
 use crate::life::Life;
@@ -11,7 +12,7 @@ use crate::status::{
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{Clock, Waker};
-use skyhaul_store::{ContactStore, Seq, StationName};
+use skyhaul_store::{ContactStore, LedgerError, Seq, StationName};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,8 @@ pub struct Shared {
     /// Products of several contacts. Taken before the store, never after it.
     book: Mutex<Book>,
     deliveries: Mutex<DeliveryList>,
+    /// What is missing. Nothing else is taken while it is held.
+    gaps: Mutex<Gaps>,
     state: Mutex<State>,
     /// What all threads look at.
     pub life: Life,
@@ -42,6 +45,8 @@ pub struct Kept {
     pub book: Book,
     /// Products for other systems.
     pub deliveries: DeliveryList,
+    /// What is missing.
+    pub gaps: Gaps,
 }
 
 #[derive(Debug, Default)]
@@ -116,13 +121,14 @@ impl Shared {
         clock: Clock,
         waker: Waker,
     ) -> Self {
-        let Kept { store, book, deliveries } = kept;
+        let Kept { store, book, deliveries, gaps } = kept;
         Self {
             live,
             clock,
             store: Mutex::new(store),
             book: Mutex::new(book),
             deliveries: Mutex::new(deliveries),
+            gaps: Mutex::new(gaps),
             state: Mutex::new(State { name, address, ..State::default() }),
             life: Life::new(waker),
             news: (Mutex::new(true), Condvar::new()),
@@ -142,6 +148,23 @@ impl Shared {
     /// The deliveries.
     pub fn deliveries(&self) -> MutexGuard<'_, DeliveryList> {
         self.deliveries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is missing.
+    pub fn gaps(&self) -> MutexGuard<'_, Gaps> {
+        self.gaps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what has changed of it; it is durable when this returns. Of the thread alone that processes contacts.
+    ///
+    /// # Errors
+    /// The disk refuses; it is kept with the next changes.
+    pub fn keep_gaps(&self, changes: Changes) -> Result<(), LedgerError> {
+        let kept = changes.write();
+        if kept.is_err() {
+            self.gaps().not_kept(changes);
+        }
+        kept
     }
 
     /// Puts published products on the lists of those who get them, durably.
@@ -252,6 +275,7 @@ impl Shared {
         };
         let mut assembled = self.waiting();
         let deliveries = self.deliveries().shown();
+        let gaps = self.gaps().counts();
         let state = self.state();
         assembled.extend(state.assembled.to_vec());
         let store = StoreStatus {
@@ -270,6 +294,7 @@ impl Shared {
             contacts: state.contacts.to_vec(),
             assembled,
             deliveries,
+            gaps,
             store,
             latency_s: state
                 .latency

@@ -58,6 +58,9 @@ pub struct Sharing {
     pub channels: Vec<(String, Delivery)>,
 }
 
+/// What the blocks of refills are sent as, in place of a channel's name: none has a space in it.
+pub const REFILL: &str = "frames asked for";
+
 impl Default for Sharing {
     /// One class for all.
     fn default() -> Self {
@@ -97,20 +100,28 @@ impl StationConfig {
     /// The class tree, the policy and the channels' places in them.
     pub fn sharing(&self) -> Sharing {
         let tree = self.tree().expect("the tree was checked when the configuration was read");
+        let leaf = |class: Option<&Name>| {
+            class.and_then(|class| tree.find(class.as_str())).unwrap_or_else(|| tree.default_leaf())
+        };
         let of = |channel: &Channel| {
-            let leaf = channel.class.as_ref().and_then(|class| tree.find(class.as_str()));
-            let class = leaf.unwrap_or_else(|| tree.default_leaf());
+            let class = leaf(channel.class.as_ref());
             let delivery = Delivery { class, priority: channel.priority, deadline: channel.deadline };
             (channel.name.to_string(), delivery)
         };
-        let channels = self.channel.iter().map(of).collect();
+        let refill = Delivery {
+            class: leaf(self.refill.class.as_ref()),
+            priority: self.refill.priority,
+            deadline: None,
+        };
+        let channels = self.channel.iter().map(of).chain([(REFILL.to_owned(), refill)]).collect();
         Sharing { classes: self.classes(), channels, policy: self.line.policy.0, tree }
     }
 
     pub(super) fn check_sharing(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
         let tree = self.tree().map_err(|error| ConfigError::class(text, file, &error))?;
-        for channel in &self.channel {
-            if let Some(class) = &channel.class
+        let classes = self.channel.iter().map(|channel| &channel.class).chain([&self.refill.class]);
+        for class in classes {
+            if let Some(class) = class
                 && tree.find(class.as_str()).is_none()
             {
                 let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();

@@ -7,6 +7,7 @@ use super::name::{HostPort, Mtu, Name, from_text};
 use super::node::Node;
 use super::path::{LinePath, Outage};
 use super::peer::PeerKey;
+use super::refill::Refill;
 use super::section::{Table, left_out, section};
 use super::sending::{Class, PolicyName};
 use super::sync::Sync;
@@ -36,6 +37,9 @@ pub struct StationConfig {
     /// When a marker is believed.
     #[serde(default = "left_out")]
     pub sync: Sync,
+    /// What is done about frames that the centre misses.
+    #[serde(default = "left_out")]
+    pub refill: Refill,
     /// The ways to the centre; none is one, from any local address.
     #[serde(default)]
     pub path: Vec<LinePath>,
@@ -108,6 +112,7 @@ pub(super) const TABLES: &[Table] = &[
     Class::TABLE,
     Spool::TABLE,
     Sync::TABLE,
+    Refill::TABLE,
     Channel::TABLE,
     ChannelInput::TABLE,
 ];

@@ -32,7 +32,7 @@ impl Sync {
         SyncConfig { search_errors, check_errors, lock_errors, check_frames, flywheel_frames, slip_bits }
     }
 
-    fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         let most = [
             ("search_errors", self.search_errors, 7),
             ("check_errors", self.check_errors, 7),

@@ -92,6 +92,11 @@ impl Contact {
         contact
     }
 
+    /// The same, sent as `name` says in place of its channel.
+    pub fn sent_as(self, name: &str) -> Self {
+        Self { channel: name.to_owned(), ..self }
+    }
+
     /// Its flow.
     pub const fn flow(&self) -> FlowId {
         self.flow

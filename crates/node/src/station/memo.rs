@@ -58,6 +58,11 @@ impl Memo {
         Self { path: state.join(format!("channel-{channel}.place")) }
     }
 
+    /// The memo of what completes contacts of `channel`.
+    pub fn of_refill(state: &Path, channel: &str) -> Self {
+        Self { path: state.join(format!("refill-{channel}.place")) }
+    }
+
     /// Remembers a place; it is on disk when this returns.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The station: captures downlinks, keeps them in its spool, sends them to its centre.
 //!
-//! Threads: one for each channel (`channel`) and, where its inputs are recorded, one for each (`recording`), one that waits for the disk (`spooler`), one for the line (`uplink`), one
-//! that answers for status. They meet in `shared`.
+//! Threads: one for each channel (`channel`) and, where its inputs are recorded, one for each (`recording`), one that waits for the disk (`spooler`), one that looks
+//! for frames that the centre misses (`refill`), one for the line (`uplink`), one that answers for status. They meet in `shared`.
 
 mod channel;
 mod connect;
@@ -18,6 +18,7 @@ mod paths;
 mod reach;
 mod receiver;
 mod recording;
+mod refill;
 mod reload;
 mod resume;
 mod shared;
@@ -34,11 +35,12 @@ use crate::status::{ChannelState, ChannelStatus, NodeStatus, Reply, Request, Sta
 use channel::{ChannelRunner, Common};
 use order::Order;
 use paths::Paths;
+use refill::RefillRunner;
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolError};
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{Bytes, Duration, FlowId};
 use sockets::{Opened, Opener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,6 +106,7 @@ pub fn run(
 fn reply(shared: &Shared, request: Request) -> Reply {
     let order = match request {
         Request::Status => return Reply::Status(Box::new(shared.status())),
+        Request::Gaps => return refused("a station does not know what is missing; ask its centre"),
         Request::AddPath { path } => match serde_json::from_value::<config::LinePath>(path) {
             Ok(path) if path.name.is_some() => Order::Add(Box::new(path)),
             Ok(_) => return refused("the path has no name"),
@@ -187,23 +190,25 @@ fn start(
             ChannelRunner::open(index, channel.clone(), &config.node.state, common.clone())
         })
         .collect::<Result<_, Fault>>()?;
-    drop(common);
-    close_forgotten(shared, &runners)?;
+    let refill = RefillRunner::open(&config.refill, &config.channel, &config.node.state, common)?;
+    let known = runners.iter().filter_map(ChannelRunner::flow).chain(refill.flows()).collect::<Vec<_>>();
+    close_forgotten(shared, &known)?;
     let mut threads = Vec::new();
     for runner in runners {
         threads.push(services::thread("channel", move || runner.run())?);
     }
+    threads.push(services::thread("refill", move || refill.run())?);
     let of = shared.clone();
     threads.push(services::thread("spool", move || spooler::run(&of, &queue, clock))?);
     threads.push(self::line(config, shared, clock, line)?);
     Ok(threads)
 }
 
-/// Closes the flows that no channel goes on with: the station ended between opening them and remembering so.
-fn close_forgotten(shared: &Shared, runners: &[ChannelRunner]) -> Result<(), Fault> {
+/// Closes the flows that neither a channel nor a refill goes on with: the station ended between opening them and remembering so.
+fn close_forgotten(shared: &Shared, known: &[FlowId]) -> Result<(), Fault> {
     let mut spool = shared.spool();
     for open in spool.open_flows() {
-        if !runners.iter().any(|runner| runner.flow() == Some(open.flow)) {
+        if !known.contains(&open.flow) {
             spool.close_flow(open.flow).map_err(|error| spool_fault(&error))?;
         }
     }

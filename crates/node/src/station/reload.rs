@@ -2,7 +2,7 @@
 
 use super::order::Order;
 use super::shared::Shared;
-use crate::config::{self, Config, ConfigError, StationConfig};
+use crate::config::{self, Config, ConfigError, Refill, StationConfig};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,6 +43,7 @@ impl<'a> Reload<'a> {
         self.before.path = new.path;
         self.before.class = new.class;
         self.before.line.policy = new.line.policy;
+        (self.before.refill.class, self.before.refill.priority) = (new.refill.class, new.refill.priority);
         for channel in &mut self.before.channel {
             if let Some(new) = new.channel.iter().find(|new| new.name == channel.name) {
                 *channel = kept(channel, new);
@@ -64,6 +65,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         let config::Line { rate, mtu, controller, policy: _ } = config.line.clone();
         (rate, mtu, controller)
     };
+    let refill = |config: &StationConfig| Refill { class: None, priority: 0, ..config.refill.clone() };
     let mut found: Vec<String> = [
         (before.missions != new.missions, "`missions`"),
         (before.node != new.node, "[node]"),
@@ -71,6 +73,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         (line(before) != line(new), "`rate`, `mtu` or `controller` in [line]"),
         (before.spool != new.spool, "[spool]"),
         (before.sync != new.sync, "[sync]"),
+        (refill(before) != refill(new), "[refill] (beyond `class` and `priority`)"),
     ]
     .into_iter()
     .filter(|(differs, _)| *differs)

@@ -1,6 +1,7 @@
 //! What a station's threads have in common: the spool, and what status shows.
 
 use super::order::Orders;
+use super::refill::Questions;
 use crate::life::Life;
 use crate::status::{
     ChannelStatus, ContactCaptured, ContactForecast, LineStatus, NodeStatus, Recent, RecordingStatus,
@@ -22,6 +23,8 @@ pub struct Shared {
     pub life: Life,
     /// What the line's thread is to do.
     pub orders: Orders,
+    /// What the centre asks for.
+    pub questions: Questions,
 }
 
 #[derive(Debug, Default)]
@@ -38,8 +41,8 @@ impl Shared {
     /// The state of a station that has done nothing yet.
     pub fn new(name: String, channels: Vec<ChannelStatus>, spool: Spool, clock: Clock, waker: Waker) -> Self {
         let state = State { name, channels, ..State::default() };
-        let (life, orders) = (Life::new(waker), Orders::default());
-        Self { clock, spool: Mutex::new(spool), state: Mutex::new(state), life, orders }
+        let (life, orders, questions) = (Life::new(waker), Orders::default(), Questions::default());
+        Self { clock, spool: Mutex::new(spool), state: Mutex::new(state), life, orders, questions }
     }
 
     /// The spool. A thread that panicked with it in hand ends the station; what it wrote is checked at the next start.

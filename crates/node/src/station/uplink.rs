@@ -9,7 +9,9 @@ use crate::config::Sharing;
 use crate::custody::{FeedError, Feeder};
 use crate::fault::Fault;
 use crate::status::{LineState, LineStatus, PathHint};
+use bytes::Bytes;
 use skyhaul_engine::{EngineEvent, SessionId, SocketId};
+use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::{Carrier, Clock, Engine, Service};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_store::SpoolReader;
@@ -177,6 +179,7 @@ impl Uplink {
         self.status.reason = Some(reason);
         self.connection = None;
         self.feeder.disconnected();
+        self.shared.questions.forget();
         self.shared.forecasts(Vec::new());
         self.shared.line(self.status.clone());
     }
@@ -201,6 +204,11 @@ impl Uplink {
             Event::PathBack(path) => tracing::info!(path = self.paths.title(path), "a path answers again"),
             Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
             Event::Settled { id, .. } => self.feeder.settled(id),
+            Event::Application { body } => match Talk::decode(&body) {
+                Ok(Talk::Ask(ask)) => self.shared.questions.ask(ask),
+                Ok(Talk::Answer(_)) => {}
+                Err(error) => tracing::warn!(centre = %self.centre.address, "{error}"),
+            },
             Event::PathUp(path) => self.tell_hints(engine, path),
             Event::Closed(reason) => self.down(LineState::Refused, reason.to_string()),
         }
@@ -223,6 +231,16 @@ impl Uplink {
         self.status.connects += 1;
         self.update_at = now;
         tracing::info!(centre = %self.centre.address, "the line is open");
+    }
+
+    /// Says what was found of the frames asked for.
+    fn answer(&self, engine: &mut Engine) {
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            self.shared.questions.give(|answer| {
+                let said = Talk::Answer(answer.clone()).encode();
+                session.tell(Bytes::from(said)).is_ok()
+            });
+        }
     }
 
     /// Moves blocks from the spool to the session while it has room.
@@ -424,6 +442,7 @@ impl Service for Uplink {
             self.paths.fall_back((now, self.clock.utc_of(now)), engine, id);
             self.paths.call_missing((now, self.clock.utc_of(now)), engine, id);
         }
+        self.answer(engine);
         self.feed(now, engine);
         if now >= self.foresee_at {
             self.foresee(now, engine);

@@ -1,6 +1,7 @@
 //! The status as data.
 
 use super::delivery::DeliveryStatus;
+use super::gaps::GapCounts;
 use super::inputs::{InputFrames, InputStatus};
 use super::products::AssembledProduct;
 use crate::latency::LatencySummary;
@@ -325,6 +326,9 @@ pub struct CentreStatus {
     /// Products handed over to other systems, or to be; the newest 1,000, oldest first.
     #[serde(default)]
     pub deliveries: Vec<DeliveryStatus>,
+    /// What is missing of all contacts.
+    #[serde(default)]
+    pub gaps: GapCounts,
     /// Its store.
     pub store: StoreStatus,
     /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and `level0`, and `total`: its last

@@ -1,6 +1,6 @@
 //! What may be asked of a running node over its local socket: one line of JSON each way.
 
-use super::NodeStatus;
+use super::{GapReport, NodeStatus};
 use crate::config::Time;
 use crate::fault::{Fault, Who};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,8 @@ use skyhaul_units::Rate;
 pub enum Request {
     /// How the node is.
     Status,
+    /// What is missing at a centre.
+    Gaps,
     /// To use one more path; the keys are those of `[[path]]`, a name among them.
     AddPath {
         /// The keys.
@@ -81,6 +83,8 @@ pub enum Answer {
 pub enum Reply {
     /// To [`Request::Status`].
     Status(Box<NodeStatus>),
+    /// To [`Request::Gaps`].
+    Gaps(Box<GapReport>),
     /// To an order.
     Answer(Answer),
 }

@@ -1,6 +1,6 @@
 //! The local socket: whoever may connect asks one question, or gives one order, and gets one line of JSON.
 
-use super::{Answer, NodeStatus, Reply, Request};
+use super::{Answer, GapReport, NodeStatus, Reply, Request};
 use crate::fault::Fault;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -119,6 +119,20 @@ fn request(stream: &UnixStream) -> Result<Request, Fault> {
 /// No node answers there, or not in this version's form.
 pub fn ask(path: &Path) -> Result<NodeStatus, Fault> {
     let text = exchange(path, &Request::Status, PATIENCE)?;
+    read(path, &text)
+}
+
+/// Asks the centre whose status socket is at `path` what is missing.
+///
+/// # Errors
+/// No centre answers there, or not in this version's form.
+pub fn ask_gaps(path: &Path) -> Result<GapReport, Fault> {
+    let text = exchange(path, &Request::Gaps, ORDER)?;
+    if let Ok(refused @ Answer::Refused { .. }) = serde_json::from_str::<Answer>(&text) {
+        return Err(Result::<String, Fault>::from(refused)
+            .err()
+            .unwrap_or_else(|| Fault::peer("the node does not tell", path.display(), "ask a centre")));
+    }
     read(path, &text)
 }
 

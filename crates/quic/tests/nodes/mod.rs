@@ -255,6 +255,7 @@ impl Node {
             Event::PathUp(path) => drop(self.up.insert(path)),
             Event::PathStalled(path) => drop(self.stalled.insert(path)),
             Event::PathDown(path, _) => drop(self.down.insert(path)),
+            Event::Application { .. } => {}
             Event::PathBack(_) | Event::Greeted { .. } | Event::Settled { .. } | Event::Closed(_) => {}
         }
     }

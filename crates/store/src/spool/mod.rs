@@ -13,6 +13,7 @@
 
 mod flows;
 mod reader;
+mod recall;
 mod waiting;
 
 use crate::disk::Disk;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 
 pub use flows::MAX_LIVE_FLOWS;
 pub use reader::{SpoolItem, SpoolReader};
+pub use recall::RecallReader;
 pub use waiting::Waiting;
 
 /// What may be set of a spool.

@@ -264,3 +264,31 @@ fn a_spool_of_less_than_four_segments_is_refused() {
     let error = Spool::open(disk, SpoolConfig { max_size: Bytes::new(3_999), ..config() }, NOW).unwrap_err();
     assert!(error.to_string().contains("max_size"), "{error}");
 }
+
+#[test]
+fn what_is_in_custody_can_be_recalled_as_long_as_it_is_kept() {
+    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let (a, b) = (spool.open_flow(NOW).unwrap(), spool.open_flow(NOW).unwrap());
+    for round in 0..6 {
+        spool.append(a, &[round; 300], later(u64::from(round))).unwrap();
+        spool.append(b, &[9; 300], later(u64::from(round))).unwrap();
+    }
+    spool.close_flow(a).unwrap();
+    spool.custody(a, Seq::FINISHED);
+    let recall = |spool: &mut Spool, from| {
+        let mut reader = spool.recall_reader(a, from);
+        let mut seqs = Vec::new();
+        while let Some(record) = spool.recall(&mut reader).unwrap() {
+            assert_eq!(record.flow, a);
+            seqs.push(record.seq.0);
+        }
+        seqs
+    };
+    assert_eq!(recall(&mut spool, NOW), [0, 1, 2, 3, 4, 5]);
+    let late = recall(&mut spool, later(4));
+    assert!(late.len() < 6 && late.ends_with(&[4, 5]), "from the segment on that has it: {late:?}");
+    assert_eq!(recall(&mut spool, later(60)), [0; 0]);
+    spool.custody(b, Seq(6));
+    spool.free(later(100)).unwrap();
+    assert!(recall(&mut spool, NOW).len() < 6, "what is freed is gone");
+}

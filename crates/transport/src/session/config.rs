@@ -77,6 +77,11 @@ pub enum Event {
         /// The first place not in custody.
         next: Seq,
     },
+    /// The far end's application says something. Said just before a path failed, it may come twice, or not at all.
+    Application {
+        /// At most [`crate::wire::APPLICATION_MAX`] bytes.
+        body: bytes::Bytes,
+    },
     /// A path carries symbols now.
     PathUp(PathId),
     /// A path stopped answering; what was under way there goes on the others.
@@ -106,7 +111,7 @@ pub enum CloseReason {
     Here(String),
 }
 
-/// Why a block was not taken.
+/// Why a block, or what an application says, was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// Wait until [`crate::Session::room`] has grown.
@@ -134,6 +139,12 @@ pub enum SendError {
     NoDeadline {
         /// Its flow.
         flow: FlowId,
+    },
+    /// Applications say so much at once.
+    #[error("{len} bytes cannot be said at once; at most {} can", crate::wire::APPLICATION_MAX)]
+    TooLong {
+        /// Its length.
+        len: usize,
     },
     /// The far end has not introduced itself, or the session is over.
     #[error("the session is not open")]

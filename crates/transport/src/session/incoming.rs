@@ -252,6 +252,13 @@ impl Session {
                 self.finish(CloseReason::Peer("it joined a path to a session twice".to_owned()));
             }
             Control::Receipt { flow, next } => self.events.push_back(Event::Custody { flow, next }),
+            Control::Application { body } => {
+                let cost = body.len() + super::HEARD;
+                if self.heard + cost <= super::HEARD_MAX {
+                    self.heard += cost;
+                    self.events.push_back(Event::Application { body });
+                }
+            }
             Control::Refuse { reason } => self.finish(CloseReason::Refused(reason)),
         }
     }

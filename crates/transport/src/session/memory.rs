@@ -31,7 +31,7 @@ impl Session {
         let inbox = self.inbox.as_ref().map_or((0, 0, 0), Inbox::counts);
         let (held, flows, runs) = inbox;
         let flows = flows as u64 + self.outbox.flows() as u64;
-        let control = (self.control.bytes.len() + self.control.greeting.len()) as u64;
+        let control = (self.control.bytes.len() + self.control.greeting.len() + self.heard) as u64;
         Amount::new(
             self.outbox.held
                 + held
@@ -52,6 +52,7 @@ impl SessionConfig {
     ///   send_buffer, or one block of 16 MiB if that is more
     /// + receive_window + 64 KiB + 16 MiB of what overtook the greeting + 8,192 slices to go elsewhere * 32 B
     /// + 2 * 65,536 flows * 256 B + 262,144 runs of settled places * 80 B + 2 greetings and the control bytes behind
+    /// + 1 MiB that the far end's application said
     /// + paths * (262,144 transmissions * 128 B                          (the path never tells what became of them)
     ///            + 12,240 datagrams to be repaired * payload
     ///            + 16 MiB of datagrams received + 2,048 repair symbols of at most the payload of the far end, here ours
@@ -62,7 +63,8 @@ impl SessionConfig {
     pub fn memory_max(&self, paths: usize, payload: usize) -> Amount {
         let (paths, payload) = (paths as u64, payload as u64);
         let flows = 2 * FLOWS_MAX as u64 * FLOW + RUNS_MAX as u64 * RUN;
-        let control = 2 * MESSAGE_MAX as u64 + super::outgoing::CONTROL_MAX as u64 + 64;
+        let control =
+            2 * MESSAGE_MAX as u64 + super::outgoing::CONTROL_MAX as u64 + 64 + super::HEARD_MAX as u64;
         let coder = (RETAINED_MAX + OPEN_GROUPS) as u64 * payload;
         let decoder = DECODER_MAX + crate::repair::REPAIRS_MAX as u64 * payload;
         let path = (ENTRIES_MAX as u64 + 1) * ENTRY + coder + decoder + (MESSAGE_MAX + CONTROL_READ) as u64;

@@ -22,7 +22,7 @@ use crate::receive::Inbox;
 use crate::schedule::{Line, Policy, PolicyConfig};
 use crate::send::Outbox;
 use crate::stats::Stats;
-use crate::wire::{Control, Recovered};
+use crate::wire::{APPLICATION_MAX, Control, Recovered};
 use attached::Attached;
 use bytes::Bytes;
 use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Rate, Seq};
@@ -46,6 +46,8 @@ pub struct Session {
     closed: bool,
     control: ControlOut,
     events: VecDeque<Event>,
+    /// Bytes that the far end's application said and ours has not taken yet, each message with [`HEARD`].
+    heard: usize,
     wanted_close: Option<String>,
     reports: Reports,
     /// Protected datagrams that repair stood for here, and how many reports more are to say so.
@@ -92,6 +94,13 @@ const REPORT_NEWS: Duration = Duration::from_millis(20);
 const REPORT_WAITING: Duration = Duration::from_millis(200);
 /// How often blocks are looked at that the path claims and no report confirms.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+/// What the far end's application says and ours does not take is kept up to this; what comes beyond is dropped, as if a path
+/// had failed.
+const HEARD_MAX: usize = 1 << 20;
+/// Length and type of a control message.
+const CONTROL_HEAD: usize = 5;
+/// What keeping one of them costs beside its bytes.
+const HEARD: usize = 128;
 /// Paths of one session: addresses of two nodes, and lanes on them.
 const PATHS_MAX: usize = 64;
 
@@ -108,6 +117,7 @@ impl Session {
             closed: false,
             control: ControlOut::default(),
             events: VecDeque::new(),
+            heard: 0,
             wanted_close: None,
             reports: Reports::default(),
             recovered: VecDeque::new(),
@@ -234,6 +244,27 @@ impl Session {
         self.control.receipts.insert(flow, next);
     }
 
+    /// Says something to the far end's application, in order; there it comes as [`Event::Application`]. What was said on a path
+    /// that fails is not said again: whoever needs an answer repeats the question.
+    ///
+    /// # Errors
+    /// [`SendError::NotOpen`], [`SendError::TooLong`]; [`SendError::Full`] where control bytes wait for the line. It was not
+    /// taken.
+    pub fn tell(&mut self, body: Bytes) -> Result<(), SendError> {
+        if !self.is_open() {
+            return Err(SendError::NotOpen);
+        }
+        if body.len() > APPLICATION_MAX {
+            return Err(SendError::TooLong { len: body.len() });
+        }
+        let room = outgoing::CONTROL_MAX.saturating_sub(self.control.bytes.len());
+        if room < body.len() + CONTROL_HEAD {
+            return Err(SendError::Full { room: Amount::of(room) });
+        }
+        self.control.bytes.extend(Control::Application { body }.encode());
+        Ok(())
+    }
+
     /// What a path measures now.
     pub fn measured(&mut self, path: PathId, estimate: Estimate) {
         if let Some(path) = self.paths.get_mut(&path) {
@@ -247,7 +278,11 @@ impl Session {
         if let Some(block) = self.inbox.as_mut().and_then(Inbox::pop) {
             return Some(Event::Block(block));
         }
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if let Some(Event::Application { body }) = &event {
+            self.heard -= body.len() + HEARD;
+        }
+        event
     }
 
     /// The reason to close the paths with, once all control bytes are out.

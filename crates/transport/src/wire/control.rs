@@ -1,6 +1,8 @@
-//! What travels on the control stream: greeting, custody receipts, refusal. Each message is framed by its length.
+//! What travels on the control stream: greeting, custody receipts, refusal, and what applications say to each other. Each
+//! message is framed by its length.
 
 use super::{PROTOCOL_VERSION, Reader, WireError, put_varint};
+use bytes::Bytes;
 use skyhaul_units::{FlowId, Seq};
 
 /// A control message.
@@ -36,6 +38,11 @@ pub enum Control {
         /// A sentence for the operator, at most 1,024 bytes.
         reason: String,
     },
+    /// What one end's application says to the other's. The session carries it and does not read it.
+    Application {
+        /// At most [`APPLICATION_MAX`] bytes.
+        body: Bytes,
+    },
 }
 
 /// Which blocks the far end has in custody when a session begins.
@@ -67,10 +74,14 @@ pub struct ControlReader {
 /// The largest control message in bytes: a greeting that names 80,000 open flows.
 pub const MESSAGE_MAX: usize = 1 << 20;
 
+/// The longest that an application says at once, in bytes: two thousand places of 30 bytes.
+pub const APPLICATION_MAX: usize = 64 << 10;
+
 const HELLO: u8 = 0x01;
 const RECEIPT: u8 = 0x02;
 const REFUSE: u8 = 0x03;
 const JOIN: u8 = 0x04;
+const APPLICATION: u8 = 0x05;
 const REASON_MAX: usize = 1024;
 
 impl Control {
@@ -106,6 +117,10 @@ impl Control {
                 body.push(REFUSE);
                 put_text(&mut body, reason, REASON_MAX);
             }
+            Self::Application { body: said } => {
+                body.push(APPLICATION);
+                body.extend_from_slice(said);
+            }
         }
         let mut framed = (body.len() as u32).to_be_bytes().to_vec();
         framed.append(&mut body);
@@ -121,6 +136,10 @@ impl Control {
                 Self::Receipt { flow: FlowId(reader.varint32("flow")?), next: Seq(reader.varint("next")?) }
             }
             REFUSE => Self::Refuse { reason: text(&mut reader, REASON_MAX, "reason")? },
+            APPLICATION if reader.0.len() <= APPLICATION_MAX => {
+                Self::Application { body: Bytes::copy_from_slice(reader.0) }
+            }
+            APPLICATION => return Err(WireError::Invalid("application length")),
             other => return Err(WireError::UnknownType(other)),
         };
         Ok(message)

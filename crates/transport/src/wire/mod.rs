@@ -9,7 +9,7 @@ mod report;
 mod varint;
 
 pub(crate) use control::MESSAGE_MAX;
-pub use control::{Control, ControlReader, Resume};
+pub use control::{APPLICATION_MAX, Control, ControlReader, Resume};
 pub use datagram::{
     Datagram, HEAD_INFO, Head, PROTECTION, Symbol, SymbolHeader, encode_protected, encode_repair,
 };

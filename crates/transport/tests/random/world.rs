@@ -406,7 +406,7 @@ impl World {
                 }
             }
             Event::Greeted { resume, .. } => self.sides[side].greeted(&resume),
-            Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) => {}
+            Event::Application { .. } | Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) => {}
             Event::Closed(reason) => panic!("closed: {reason}"),
         }
     }

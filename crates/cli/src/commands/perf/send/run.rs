@@ -174,7 +174,7 @@ impl<'a> Sender<'a> {
             }
             Event::Closed(reason) => self.fail(&reason.to_string(), "see what the serving end says"),
             Event::Custody { .. } | Event::Settled { .. } | Event::PathUp(_) => {}
-            Event::PathStalled(_) | Event::PathBack(_) => {}
+            Event::Application { .. } | Event::PathStalled(_) | Event::PathBack(_) => {}
         }
     }
 

@@ -1,0 +1,393 @@
+//! The gaps of all contacts that a centre knows: what is missing, what was asked of the station, what came back.
+//!
+//! A [`Ledger`] is told of each frame that became durable, in the order of its contact's blocks. Counts of a virtual channel that
+//! were passed over are a [`Gap`]; frames of another contact fill it, be it one that the station made to complete this one, or one
+//! of another station. [`Ledger::ask`] gives the questions to put to a station, [`Ledger::answer`] takes its answers ([`talk`]).
+//!
+//! What it knows of a contact is kept by the caller as one small record ([`Ledger::record`], [`Ledger::restore`]); after a restart,
+//! blocks that the record knows of are passed over ([`Ledger::takes`]), so that each counts once.
+//!
+//! A frame count that repeats or goes back is a replay or a reset, and no gap. VC 63 and channels of idle frames are left out
+//! by the caller.
+
+mod contact;
+mod gap;
+mod record;
+pub mod talk;
+
+pub use contact::{Opened, PacketGap, PacketGapState, PacketLoss, Seen};
+pub use gap::{Gap, GapState, Place};
+pub use record::RecordError;
+
+use contact::Contact;
+use skyhaul_ccsds::id::Channel;
+use skyhaul_units::{Duration, FlowId, Instant, Seq, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+use talk::{Answer, Ask, SPANS_MAX};
+
+/// A contact: whose, and its number there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContactId {
+    /// The station's name.
+    pub station: String,
+    /// Its flow there.
+    pub flow: FlowId,
+}
+
+/// The gaps of all contacts.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    contacts: BTreeMap<ContactId, Contact>,
+    /// Gaps with something missing, by channel and by the time of the frame before them.
+    unfilled: BTreeMap<Channel, BTreeSet<(Utc, ContactId, u64)>>,
+    /// Contacts that there may be something to ask about.
+    due: BTreeSet<ContactId>,
+    /// Questions without an answer.
+    asked: BTreeMap<u64, Asked>,
+    next_ask: u64,
+    /// Contacts whose record is behind.
+    changed: BTreeSet<ContactId>,
+    /// Contacts that are no longer known, and whose records are to go.
+    forgotten: Vec<ContactId>,
+    totals: Totals,
+}
+
+#[derive(Debug)]
+struct Asked {
+    contact: ContactId,
+    at: Instant,
+    /// The gap of each span.
+    gaps: Vec<u64>,
+}
+
+/// What a ledger counts, of the contacts that it knows or has known since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Totals {
+    /// Gaps that were found beyond what is kept of a contact: counted here alone.
+    pub overflow: u64,
+    /// Contacts that were not followed, because too many were open.
+    pub unfollowed: u64,
+    /// Frame counts that repeated or went back: replays and resets.
+    pub restarts: u64,
+    /// Questions asked.
+    pub asks: u64,
+}
+
+/// Contacts kept: two weeks of fifty a day and their refills. Those go first that are closed and have nothing missing, the oldest
+/// first.
+pub const CONTACTS_MAX: usize = 1_024;
+/// Questions to a station without an answer: 2,048 spans under way.
+const OUTSTANDING_MAX: usize = 4;
+/// Between two questions about one contact: what is found to be missing meanwhile is asked for together.
+const GATHER: Duration = Duration::from_millis(50);
+/// A station reads a recording at several hundred Mbit/s: a question that has no answer after this is asked again.
+const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+/// How often a station is asked that does not answer, and is connected.
+const ASKED_MAX: u8 = 5;
+/// How far the clocks of two stations may be apart, light time and all.
+const TOLERANCE: Duration = Duration::from_secs(1);
+/// Gaps looked at for one frame of another contact; of more that are open at one time, those asked for are filled by the refill.
+const LOOKED_AT: usize = 256;
+
+impl Ledger {
+    /// An empty one. Questions are numbered from `first_ask`: above those of earlier runs, so that a late answer is known for
+    /// what it is.
+    pub fn new(first_ask: u64) -> Self {
+        Self { next_ask: first_ask, ..Self::default() }
+    }
+
+    /// A contact begins, or is read again from its beginning.
+    pub fn open(&mut self, id: &ContactId, opened: Opened) {
+        if self.contacts.contains_key(id) {
+            return;
+        }
+        if !self.make_room() {
+            self.totals.unfollowed += 1;
+            return;
+        }
+        self.contacts.insert(id.clone(), Contact::new(opened));
+        self.changed.insert(id.clone());
+    }
+
+    /// Whether a contact's block is news: give its frames to [`Self::block`] then.
+    pub fn takes(&self, id: &ContactId, block: Seq) -> bool {
+        self.contacts.get(id).is_some_and(|contact| contact.next_block <= block)
+    }
+
+    /// Takes the good frames of a contact's block, in their order.
+    pub fn block(&mut self, id: &ContactId, block: Seq, frames: &[Seen]) {
+        let Some(contact) = self.contacts.get_mut(id).filter(|contact| contact.next_block <= block) else {
+            return;
+        };
+        contact.next_block = block.next();
+        self.changed.insert(id.clone());
+        let completes = contact.opened.completes;
+        for seen in frames {
+            self.frame(id, completes, seen);
+        }
+    }
+
+    /// A block of a contact cannot be read back, or the station's disk did not give it.
+    pub fn damaged(&mut self, id: &ContactId) {
+        if let Some(contact) = self.contacts.get_mut(id) {
+            contact.is_damaged = true;
+        }
+    }
+
+    /// The contact ends; `packets` are the breaks in its packets' sequence counts.
+    pub fn close(&mut self, id: &ContactId, packets: Vec<PacketGap>) {
+        let Some(contact) = self.contacts.get_mut(id) else { return };
+        if !contact.is_closed {
+            contact.close(packets);
+            self.changed.insert(id.clone());
+            self.due.insert(id.clone());
+            if let Some(flow) = contact.opened.completes {
+                self.undelivered(ContactId { station: id.station.clone(), flow });
+            }
+        }
+    }
+
+    /// The next question to a station that is connected.
+    pub fn ask(&mut self, station: &str, now: Instant) -> Option<Ask> {
+        self.expire(station, now);
+        if self.asked.values().filter(|asked| asked.contact.station == station).count() >= OUTSTANDING_MAX {
+            return None;
+        }
+        let of_station = |id: &&ContactId| id.station == station;
+        let candidates: Vec<ContactId> = self.due.iter().filter(of_station).cloned().collect();
+        let id = candidates.into_iter().find(|id| {
+            let contact = self.contacts.get(id).filter(|contact| contact.has_question());
+            if contact.is_none() {
+                self.due.remove(id);
+            }
+            contact.is_some_and(|contact| contact.asked_at.is_none_or(|at| at + GATHER <= now))
+        })?;
+        let contact = self.contacts.get_mut(&id)?;
+        let number = self.next_ask;
+        let (spans, gaps) = contact.take_spans(number, SPANS_MAX);
+        self.next_ask += 1;
+        self.totals.asks += 1;
+        contact.asked_at = Some(now);
+        contact.said_last = contact.is_closed && !contact.has_open();
+        let Opened { channel, mission, .. } = contact.opened.clone();
+        let (flow, is_damaged, is_last) = (id.flow, contact.is_damaged, contact.said_last);
+        self.changed.insert(id.clone());
+        self.asked.insert(number, Asked { contact: id, at: now, gaps });
+        Some(Ask { number, contact: flow, channel, mission, is_damaged, is_last, spans })
+    }
+
+    /// A station's answer; one to a question that is not open says nothing.
+    pub fn answer(&mut self, station: &str, answer: &Answer) {
+        if self.asked.get(&answer.number).is_none_or(|asked| asked.contact.station != station) {
+            return;
+        }
+        let Some(asked) = self.asked.remove(&answer.number) else { return };
+        let Some(contact) = self.contacts.get_mut(&asked.contact) else { return };
+        let mut outcomes: BTreeMap<u64, (u64, talk::Why)> = BTreeMap::new();
+        for (gap, (sent, why)) in asked.gaps.iter().zip(&answer.outcomes) {
+            let outcome = outcomes.entry(*gap).or_insert((0, *why));
+            outcome.0 = outcome.0.saturating_add(*sent);
+            if *why != talk::Why::Found {
+                outcome.1 = *why;
+            }
+        }
+        for number in asked.gaps {
+            // An answer that is shorter than the question has nothing for the rest.
+            let (sent, why) = outcomes.get(&number).copied().unwrap_or((0, talk::Why::NoAnswer));
+            if let Some(gap) = contact.gaps.get_mut(&number) {
+                gap.answered(answer.number, sent, why);
+            }
+        }
+        self.changed.insert(asked.contact);
+    }
+
+    /// The line to a station is down: what it was asked and has not answered is asked again.
+    pub fn disconnected(&mut self, station: &str) {
+        self.withdraw(|asked| asked.contact.station == station, false);
+    }
+
+    /// The question was not taken by the line.
+    pub fn not_asked(&mut self, number: u64) {
+        if let Some(asked) = self.asked.remove(&number) {
+            self.reopen(&asked, number, false);
+        }
+    }
+
+    /// The contacts that are known, with their gaps.
+    pub fn contacts(&self) -> impl Iterator<Item = (&ContactId, &Opened, impl Iterator<Item = &Gap>)> {
+        self.contacts.iter().map(|(id, contact)| (id, &contact.opened, contact.gaps.values()))
+    }
+
+    /// The breaks in a contact's packets, with what is known of each.
+    pub fn packets(&self, id: &ContactId) -> impl Iterator<Item = (&PacketGap, PacketGapState)> {
+        let contact = self.contacts.get(id);
+        contact.into_iter().flat_map(|contact| contact.packets.iter().map(|gap| (gap, contact.state_of(gap))))
+    }
+
+    /// Counters.
+    pub const fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// The contacts whose record is behind, each once.
+    pub fn changed(&mut self) -> BTreeSet<ContactId> {
+        core::mem::take(&mut self.changed)
+    }
+
+    /// Their records could not be written.
+    pub fn not_kept(&mut self, contacts: BTreeSet<ContactId>) {
+        self.changed.extend(contacts);
+    }
+
+    /// The contacts whose records are to go, each once.
+    pub fn forgotten(&mut self) -> Vec<ContactId> {
+        core::mem::take(&mut self.forgotten)
+    }
+
+    /// What is to be kept of a contact.
+    pub fn record(&self, id: &ContactId) -> Option<Vec<u8>> {
+        self.contacts.get(id).map(|contact| record::write(id, contact))
+    }
+
+    /// Takes what was kept of a contact. Questions without an answer are open again.
+    ///
+    /// # Errors
+    /// [`RecordError`]: it was not taken. The contact is known as far as its blocks are read again.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        let (id, contact) = record::read(bytes)?;
+        if self.contacts.len() >= CONTACTS_MAX {
+            self.forgotten.push(id);
+            return Ok(());
+        }
+        for (number, gap) in contact.gaps.iter().filter(|(_, gap)| !gap.is_filled()) {
+            index(&mut self.unfilled, gap).insert((gap.before.received, id.clone(), *number));
+        }
+        self.due.insert(id.clone());
+        self.contacts.insert(id, contact);
+        Ok(())
+    }
+
+    fn frame(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &Seen) {
+        self.fill(id, completes, seen);
+        // A contact that completes another holds what is missing there, and has gaps by nature.
+        let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else { return };
+        match contact.follow(seen) {
+            contact::Followed::On => {}
+            contact::Followed::Restart => self.totals.restarts += 1,
+            contact::Followed::Overflow => self.totals.overflow += 1,
+            contact::Followed::Gap(number) => {
+                if let Some(gap) = contact.gaps.get(&number) {
+                    let key = (gap.before.received, id.clone(), number);
+                    index(&mut self.unfilled, gap).insert(key);
+                    self.due.insert(id.clone());
+                }
+            }
+        }
+    }
+
+    /// Looks whether a frame is missing in another contact: in the one that its own completes, or in one of another station.
+    fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &Seen) {
+        let Some(open) = self.unfilled.get(&seen.channel).filter(|open| !open.is_empty()) else { return };
+        let until = seen.place.received + TOLERANCE + Duration::from_micros(1);
+        let until = (until, ContactId { station: String::new(), flow: FlowId(0) }, 0);
+        let mut filled = None;
+        for key in open.range(..until).rev().filter(|key| key.1 != *id).take(LOOKED_AT) {
+            let is_own = key.1.station == id.station;
+            if is_own && completes != Some(key.1.flow) {
+                continue;
+            }
+            let Some(gap) = self.contacts.get_mut(&key.1).and_then(|contact| contact.gaps.get_mut(&key.2))
+            else {
+                continue;
+            };
+            let is_there = if is_own {
+                gap.spans(seen.place.position)
+            } else {
+                gap.is_about(seen.place.received, TOLERANCE) && gap.wraps_in() > TOLERANCE * 4
+            };
+            if is_there && gap.take(seen.count) {
+                filled = Some((key.clone(), gap.is_filled()));
+                break;
+            }
+        }
+        if let Some((key, is_whole)) = filled {
+            self.changed.insert(key.1.clone());
+            if is_whole && let Some(open) = self.unfilled.get_mut(&seen.channel) {
+                open.remove(&key);
+            }
+        }
+    }
+
+    /// What completes a contact has ended: what was promised and is not there is asked for again.
+    fn undelivered(&mut self, id: ContactId) {
+        let Some(contact) = self.contacts.get_mut(&id) else { return };
+        let mut any = false;
+        for gap in contact.gaps.values_mut() {
+            any |= gap.undelivered(ASKED_MAX);
+        }
+        if any {
+            contact.said_last = false;
+            self.changed.insert(id.clone());
+            self.due.insert(id);
+        }
+    }
+
+    /// Takes back what a station has not answered in time.
+    fn expire(&mut self, station: &str, now: Instant) {
+        let is_late = |asked: &Asked| asked.contact.station == station && asked.at + ANSWER_WITHIN <= now;
+        self.withdraw(is_late, true);
+    }
+
+    fn withdraw(&mut self, which: impl Fn(&Asked) -> bool, counts: bool) {
+        let numbers: Vec<u64> =
+            self.asked.iter().filter(|(_, asked)| which(asked)).map(|(number, _)| *number).collect();
+        for number in numbers {
+            if let Some(asked) = self.asked.remove(&number) {
+                self.reopen(&asked, number, counts);
+            }
+        }
+    }
+
+    fn reopen(&mut self, asked: &Asked, number: u64, counts: bool) {
+        let Some(contact) = self.contacts.get_mut(&asked.contact) else { return };
+        contact.said_last = false;
+        for gap in &asked.gaps {
+            if let Some(gap) = contact.gaps.get_mut(gap) {
+                gap.withdrawn(number, counts, ASKED_MAX);
+            }
+        }
+        self.changed.insert(asked.contact.clone());
+        self.due.insert(asked.contact.clone());
+    }
+
+    /// Forgets a contact where there are too many; whether there is room for one more.
+    fn make_room(&mut self) -> bool {
+        if self.contacts.len() < CONTACTS_MAX {
+            return true;
+        }
+        let closed = self.contacts.iter().filter(|(_, contact)| contact.is_closed);
+        let oldest = closed.min_by_key(|(id, contact)| {
+            (contact.gaps.values().any(|gap| !gap.is_filled()), contact.opened.at, (*id).clone())
+        });
+        let Some(id) = oldest.map(|(id, _)| id.clone()) else { return false };
+        self.contacts.remove(&id);
+        self.asked.retain(|_, asked| asked.contact != id);
+        for open in self.unfilled.values_mut() {
+            open.retain(|(_, of, _)| *of != id);
+        }
+        self.changed.remove(&id);
+        self.due.remove(&id);
+        self.forgotten.push(id);
+        true
+    }
+}
+
+fn index<'a>(
+    unfilled: &'a mut BTreeMap<Channel, BTreeSet<(Utc, ContactId, u64)>>,
+    gap: &Gap,
+) -> &'a mut BTreeSet<(Utc, ContactId, u64)> {
+    unfilled.entry(gap.channel).or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What is kept of a contact over a restart: one JSON record, at most 1 MiB.
+
+use super::ContactId;
+use super::contact::{Contact, GAPS_MAX, Opened, PACKET_GAPS_MAX, PacketGap, Seen};
+use super::gap::{Gap, GapState, Place};
+use super::talk::Why;
+use serde::{Deserialize, Serialize};
+use skyhaul_ccsds::count::Modulus;
+use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
+use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_units::{FlowId, Seq, Utc};
+
+/// Why a record cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a record of gaps cannot be read ({0}); what is still in the contact store is looked through again")]
+pub struct RecordError(String);
+
+const VERSION: u8 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    version: u8,
+    station: String,
+    flow: u32,
+    channel: String,
+    mission: String,
+    opened_us: i64,
+    completes: Option<u32>,
+    next_block: u64,
+    is_closed: bool,
+    is_damaged: bool,
+    said_last: bool,
+    newest: Vec<KeptFrame>,
+    next_gap: u64,
+    gaps: Vec<KeptGap>,
+    packets: Vec<KeptPackets>,
+}
+
+/// Spacecraft, virtual channel, frame count, values of the count, microseconds, bits.
+#[derive(Serialize, Deserialize)]
+struct KeptFrame(u16, u8, u64, u64, i64, u64);
+
+/// Number; the first frame missing as a frame; frames missed; the frames before and after as microseconds and bits; how often
+/// asked; why no more is to be had; holes.
+#[derive(Serialize, Deserialize)]
+struct KeptGap(u64, KeptFrame, u64, (i64, u64), (i64, u64), u8, Option<Why>, Vec<(u64, u64)>);
+
+/// Channels, application, first count missed, packets missed, microseconds of the packets around.
+#[derive(Serialize, Deserialize)]
+struct KeptPackets(Vec<u8>, u16, u16, u16, i64, i64);
+
+/// A contact as it is kept.
+pub(super) fn write(id: &ContactId, contact: &Contact) -> Vec<u8> {
+    let kept = Kept {
+        version: VERSION,
+        station: id.station.clone(),
+        flow: id.flow.0,
+        channel: contact.opened.channel.clone(),
+        mission: contact.opened.mission.clone(),
+        opened_us: contact.opened.at.as_micros(),
+        completes: contact.opened.completes.map(|flow| flow.0),
+        next_block: contact.next_block.0,
+        is_closed: contact.is_closed,
+        is_damaged: contact.is_damaged,
+        said_last: contact.said_last,
+        newest: contact.newest.values().map(frame).collect(),
+        next_gap: contact.next_gap,
+        gaps: contact.gaps.iter().map(|(number, one)| gap(*number, one)).collect(),
+        packets: contact.packets.iter().map(packets).collect(),
+    };
+    serde_json::to_vec(&kept).unwrap_or_default()
+}
+
+/// A contact as it was kept.
+pub(super) fn read(bytes: &[u8]) -> Result<(ContactId, Contact), RecordError> {
+    let kept: Kept = serde_json::from_slice(bytes).map_err(|error| RecordError(error.to_string()))?;
+    if kept.version != VERSION {
+        return Err(RecordError(format!("version {}, this release reads {VERSION}", kept.version)));
+    }
+    let wrong = |what: &str| RecordError(format!("`{what}` has a value it cannot have"));
+    let opened = Opened {
+        channel: kept.channel,
+        mission: kept.mission,
+        at: Utc::from_micros(kept.opened_us),
+        completes: kept.completes.map(FlowId),
+    };
+    let mut contact = Contact::new(opened);
+    contact.next_block = Seq(kept.next_block);
+    contact.is_closed = kept.is_closed;
+    contact.is_damaged = kept.is_damaged;
+    // A question that was open is put again, and may be the last.
+    contact.said_last = kept.said_last;
+    contact.next_gap = kept.next_gap;
+    for one in &kept.newest {
+        let seen = one.read().ok_or_else(|| wrong("newest"))?;
+        contact.newest.insert(seen.channel, seen);
+    }
+    for one in kept.gaps.iter().take(GAPS_MAX) {
+        contact.gaps.insert(one.0, one.read().ok_or_else(|| wrong("gaps"))?);
+    }
+    for one in kept.packets.iter().take(PACKET_GAPS_MAX) {
+        contact.packets.push(one.read().ok_or_else(|| wrong("packets"))?);
+    }
+    Ok((ContactId { station: kept.station, flow: FlowId(kept.flow) }, contact))
+}
+
+fn frame(seen: &Seen) -> KeptFrame {
+    let (Channel { scid, vcid }, place) = (seen.channel, seen.place);
+    let (us, bits) = point(place);
+    KeptFrame(scid.value(), vcid.value(), seen.count, seen.modulus.values(), us, bits)
+}
+
+const fn point(place: Place) -> (i64, u64) {
+    (place.received.as_micros(), place.position.as_bits())
+}
+
+const fn place((us, bits): (i64, u64)) -> Place {
+    Place { received: Utc::from_micros(us), position: BitPosition::from_bits(bits) }
+}
+
+fn gap(number: u64, gap: &Gap) -> KeptGap {
+    let first = Seen { channel: gap.channel, count: gap.first, modulus: gap.modulus, place: gap.before };
+    let why = match gap.state {
+        GapState::Unrecoverable(why) => Some(why),
+        GapState::Open | GapState::Requested { .. } | GapState::Filled => None,
+    };
+    let (before, after) = (point(gap.before), point(gap.after));
+    KeptGap(number, frame(&first), gap.missed, before, after, gap.asked, why, gap.holes().to_vec())
+}
+
+fn packets(gap: &PacketGap) -> KeptPackets {
+    let vcids = gap.vcids.iter().map(|vcid| vcid.value()).collect();
+    KeptPackets(vcids, gap.apid.value(), gap.first, gap.missed, gap.from.as_micros(), gap.to.as_micros())
+}
+
+impl KeptFrame {
+    fn read(&self) -> Option<Seen> {
+        let Self(scid, vcid, count, values, us, bits) = *self;
+        let channel = Channel { scid: Scid::new(scid)?, vcid: Vcid::new(vcid)? };
+        let modulus = Modulus::of_values(values)?;
+        (count < values).then(|| Seen { channel, count, modulus, place: place((us, bits)) })
+    }
+}
+
+impl KeptGap {
+    fn read(&self) -> Option<Gap> {
+        let Self(_, first, missed, before, after, asked, why, holes) = self;
+        let first = first.read()?;
+        let mut next = 0;
+        for (from, to) in holes {
+            if *from < next || to < from || to >= missed {
+                return None;
+            }
+            next = to + 1;
+        }
+        let state = match why {
+            _ if holes.is_empty() => GapState::Filled,
+            Some(why) => GapState::Unrecoverable(*why),
+            None => GapState::Open,
+        };
+        let counts = (first.count, *missed, first.modulus);
+        let gap = Gap::new(first.channel, counts, (place(*before), place(*after)));
+        Some(gap.with(state, *asked, holes.clone()))
+    }
+}
+
+impl KeptPackets {
+    fn read(&self) -> Option<PacketGap> {
+        let Self(vcids, apid, first, missed, from, to) = self;
+        Some(PacketGap {
+            vcids: vcids.iter().map(|vcid| Vcid::new(*vcid)).collect::<Option<_>>()?,
+            apid: Apid::new(*apid)?,
+            first: *first,
+            missed: *missed,
+            from: Utc::from_micros(*from),
+            to: Utc::from_micros(*to),
+        })
+    }
+}

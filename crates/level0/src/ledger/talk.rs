@@ -1,0 +1,267 @@
+//! What a centre and a station say to each other about gaps: questions and answers, as JSON.
+//!
+//! ```text
+//! {"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,"last":false,
+//!  "spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}
+//! {"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}
+//! ```
+//!
+//! A span is: spacecraft, virtual channel, frame count of the first one missing, how many; when the frames around them were
+//! received (microseconds since 1970), and where they stand in the station's input (bits). An outcome, one for each span in its
+//! order, is how many frames were found and sent, and why not more.
+
+use super::gap::Place;
+use serde::{Deserialize, Serialize};
+use skyhaul_ccsds::id::{Channel, Scid, Vcid};
+use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_units::{FlowId, Utc};
+
+/// Something said about gaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Talk {
+    /// The centre asks a station for frames.
+    Ask(Ask),
+    /// The station has looked for them.
+    Answer(Answer),
+}
+
+/// A question: frames of one contact that are missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The question's number, for the answer.
+    pub number: u64,
+    /// The contact.
+    pub contact: FlowId,
+    /// The station's name for the input that the contact came from.
+    pub channel: String,
+    /// The name of its mission.
+    pub mission: String,
+    /// Blocks of the contact came and were lost at the centre, or on the station's disk: the spool may have them.
+    pub is_damaged: bool,
+    /// Nothing more of this contact will be asked for.
+    pub is_last: bool,
+    /// What is missing; at most [`SPANS_MAX`].
+    pub spans: Vec<Span>,
+}
+
+/// Frames of one virtual channel, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Spacecraft and virtual channel.
+    pub channel: Channel,
+    /// Frame count of the first one.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// The frame before the gap.
+    pub from: Place,
+    /// The frame after the gap.
+    pub to: Place,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The question's number.
+    pub number: u64,
+    /// For each span: how many frames are on their way, and why not all.
+    pub outcomes: Vec<(u64, Why)>,
+}
+
+/// Why frames are not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// All of them were found.
+    Found,
+    /// The station neither has the contact in its spool nor keeps a recording of the channel.
+    NoRecording,
+    /// The recording has nothing of that time (any more).
+    NotCovered,
+    /// The recording has the bits, and no frame could be made of them with the settings of `[refill]`.
+    NotDecodable,
+    /// The station's configuration says not to look.
+    Disabled,
+    /// The station has no such channel (any more).
+    NoChannel,
+    /// The station's disk refused.
+    Refused,
+    /// The station was asked several times and did not answer.
+    NoAnswer,
+    /// Packets alone: all frames of the channel came, the spacecraft did not send the packets.
+    NotSent,
+    /// The frame count went on from somewhere else: more is missing than can be asked for.
+    TooMany,
+}
+
+impl Why {
+    /// In words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Found => "all of it was found",
+            Self::NoRecording => "the station keeps no recording of the channel (record_raw)",
+            Self::NotCovered => "the station's recording has nothing of that time",
+            Self::NotDecodable => "the recording gives no good frames there either",
+            Self::Disabled => "the station does not refill ([refill] enabled = false)",
+            Self::NoChannel => "the station has no such channel any more",
+            Self::Refused => "the station's disk refused",
+            Self::NoAnswer => "the station does not answer",
+            Self::NotSent => "all frames came: the spacecraft did not send it",
+            Self::TooMany => "the frame count went on from somewhere else",
+        }
+    }
+}
+
+/// Why something said about gaps cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("what it says about gaps cannot be understood ({0}); use the same release at both ends")]
+pub struct TalkError(String);
+
+/// Spans of one question: 100 bytes each at the most, 50 KiB together.
+pub const SPANS_MAX: usize = 512;
+/// The longest name of a channel or mission.
+const NAME_MAX: usize = 255;
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "kebab-case")]
+enum Wire {
+    Ask {
+        number: u64,
+        contact: u32,
+        channel: String,
+        mission: String,
+        damaged: bool,
+        last: bool,
+        spans: Vec<WireSpan>,
+    },
+    Answer {
+        number: u64,
+        outcomes: Vec<(u64, Why)>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireSpan(u16, u8, u64, u64, i64, i64, u64, u64);
+
+impl Talk {
+    /// As bytes; at most 64 KiB.
+    pub fn encode(&self) -> Vec<u8> {
+        let wire = match self {
+            Self::Ask(ask) => Wire::Ask {
+                number: ask.number,
+                contact: ask.contact.0,
+                channel: ask.channel.clone(),
+                mission: ask.mission.clone(),
+                damaged: ask.is_damaged,
+                last: ask.is_last,
+                spans: ask.spans.iter().take(SPANS_MAX).map(Span::wire).collect(),
+            },
+            Self::Answer(Answer { number, outcomes }) => {
+                Wire::Answer { number: *number, outcomes: outcomes.iter().take(SPANS_MAX).copied().collect() }
+            }
+        };
+        serde_json::to_vec(&wire).unwrap_or_default()
+    }
+
+    /// From bytes of the far end.
+    ///
+    /// # Errors
+    /// They say nothing about gaps that this release understands.
+    pub fn decode(bytes: &[u8]) -> Result<Self, TalkError> {
+        let wire = serde_json::from_slice(bytes).map_err(|error| TalkError(error.to_string()))?;
+        let refused = |field: &str| TalkError(format!("`{field}` has a value it cannot have"));
+        match wire {
+            Wire::Ask { number, contact, channel, mission, damaged, last, spans } => {
+                if spans.len() > SPANS_MAX || channel.len().max(mission.len()) > NAME_MAX {
+                    return Err(refused("spans"));
+                }
+                let spans = spans.iter().map(|span| span.read().ok_or_else(|| refused("spans")));
+                let (contact, spans) = (FlowId(contact), spans.collect::<Result<_, _>>()?);
+                Ok(Self::Ask(Ask {
+                    number,
+                    contact,
+                    channel,
+                    mission,
+                    is_damaged: damaged,
+                    is_last: last,
+                    spans,
+                }))
+            }
+            Wire::Answer { outcomes, .. } if outcomes.len() > SPANS_MAX => Err(refused("outcomes")),
+            Wire::Answer { number, outcomes } => Ok(Self::Answer(Answer { number, outcomes })),
+        }
+    }
+}
+
+impl Span {
+    fn wire(&self) -> WireSpan {
+        let Channel { scid, vcid } = self.channel;
+        let us = |place: Place| place.received.as_micros();
+        let bits = |place: Place| place.position.as_bits();
+        let (from, to) = (self.from, self.to);
+        WireSpan(scid.value(), vcid.value(), self.first, self.count, us(from), us(to), bits(from), bits(to))
+    }
+}
+
+impl WireSpan {
+    /// What it says; none where a field is wider than it may be, or the places are not in order.
+    fn read(&self) -> Option<Span> {
+        let Self(scid, vcid, first, count, from_us, to_us, from_bit, to_bit) = *self;
+        let channel = Channel { scid: Scid::new(scid)?, vcid: Vcid::new(vcid)? };
+        let place =
+            |us, bits| Place { received: Utc::from_micros(us), position: BitPosition::from_bits(bits) };
+        let is_sane =
+            count > 0 && count < 1 << 56 && first < 1 << 56 && from_us <= to_us && from_bit <= to_bit;
+        is_sane.then(|| Span {
+            channel,
+            first,
+            count,
+            from: place(from_us, from_bit),
+            to: place(to_us, to_bit),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASK: &str = r#"{"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,"last":false,"spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}"#;
+    const ANSWER: &str = r#"{"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}"#;
+
+    #[test]
+    fn what_is_said_reads_as_it_was_written() {
+        for text in [ASK, ANSWER] {
+            let talk = Talk::decode(text.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(talk.encode()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn the_longest_question_fits_one_message() {
+        let Talk::Ask(mut ask) = Talk::decode(ASK.as_bytes()).unwrap() else { panic!("a question") };
+        let far =
+            Place { received: Utc::from_micros(i64::MAX / 1000), position: BitPosition::from_bits(u64::MAX) };
+        let widest = Span { first: (1 << 56) - 1, count: (1 << 56) - 1, from: far, to: far, ..ask.spans[0] };
+        (ask.number, ask.channel, ask.spans) = (u64::MAX, "x".repeat(NAME_MAX), vec![widest; SPANS_MAX]);
+        let said = Talk::Ask(ask.clone()).encode();
+        assert!(said.len() <= 64 << 10, "{}", said.len());
+        assert_eq!(Talk::decode(&said), Ok(Talk::Ask(ask)));
+        let answer = Talk::Answer(Answer {
+            number: u64::MAX,
+            outcomes: vec![(u64::MAX, Why::NotDecodable); SPANS_MAX],
+        });
+        assert!(answer.encode().len() <= 64 << 10);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (from, to) in
+            [("157,16,", "157000,16,"), (",16,", ",64,"), ("4101,12", "4101,0"), ("80000,200000", "9,8")]
+        {
+            let text = ASK.replacen(from, to, 1);
+            assert!(Talk::decode(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(Talk::decode(b"").unwrap_err().to_string().contains("same release"));
+    }
+}

@@ -1,0 +1,285 @@
+use super::talk::{Span, Why};
+use super::*;
+use proptest::prelude::*;
+use skyhaul_ccsds::count::Modulus;
+use skyhaul_ccsds::id::{Apid, Scid, Vcid};
+use skyhaul_ccsds::quality::BitPosition;
+
+const CHANNEL: Channel = Channel { scid: Scid::from_bits(157), vcid: Vcid::from_bits(16) };
+
+fn id(station: &str, flow: u32) -> ContactId {
+    ContactId { station: station.to_owned(), flow: FlowId(flow) }
+}
+
+fn opened(completes: Option<u32>) -> Opened {
+    Opened {
+        channel: "x-band".to_owned(),
+        mission: "snpp".to_owned(),
+        at: Utc::from_micros(0),
+        completes: completes.map(FlowId),
+    }
+}
+
+/// Frame number `at` of the downlink: 1 ms and 1000 bits each, the count from just below where it wraps.
+fn seen(at: u64) -> Seen {
+    let modulus = Modulus::AOS_FRAME;
+    Seen {
+        channel: CHANNEL,
+        count: (modulus.values() - 5 + at) % modulus.values(),
+        modulus,
+        place: Place {
+            received: Utc::from_micros(1_000 * at as i64),
+            position: BitPosition::from_bits(1_000 * at),
+        },
+    }
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// A ledger that has seen so many frames but those of `missing`.
+fn ledger(frames: u64, missing: &[u64]) -> Ledger {
+    let mut ledger = Ledger::new(100);
+    ledger.open(&id("polar", 1), opened(None));
+    let there: Vec<Seen> = (0..frames).filter(|at| !missing.contains(at)).map(seen).collect();
+    ledger.block(&id("polar", 1), Seq(0), &there);
+    ledger
+}
+
+fn gaps(ledger: &Ledger) -> Vec<(u64, u64, GapState)> {
+    let all = ledger.contacts().flat_map(|(_, _, gaps)| gaps);
+    all.map(|gap| (gap.missed, gap.missing(), gap.state)).collect()
+}
+
+fn refill(ledger: &mut Ledger, flow: u32, frames: &[u64]) {
+    let frames: Vec<Seen> = frames.iter().map(|at| seen(*at)).collect();
+    ledger.open(&id("polar", flow), opened(Some(1)));
+    ledger.block(&id("polar", flow), Seq(0), &frames);
+}
+
+#[test]
+fn what_is_missing_is_asked_for_exactly_and_filled_by_what_completes_the_contact() {
+    let mut ledger = ledger(20, &[3, 4, 5, 6, 12]);
+    assert_eq!(gaps(&ledger), [(4, 4, GapState::Open), (1, 1, GapState::Open)]);
+    let ask = ledger.ask("polar", at(0)).unwrap();
+    assert_eq!((ask.number, ask.contact, ask.channel.as_str()), (100, FlowId(1), "x-band"));
+    let (from, to) = (seen(2).place, seen(7).place);
+    assert_eq!(ask.spans[0], Span { channel: CHANNEL, first: seen(3).count, count: 4, from, to });
+    assert_eq!((ask.spans[1].first, ask.spans[1].count), (seen(12).count, 1));
+    assert_eq!(ledger.ask("polar", at(500)), None, "once");
+    refill(&mut ledger, 2, &[3, 4, 5]);
+    ledger.answer("polar", &Answer { number: 100, outcomes: vec![(4, Why::Found), (0, Why::NotDecodable)] });
+    let waits = GapState::Requested { ask: 100, wanted: 4, answer: Some((0, Why::Found)) };
+    assert_eq!(gaps(&ledger), [(4, 1, waits), (1, 1, GapState::Unrecoverable(Why::NotDecodable))]);
+    ledger.block(&id("polar", 2), Seq(1), &[seen(6)]);
+    assert_eq!(gaps(&ledger)[0], (4, 0, GapState::Filled));
+}
+
+#[test]
+fn a_part_of_a_gap_that_came_back_is_not_asked_for_again() {
+    let mut ledger = ledger(20, &[3, 4, 5, 6, 7]);
+    ledger.ask("polar", at(0)).unwrap();
+    refill(&mut ledger, 2, &[5]);
+    ledger.disconnected("polar");
+    let ask = ledger.ask("polar", at(50)).unwrap();
+    let spans: Vec<(u64, u64)> = ask.spans.iter().map(|span| (span.first, span.count)).collect();
+    assert_eq!(spans, [(seen(3).count, 2), (seen(6).count, 2)]);
+    let outcomes = vec![(2, Why::Found), (1, Why::NotDecodable)];
+    ledger.answer("polar", &Answer { number: ask.number, outcomes });
+    ledger.block(&id("polar", 2), Seq(1), &[seen(3), seen(4), seen(7)]);
+    assert_eq!(gaps(&ledger), [(5, 1, GapState::Unrecoverable(Why::NotDecodable))]);
+}
+
+#[test]
+fn another_station_that_saw_the_same_frames_fills_a_gap_and_one_that_saw_others_does_not() {
+    let mut ledger = ledger(20, &[3, 4]);
+    ledger.open(&id("desert", 1), opened(None));
+    let shifted = |at: u64, ms: i64| {
+        let frame = seen(at);
+        let received = Utc::from_micros(frame.place.received.as_micros() + 1_000 * ms);
+        Seen { place: Place { received, ..frame.place }, ..frame }
+    };
+    ledger.block(&id("desert", 1), Seq(0), &[shifted(2, 5_000), shifted(3, 5_000)]);
+    assert_eq!(gaps(&ledger), [(2, 2, GapState::Open)], "five seconds are no difference of clocks");
+    ledger.open(&id("desert", 2), opened(None));
+    ledger.block(&id("desert", 2), Seq(0), &[shifted(2, 300), shifted(3, 300), shifted(4, 300)]);
+    assert_eq!(gaps(&ledger), [(2, 0, GapState::Filled)]);
+}
+
+#[test]
+fn a_count_that_repeats_or_goes_back_is_no_gap() {
+    let mut ledger = ledger(5, &[]);
+    let frames: Vec<Seen> = [4, 2, 3, 4, 5].map(seen).to_vec();
+    ledger.block(&id("polar", 1), Seq(1), &frames);
+    assert_eq!((gaps(&ledger), ledger.totals().restarts), (Vec::new(), 2));
+}
+
+#[test]
+fn a_station_that_does_not_answer_is_asked_again_and_given_up_in_the_end() {
+    let mut ledger = ledger(20, &[3]);
+    for round in 0..5 {
+        assert!(ledger.ask("polar", at(130_000 * round)).is_some(), "{round}");
+    }
+    assert_eq!(ledger.ask("polar", at(130_000 * 5)), None);
+    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(Why::NoAnswer))]);
+    refill(&mut ledger, 2, &[3]);
+    assert_eq!(gaps(&ledger), [(1, 0, GapState::Filled)], "should it come after all");
+}
+
+#[test]
+fn questions_that_a_line_took_with_it_are_put_again_at_once_however_often() {
+    let mut ledger = ledger(20, &[3]);
+    for round in 0..20 {
+        let ask = ledger.ask("polar", at(60 * round)).unwrap();
+        if round % 2 == 0 { ledger.disconnected("polar") } else { ledger.not_asked(ask.number) }
+    }
+    assert_eq!(gaps(&ledger), [(1, 1, GapState::Open)]);
+}
+
+#[test]
+fn questions_are_bounded_and_a_late_answer_says_nothing() {
+    let missing: Vec<u64> = (1..6_000).step_by(2).collect();
+    let mut ledger = ledger(6_001, &missing);
+    let asked: Vec<usize> =
+        (0..9).filter_map(|round| Some(ledger.ask("polar", at(50 * round))?.spans.len())).collect();
+    assert_eq!(asked, [SPANS_MAX; 4]);
+    assert_eq!(ledger.ask("desert", at(1_000)), None);
+    ledger.answer("desert", &Answer { number: 100, outcomes: vec![(0, Why::Disabled); SPANS_MAX] });
+    assert!(
+        gaps(&ledger).iter().all(|gap| !matches!(gap.2, GapState::Unrecoverable(_))),
+        "not theirs to say"
+    );
+}
+
+#[test]
+fn at_its_end_the_station_is_told_that_no_more_will_be_asked() {
+    let mut ledger = ledger(20, &[3]);
+    let first = ledger.ask("polar", at(0)).unwrap();
+    ledger.close(&id("polar", 1), Vec::new());
+    let last = ledger.ask("polar", at(50)).unwrap();
+    assert_eq!((first.is_last, last.is_last, last.spans.len()), (false, true, 0));
+    assert_eq!(ledger.ask("polar", at(100)), None);
+}
+
+#[test]
+fn what_was_promised_and_did_not_come_is_asked_for_again_but_not_for_ever() {
+    let mut ledger = ledger(20, &[3]);
+    for round in 0..5 {
+        let ask = ledger.ask("polar", at(100 * round)).unwrap();
+        ledger.answer("polar", &Answer { number: ask.number, outcomes: vec![(1, Why::Found)] });
+        let flow = 2 + round as u32;
+        refill(&mut ledger, flow, &[]);
+        ledger.close(&id("polar", flow), Vec::new());
+    }
+    assert_eq!(ledger.ask("polar", at(1_000)), None);
+    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(Why::Refused))]);
+}
+
+#[test]
+fn packets_are_missing_as_long_as_frames_are_where_they_are() {
+    let mut ledger = ledger(20, &[3, 12]);
+    let gap = |from: i64, to: i64| PacketGap {
+        vcids: vec![CHANNEL.vcid],
+        apid: Apid::from_bits(801),
+        first: 7,
+        missed: 2,
+        from: Utc::from_micros(from),
+        to: Utc::from_micros(to),
+    };
+    ledger.close(&id("polar", 1), vec![gap(1_000, 5_000), gap(11_000, 14_000), gap(16_000, 17_000)]);
+    let ask = ledger.ask("polar", at(0)).unwrap();
+    refill(&mut ledger, 2, &[3]);
+    ledger.answer(
+        "polar",
+        &Answer { number: ask.number, outcomes: vec![(1, Why::Found), (0, Why::NotCovered)] },
+    );
+    let states: Vec<PacketGapState> = ledger.packets(&id("polar", 1)).map(|(_, state)| state).collect();
+    let lost = PacketGapState::Unrecoverable;
+    assert_eq!(states, [PacketGapState::Filled, lost(PacketLoss::Frames), lost(PacketLoss::NotSent)]);
+}
+
+#[test]
+fn the_oldest_contact_without_gaps_is_forgotten_first() {
+    let mut ledger = ledger(20, &[3]);
+    ledger.close(&id("polar", 1), Vec::new());
+    for flow in 2..=CONTACTS_MAX as u32 {
+        ledger.open(&id("polar", flow), opened(None));
+    }
+    ledger.open(&id("polar", 5_000), opened(None));
+    assert_eq!(
+        (ledger.totals().unfollowed, ledger.forgotten()),
+        (0, vec![id("polar", 1)]),
+        "closed, at least"
+    );
+    ledger.open(&id("polar", 5_001), opened(None));
+    assert_eq!(ledger.totals().unfollowed, 1);
+}
+
+#[test]
+fn a_damaged_record_is_refused() {
+    let ledger = ledger(20, &[3]);
+    let record = String::from_utf8(ledger.record(&id("polar", 1)).unwrap()).unwrap();
+    for (from, to) in
+        [("\"version\":1", "\"version\":2"), ("[[0,0]]", "[[0,9]]"), ("16777216", "100"), ("{", "")]
+    {
+        assert!(record.contains(from), "{record}");
+        assert!(Ledger::new(0).restore(record.replacen(from, to, 1).as_bytes()).is_err(), "{from}");
+    }
+}
+
+proptest! {
+    /// Whatever is lost, comes back, and whenever the centre is killed: in the end exactly what never came is missing, and
+    /// what was asked for is what was missing.
+    #[test]
+    fn a_kill_at_any_place_changes_nothing(
+        lost in proptest::collection::btree_set(1u64..200, 0..60),
+        back in proptest::collection::vec(1u64..200, 0..60),
+        kill in 0usize..40, blocks in 1u64..20,
+    ) {
+        let there: Vec<Seen> = (0..=200).filter(|at| !lost.contains(at)).map(seen).collect();
+        let back: Vec<Seen> = back.into_iter().filter(|at| lost.contains(at)).map(seen).collect();
+        let (main, completing) = (id("polar", 1), id("polar", 2));
+        let mut steps: Vec<(ContactId, Opened, Seq, Vec<Seen>)> = Vec::new();
+        for (number, frames) in there.chunks(there.len().div_ceil(blocks as usize)).enumerate() {
+            steps.push((main.clone(), opened(None), Seq(number as u64), frames.to_vec()));
+        }
+        for (number, frames) in back.chunks(7).enumerate() {
+            steps.push((completing.clone(), opened(Some(1)), Seq(number as u64), frames.to_vec()));
+        }
+        let take = |ledger: &mut Ledger, (id, opened, seq, frames): &(ContactId, Opened, Seq, Vec<Seen>)| {
+            ledger.open(id, opened.clone());
+            if ledger.takes(id, *seq) {
+                ledger.block(id, *seq, frames);
+            }
+        };
+        let mut whole = Ledger::new(0);
+        steps.iter().for_each(|step| take(&mut whole, step));
+        let mut killed = Ledger::new(0);
+        steps.iter().take(kill).for_each(|step| take(&mut killed, step));
+        let mut again = Ledger::new(9);
+        for id in [&main, &completing] {
+            if let Some(record) = killed.record(id) {
+                again.restore(&record).unwrap();
+            }
+        }
+        steps.iter().for_each(|step| take(&mut again, step));
+        prop_assert_eq!(gaps(&again), gaps(&whole));
+        let returned: BTreeSet<u64> = back.iter().map(|seen| seen.count).collect();
+        let missing: u64 = gaps(&whole).iter().map(|gap| gap.1).sum();
+        prop_assert_eq!(missing, lost.len() as u64 - returned.len() as u64);
+        let mut asked = 0;
+        for round in 0..4 {
+            if let Some(ask) = again.ask("polar", at(100 * round)) {
+                asked += ask.spans.iter().map(|span| span.count).sum::<u64>();
+            }
+        }
+        prop_assert_eq!(asked, missing);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = talk::Talk::decode(&bytes);
+        let _ = Ledger::new(0).restore(&bytes);
+    }
+}

@@ -1,0 +1,332 @@
+//! Frames that the centre misses: looked for where the station may still have them, and sent as a contact that completes
+//! theirs.
+//!
+//! A thread of its own takes the centre's questions, one at a time: decoding a recording again must hold up neither inputs nor
+//! line. What it finds goes through the spool like everything else, under the class of `[refill]`. Each channel has one such
+//! contact open at the most; it ends when the centre has nothing more to ask, or asks about another contact, or is silent.
+
+mod questions;
+mod search;
+mod wanted;
+
+pub use questions::Questions;
+
+use super::channel::Common;
+use super::contact::Contact;
+use super::memo::{Memo, Place};
+use super::packing::{Pace, Packing};
+use super::recording;
+use super::resume::Resume;
+use super::spooler::{SpoolBlock, ToSpool};
+use crate::config::{self, Compress, REFILL, Refill};
+use crate::fault::Fault;
+use search::{Decoding, in_block, in_recording};
+use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_ccsds::record::{Open, Record};
+use skyhaul_level0::ledger::talk::{Answer, Ask, Why};
+use skyhaul_store::raw::{RawError, RawReader};
+use skyhaul_units::{Bytes, Duration, FlowId, Instant, Utc};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use wanted::Wanted;
+
+/// The thread that looks for frames.
+#[derive(Debug)]
+pub struct RefillRunner {
+    config: Refill,
+    channels: Vec<config::Channel>,
+    common: Common,
+    state: PathBuf,
+    packing: Packing,
+    /// The open contacts, by channel.
+    open: BTreeMap<String, Completing>,
+    /// Something that was found could not be sent.
+    is_refused: bool,
+}
+
+/// A contact that completes another.
+#[derive(Debug)]
+struct Completing {
+    contact: Contact,
+    open: Open,
+    format: InputFormat,
+    memo: Memo,
+    asked_at: Instant,
+}
+
+/// The stop flag, and contacts that are silent, are looked at this often.
+const LOOK: Duration = Duration::from_millis(100);
+/// A contact that the centre asks no more about ends after this: longer than a line is usually out.
+const SILENCE: Duration = Duration::from_secs(60);
+/// What was decoded and is written at once, beyond which blocks are handed over.
+const GATHER: Duration = Duration::from_secs(3_600);
+
+impl RefillRunner {
+    /// Ends the contacts that were open when the station ended.
+    ///
+    /// # Errors
+    /// The spool cannot be read or written.
+    pub fn open(
+        config: &Refill,
+        channels: &[config::Channel],
+        state: &Path,
+        common: Common,
+    ) -> Result<Self, Fault> {
+        let packing = Packing::new(Compress::Auto);
+        let mut runner = Self {
+            config: config.clone(),
+            channels: channels.to_vec(),
+            common,
+            state: state.to_owned(),
+            packing,
+            open: BTreeMap::new(),
+            is_refused: false,
+        };
+        for channel in channels {
+            let memo = Memo::of_refill(state, channel.name.as_str());
+            let found = Resume::find(&mut runner.common.shared.spool(), &memo);
+            if let Resume::In(resumed) = found.map_err(|error| super::spool_fault(&error))? {
+                let (format, open) = (resumed.format, resumed.open);
+                let contact = Contact::new(resumed.flow, &open, &resumed.mission, format, Some(resumed.head));
+                let contact = contact.sent_as(REFILL);
+                let asked_at = runner.common.clock.now();
+                let completing = Completing { contact, open, format, memo, asked_at };
+                runner.open.insert(channel.name.to_string(), completing);
+            }
+        }
+        Ok(runner)
+    }
+
+    /// The flows that it goes on with.
+    pub fn flows(&self) -> impl Iterator<Item = FlowId> + '_ {
+        self.open.values().map(|completing| completing.contact.flow())
+    }
+
+    /// Runs until the station ends.
+    pub fn run(mut self) {
+        self.end_all(|_| true);
+        while !self.common.shared.life.is_stopping() {
+            if let Some(ask) = self.common.shared.questions.next(LOOK) {
+                // One without an answer is put again later.
+                if let Some(answer) = self.look(&ask) {
+                    tracing::info!(contact = ask.contact.0, "frames asked for: {}", in_words(&answer, &ask));
+                    self.common.shared.questions.answer(answer);
+                    self.common.shared.life.wake_line();
+                }
+            }
+            let now = self.common.clock.now();
+            self.end_all(|completing| completing.asked_at + SILENCE <= now);
+        }
+        self.end_all(|_| true);
+    }
+
+    /// Looks for what is asked for, and sends what is found; none where the spool did not take it.
+    fn look(&mut self, ask: &Ask) -> Option<Answer> {
+        self.is_refused = false;
+        let mut wanted = Wanted::new(ask);
+        let channel = self.channels.iter().find(|channel| channel.name.as_str() == ask.channel).cloned();
+        let outcome = match channel {
+            _ if !self.config.enabled => Some(Why::Disabled),
+            None => Some(Why::NoChannel),
+            Some(channel) => self.look_in(ask, &channel, &mut wanted),
+        };
+        if let Some(open) = self.open.get_mut(&ask.channel) {
+            open.asked_at = self.common.clock.now();
+        }
+        self.hand_over(&ask.channel);
+        if ask.is_last {
+            let is_it = |completing: &Completing| completing.open.completes == Some(ask.contact);
+            self.end_all(is_it);
+        }
+        (!self.is_refused).then(|| wanted.answer(ask.number, outcome))
+    }
+
+    /// Why no recording could be looked into, if so.
+    fn look_in(&mut self, ask: &Ask, channel: &config::Channel, wanted: &mut Wanted) -> Option<Why> {
+        if ask.spans.is_empty() {
+            return None;
+        }
+        let mission = match super::mission_of(channel, &self.common.missions) {
+            Ok(Some(mission)) => mission,
+            _ => self.common.missions.by_name(&ask.mission)?.clone(),
+        };
+        if ask.is_damaged && !self.look_in_spool(ask, &mission, wanted) {
+            return Some(Why::Refused);
+        }
+        if wanted.is_complete() {
+            return None;
+        }
+        if !channel.record_raw {
+            return Some(Why::NoRecording);
+        }
+        let reader = RawReader::open(self.common.disk.clone(), &recording::folder(channel.name.as_str()));
+        match self.look_in_recording(ask, (&reader, channel, &mission), wanted) {
+            Ok(()) => None,
+            Err(error) => {
+                self.common.shared.life.alarm("a recording cannot be read", &error.to_string());
+                Some(Why::Refused)
+            }
+        }
+    }
+
+    /// Whether the spool could be read.
+    fn look_in_spool(&mut self, ask: &Ask, mission: &Mission, wanted: &mut Wanted) -> bool {
+        let Some((from, _)) = wanted.extent() else { return true };
+        let mut reader = self.common.shared.spool().recall_reader(ask.contact, from);
+        loop {
+            let read = self.common.shared.spool().recall(&mut reader);
+            let record = match read {
+                Ok(Some(record)) => record,
+                Ok(None) => return true,
+                Err(error) => {
+                    self.common.shared.life.alarm("the spool cannot be read", &error.to_string());
+                    return false;
+                }
+            };
+            let mut found = |frame: &CapturedFrame| self.send(ask, mission, frame, InputFormat::Bits);
+            if !in_block(&record.payload, mission, wanted, &mut found) {
+                return true;
+            }
+        }
+    }
+
+    fn look_in_recording(
+        &mut self,
+        ask: &Ask,
+        (reader, channel, mission): (&RawReader, &config::Channel, &Mission),
+        wanted: &mut Wanted,
+    ) -> Result<(), RawError> {
+        let (missions, sync) = (self.common.missions.clone(), self.config.thresholds());
+        let decoding = Decoding { channel, mission, missions: &missions, sync };
+        for stretch in wanted.stretches() {
+            if self.common.shared.life.is_stopping() {
+                break;
+            }
+            let mut found =
+                |frame: &CapturedFrame, format: InputFormat| self.send(ask, mission, frame, format);
+            in_recording(reader, &stretch, &decoding, wanted, &mut found)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a frame to the contact that completes the one asked about, which is opened where it is not.
+    fn send(&mut self, ask: &Ask, mission: &Mission, frame: &CapturedFrame, format: InputFormat) {
+        let now = self.common.clock.now();
+        if self.open.get(&ask.channel).is_some_and(|open| open.open.completes != Some(ask.contact)) {
+            self.end_all(|completing| completing.open.channel == ask.channel);
+        }
+        if !self.open.contains_key(&ask.channel) {
+            let Some(completing) = self.begin(ask, mission, frame.received, format) else {
+                self.is_refused = true;
+                return;
+            };
+            self.open.insert(ask.channel.clone(), completing);
+        }
+        let Some(completing) = self.open.get_mut(&ask.channel) else { return };
+        completing.contact.frame(now, frame);
+        if completing.contact.due(GATHER) == Some(Instant::ZERO) {
+            self.hand_over(&ask.channel);
+        }
+    }
+
+    /// Opens a contact; none where the spool does not take one now. The centre asks again.
+    fn begin(&self, ask: &Ask, mission: &Mission, opened: Utc, format: InputFormat) -> Option<Completing> {
+        let Common { shared, clock, .. } = &self.common;
+        let keeps = self
+            .channels
+            .iter()
+            .any(|channel| channel.name.as_str() == ask.channel && channel.keep_check_symbols);
+        let open = Open {
+            channel: ask.channel.clone(),
+            mission: mission.text().to_owned(),
+            also_fits: Vec::new(),
+            scid: ask.spans.first().map(|span| span.channel.scid),
+            opened,
+            keeps_check_symbols: keeps,
+            completes: Some(ask.contact),
+        };
+        let flow = match shared.spool().open_flow(clock.utc()) {
+            Ok(flow) => flow,
+            Err(error) => {
+                shared.life.alarm("frames asked for cannot be sent", &error.to_string());
+                return None;
+            }
+        };
+        shared.life.clear_alarm("frames asked for cannot be sent");
+        let memo = Memo::of_refill(&self.state, &ask.channel);
+        if let Err(error) = memo.remember(&Place::Open { from: 0, format, flow, open: open.clone() }) {
+            shared.life.alarm("a refill is not remembered over a restart", &error.to_string());
+        }
+        let mut contact = Contact::new(flow, &open, mission, format, None).sent_as(REFILL);
+        contact.record(clock.now(), &Record::Open(open.clone()));
+        tracing::info!(channel = ask.channel, flow = flow.0, completes = ask.contact.0, "contact completed");
+        Some(Completing { contact, open, format, memo, asked_at: clock.now() })
+    }
+
+    /// Hands the gathered block of a channel's contact over.
+    fn hand_over(&mut self, channel: &str) {
+        if let Some(completing) = self.open.get_mut(channel)
+            && let Some(block) = block(&mut self.packing, &self.common, &mut completing.contact)
+        {
+            // A spooler that is gone has failed, and the station is stopping.
+            let _ = self.common.blocks.send(ToSpool::Block(block));
+            self.common.shared.contact(completing.contact.shown());
+        }
+    }
+
+    /// Ends the contacts that `which` says.
+    fn end_all(&mut self, which: impl Fn(&Completing) -> bool) {
+        let ending: Vec<String> = self
+            .open
+            .iter()
+            .filter(|(_, completing)| which(completing))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in ending {
+            if let Some(completing) = self.open.remove(&name) {
+                self.end(completing);
+            }
+        }
+    }
+
+    fn end(&mut self, completing: Completing) {
+        let Completing { mut contact, open, format, memo, .. } = completing;
+        let (Common { shared, clock, .. }, flow) = (&self.common, contact.flow());
+        if memo.remember(&Place::Closing { next: 0, format, flow, open }).is_err() {
+            // Left open, it is ended at the next start.
+            return;
+        }
+        contact.close(clock.now(), clock.utc());
+        if let Some(block) = block(&mut self.packing, &self.common, &mut contact) {
+            let _ = self.common.blocks.send(ToSpool::Block(block));
+        }
+        let (closed, is_closed) = sync_channel(1);
+        let _ = self.common.blocks.send(ToSpool::CloseFlow(flow, closed));
+        if is_closed.recv().is_ok() && memo.remember(&Place::Between(0)).is_err() {
+            tracing::warn!(
+                flow = flow.0,
+                "the end of a refill is not remembered; it is looked at after a restart"
+            );
+        }
+        shared.contact(contact.shown());
+    }
+}
+
+fn block(packing: &mut Packing, common: &Common, contact: &mut Contact) -> Option<SpoolBlock> {
+    let Common { shared, clock, .. } = common;
+    let pace = Pace { live: None, line: shared.line_rate(), unsent: Bytes::ZERO };
+    contact.take_block(clock.utc(), |records, frames, format| {
+        packing.pack(*clock, pace, (records, frames), format)
+    })
+}
+
+fn in_words(answer: &Answer, ask: &Ask) -> String {
+    let wanted: u64 = ask.spans.iter().map(|span| span.count).sum();
+    let found: u64 = answer.outcomes.iter().map(|(found, _)| found).sum();
+    let why = answer.outcomes.iter().map(|(_, why)| *why).find(|why| *why != Why::Found);
+    let why = why.map_or(String::new(), |why| format!("; of the rest, {}", why.text()));
+    format!("{found} of {wanted} found{why}")
+}

@@ -1,0 +1,65 @@
+//! What the line and the thread that looks for frames hand each other: questions one way, answers the other.
+
+use skyhaul_level0::ledger::talk::{Answer, Ask};
+use skyhaul_units::Duration;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Questions to be looked into, and answers to be given.
+#[derive(Debug, Default)]
+pub struct Questions {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asks: VecDeque<Ask>,
+    answers: VecDeque<Answer>,
+}
+
+/// Questions and answers that wait: a centre has four questions open at most. What comes beyond is asked again.
+const WAITING_MAX: usize = 16;
+
+impl Questions {
+    /// A question came.
+    pub fn ask(&self, ask: Ask) {
+        let mut state = self.state();
+        if state.asks.len() < WAITING_MAX {
+            state.asks.push_back(ask);
+            self.news.notify_all();
+        }
+    }
+
+    /// The line is down: the centre asks again.
+    pub fn forget(&self) {
+        *self.state() = State::default();
+    }
+
+    /// The next question, waiting for one at most for `patience`.
+    pub fn next(&self, patience: Duration) -> Option<Ask> {
+        let waited =
+            self.news.wait_timeout_while(self.state(), patience.to_std(), |state| state.asks.is_empty());
+        waited.unwrap_or_else(PoisonError::into_inner).0.asks.pop_front()
+    }
+
+    /// A question was looked into.
+    pub fn answer(&self, answer: Answer) {
+        let mut state = self.state();
+        if state.answers.len() < WAITING_MAX {
+            state.answers.push_back(answer);
+        }
+    }
+
+    /// Gives the answers to whoever takes them, until one is not taken.
+    pub fn give(&self, mut take: impl FnMut(&Answer) -> bool) {
+        let mut state = self.state();
+        while state.answers.front().is_some_and(&mut take) {
+            state.answers.pop_front();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,247 @@
+//! Which frames are looked for, and where a recording is to be read for them.
+
+use skyhaul_ccsds::frame::Frame;
+use skyhaul_ccsds::mission::FrameFormat;
+use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_level0::ledger::Gap;
+use skyhaul_level0::ledger::talk::{Answer, Ask, Span, Why};
+use skyhaul_store::raw::{RawPiece, RawSpan};
+use skyhaul_units::{Duration, Utc};
+use std::collections::BTreeMap;
+
+/// The frames of one question.
+#[derive(Debug)]
+pub struct Wanted {
+    spans: Vec<Sought>,
+    /// Spans by the time of the frame before them, in their order.
+    by_time: BTreeMap<(Utc, usize), Utc>,
+}
+
+#[derive(Debug)]
+struct Sought {
+    span: Span,
+    /// What was not found yet; none where the frame count cannot be followed, which no frame says yet.
+    gap: Option<Gap>,
+    found: u64,
+    is_covered: bool,
+}
+
+/// A stretch of a recording with what is looked for in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// From when on pieces are read, until when.
+    pub span: RawSpan,
+    /// The bytes of the input that matter.
+    pub input: core::ops::Range<u64>,
+}
+
+/// Read before the frame before a gap and behind the one after it: the synchroniser finds its frames again within a few, and
+/// a receiver hands over what it has several times a second.
+const MARGIN: Duration = Duration::from_millis(500);
+/// The same in frames, for slow downlinks.
+const MARGIN_FRAMES: u64 = 16;
+
+impl Wanted {
+    /// What `ask` asks for.
+    pub fn new(ask: &Ask) -> Self {
+        let sought = |span: &Span| Sought { span: *span, gap: None, found: 0, is_covered: false };
+        let by_time =
+            ask.spans.iter().enumerate().map(|(at, span)| ((span.from.received, at), span.to.received));
+        Self { spans: ask.spans.iter().map(sought).collect(), by_time: by_time.collect() }
+    }
+
+    /// Whether all of it was found.
+    pub fn is_complete(&self) -> bool {
+        self.spans.iter().all(|sought| sought.found >= sought.span.count)
+    }
+
+    /// The time that it lies in.
+    pub fn extent(&self) -> Option<(Utc, Utc)> {
+        let left = || self.spans.iter().filter(|sought| sought.found < sought.span.count);
+        let from = left().map(|sought| sought.span.from.received).min()?;
+        Some((from, left().map(|sought| sought.span.to.received).max()?))
+    }
+
+    /// Whether a good frame is one of those looked for, and was not found yet.
+    pub fn take(&mut self, frame: &CapturedFrame, format: &FrameFormat) -> bool {
+        if !frame.is_good() {
+            return false;
+        }
+        // All spans that begin before it; they are as long as a fade, and few of them are open at one time.
+        let (received, position) = (frame.received, frame.position);
+        let mut parsed = None;
+        for ((_, at), until) in self.by_time.range(..=(received, usize::MAX)).rev() {
+            let Some(sought) = self.spans.get_mut(*at) else { continue };
+            let lies_there = sought.span.from.position < position && position < sought.span.to.position;
+            if *until < received || !lies_there {
+                continue;
+            }
+            if parsed.is_none() {
+                parsed = Frame::parse(&frame.bytes, format).ok();
+            }
+            let Some(parsed) = parsed.as_ref().filter(|parsed| parsed.channel == sought.span.channel) else {
+                continue;
+            };
+            let Span { channel, first, count, from, to } = sought.span;
+            let counts = (first, count, parsed.count.modulus);
+            let gap = sought.gap.get_or_insert_with(|| Gap::new(channel, counts, (from, to)));
+            if gap.modulus == parsed.count.modulus && gap.take(parsed.count.value) {
+                sought.found += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A piece of the recording was looked through.
+    pub fn covered(&mut self, piece: &RawPiece) {
+        let (start, end) = (8 * piece.stamp.input, 8 * (piece.stamp.input + piece.bytes.len() as u64));
+        for ((_, at), until) in self.by_time.range(..=(piece.stamp.received, usize::MAX)) {
+            if *until < piece.stamp.received {
+                continue;
+            }
+            if let Some(sought) = self.spans.get_mut(*at) {
+                let (from, to) = (sought.span.from.position.as_bits(), sought.span.to.position.as_bits());
+                sought.is_covered |= start < to && from < end;
+            }
+        }
+    }
+
+    /// Where a recording is to be read for what was not found, in the order of time, without overlap.
+    pub fn stretches(&self) -> Vec<Stretch> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let left = self.by_time.keys().filter_map(|(_, at)| self.spans.get(*at));
+        for sought in left.filter(|sought| sought.found < sought.span.count) {
+            let next = stretch(&sought.span);
+            match stretches.last_mut() {
+                Some(last) if next.span.from <= last.span.to && next.input.start <= last.input.end => {
+                    last.span.to = last.span.to.max(next.span.to);
+                    last.input.start = last.input.start.min(next.input.start);
+                    last.input.end = last.input.end.max(next.input.end);
+                }
+                _ => stretches.push(next),
+            }
+        }
+        stretches
+    }
+
+    /// What is said of it; `no_recording` where there is none to look into.
+    pub fn answer(&self, number: u64, no_recording: Option<Why>) -> Answer {
+        let outcome = |sought: &Sought| {
+            let why = match no_recording {
+                _ if sought.found >= sought.span.count => Why::Found,
+                Some(why) => why,
+                None if sought.is_covered => Why::NotDecodable,
+                None => Why::NotCovered,
+            };
+            (sought.found, why)
+        };
+        Answer { number, outcomes: self.spans.iter().map(outcome).collect() }
+    }
+}
+
+fn stretch(span: &Span) -> Stretch {
+    let (from, to) = (span.from, span.to);
+    let frames = span.count + 1;
+    let margin = MARGIN + to.received.since(from.received).scaled(MARGIN_FRAMES, frames);
+    let bytes = (to.position.as_bits() - from.position.as_bits()) / 8;
+    let bytes = (bytes / frames).saturating_mul(MARGIN_FRAMES).max(BYTES);
+    let earliest = Utc::from_micros(from.received.as_micros().saturating_sub(margin.as_micros() as i64));
+    let start = from.position.byte().saturating_sub(bytes);
+    let end = to.position.byte().saturating_add(bytes);
+    Stretch {
+        span: RawSpan { from: Some(earliest), to: Some(to.received + margin), places: None },
+        input: start..end,
+    }
+}
+
+/// Read at least on both sides of a gap: several of the longest blocks.
+const BYTES: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use skyhaul_ccsds::id::{Channel, Scid, Vcid};
+    use skyhaul_ccsds::mission::Mission;
+    use skyhaul_ccsds::quality::{BitPosition, Quality};
+    use skyhaul_level0::ledger::Place;
+    use skyhaul_units::FlowId;
+
+    const MISSION: &str = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \"aos\"\nlength = 64\n\
+                           [coding]\nrandomiser = \"none\"\n";
+    const CHANNEL: Channel = Channel { scid: Scid::from_bits(159), vcid: Vcid::from_bits(6) };
+
+    fn place(at: u64) -> Place {
+        let received = Utc::from_micros(1_000 * at as i64);
+        Place { received, position: BitPosition::from_bits(544 * at) }
+    }
+
+    fn span(first: u64, count: u64) -> Span {
+        Span { channel: CHANNEL, first, count, from: place(first - 1), to: place(first + count) }
+    }
+
+    fn frame(at: u64, count: u64, vcid: u8) -> CapturedFrame {
+        let mut bytes = vec![0; 64];
+        bytes[..2].copy_from_slice(&(1 << 14 | 159 << 6 | u16::from(vcid)).to_be_bytes());
+        bytes[2..5].copy_from_slice(&(count as u32).to_be_bytes()[1..]);
+        let Place { received, position } = place(at);
+        let (quality, bytes) = (Quality::NOT_CHECKED, Bytes::from(bytes));
+        CapturedFrame { received, position, quality, set_aside: None, bytes, check_symbols: Bytes::new() }
+    }
+
+    fn wanted(spans: &[Span]) -> Wanted {
+        Wanted::new(&Ask {
+            number: 7,
+            contact: FlowId(1),
+            channel: "x".to_owned(),
+            mission: "given".to_owned(),
+            is_damaged: false,
+            is_last: false,
+            spans: spans.to_vec(),
+        })
+    }
+
+    #[test]
+    fn exactly_the_missing_frames_are_taken_and_each_once() {
+        let format = *Mission::from_toml(MISSION).unwrap().frame();
+        let mut wanted = wanted(&[span(10, 3), span(20, 2)]);
+        let mut taken = Vec::new();
+        for at in (5..30).chain(5..30) {
+            if wanted.take(&frame(at, at, 6), &format) {
+                taken.push(at);
+            }
+            assert!(!wanted.take(&frame(at, at, 7), &format), "another channel");
+            assert!(!wanted.take(&frame(at + 100, at, 6), &format), "another place with the same count");
+        }
+        assert_eq!(taken, [10, 11, 12, 20, 21]);
+        assert!(wanted.is_complete() && wanted.extent().is_none());
+        assert_eq!(wanted.answer(7, Some(Why::NoRecording)).outcomes, [(3, Why::Found), (2, Why::Found)]);
+    }
+
+    #[test]
+    fn what_is_not_found_says_whether_the_recording_had_its_bits() {
+        let mut wanted = wanted(&[span(1_000, 3), span(9_000, 2)]);
+        let piece = RawPiece {
+            position: 0,
+            stamp: skyhaul_store::raw::RawStamp {
+                received: place(1_001).received,
+                input: 68 * 1_000,
+                kind: skyhaul_store::raw::RawKind::Stream,
+            },
+            bytes: vec![0; 100],
+            is_intact: true,
+        };
+        wanted.covered(&piece);
+        assert_eq!(wanted.answer(7, None).outcomes, [(0, Why::NotDecodable), (0, Why::NotCovered)]);
+        assert_eq!(wanted.answer(7, Some(Why::NoRecording)).outcomes, [(0, Why::NoRecording); 2]);
+    }
+
+    #[test]
+    fn stretches_that_touch_are_read_once() {
+        let stretches = wanted(&[span(1_000, 1), span(1_100, 1), span(90_000, 1)]).stretches();
+        assert_eq!(stretches.len(), 2);
+        assert!(stretches[0].input.start < 68 * 900 && stretches[0].input.end > 68 * 1_200);
+        assert!(stretches[0].span.from < Some(place(600).received));
+    }
+}

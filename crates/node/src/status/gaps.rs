@@ -1,0 +1,81 @@
+//! What a centre knows to be missing, for `skyhaul gaps`.
+
+use serde::{Deserialize, Serialize};
+
+/// What is being done about something missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GapProgress {
+    /// The station has not been asked yet, or is to be asked again.
+    Open,
+    /// The station was asked, or what it found is on its way.
+    Requested,
+    /// Everything is there.
+    Filled,
+    /// It is not to be had.
+    Unrecoverable,
+}
+
+/// Frames of a virtual channel that are missing, or packets of an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapStatus {
+    /// The station.
+    pub station: String,
+    /// Its contact.
+    pub flow: u32,
+    /// The station's name for the input.
+    pub channel: String,
+    /// The mission.
+    pub mission: String,
+    /// The spacecraft; none for packets of several virtual channels.
+    pub scid: Option<u16>,
+    /// The virtual channels: one for frames, those that carry the application's packets for packets.
+    pub vcids: Vec<u8>,
+    /// The application whose packets are missing; none for frames.
+    pub apid: Option<u16>,
+    /// Frame count, or sequence count, of the first one missing.
+    pub first: u64,
+    /// How many were missing.
+    pub missed: u64,
+    /// How many are missing now; none for packets, which are known to be back when a further version of the product is made.
+    pub missing: Option<u64>,
+    /// When what came before was received.
+    pub from: String,
+    /// When what came after was received.
+    pub to: String,
+    /// What is being done about it.
+    pub state: GapProgress,
+    /// Why it is not to be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What is missing at a centre.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapReport {
+    /// How many.
+    pub counts: GapCounts,
+    /// The gaps, by station and contact, the newest 8,192; those of frames before those of packets.
+    pub gaps: Vec<GapStatus>,
+}
+
+/// Gaps of frames, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapCounts {
+    /// Gaps that the station is to be asked about.
+    pub open: u64,
+    /// Gaps that it was asked about.
+    pub requested: u64,
+    /// Gaps that are filled; of one contact the newest ones.
+    pub filled: u64,
+    /// Gaps that stay.
+    pub unrecoverable: u64,
+    /// Frames missing now.
+    pub missing_frames: u64,
+    /// Gaps that were more than are kept, and are not followed.
+    pub overflow: u64,
+    /// Contacts that were more than are kept, and were not followed.
+    pub unfollowed: u64,
+    /// Questions to stations.
+    pub asks: u64,
+}

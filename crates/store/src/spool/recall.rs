@@ -1,0 +1,40 @@
+//! Reading what the spool still has of a flow, whether it is in custody or not.
+
+use super::{Spool, SpoolError};
+use crate::FlowId;
+use crate::log::{Cursor, Item, Record};
+use skyhaul_units::Utc;
+
+/// A place in what the spool has of one flow. Holds one open file and no record.
+#[derive(Debug)]
+pub struct RecallReader {
+    flow: FlowId,
+    cursor: Cursor,
+}
+
+impl Spool {
+    /// A reader of a flow's records, beginning in the first segment that has some written at `from` or later. What is in custody
+    /// is there for as long as its retention, and until its segment goes.
+    pub fn recall_reader(&self, flow: FlowId, from: Utc) -> RecallReader {
+        let mut segments = self.log.segments();
+        let first =
+            segments.find(|(_, summary)| summary.span(flow).is_some_and(|span| span.last_written >= from));
+        let cursor = first.map_or_else(|| self.log.end(), |(number, _)| Cursor::at_segment(number));
+        RecallReader { flow, cursor }
+    }
+
+    /// The flow's next durable record; `None` where there is none. What the disk does not give back is passed over.
+    ///
+    /// # Errors
+    /// [`SpoolError::Log`] where a file cannot be opened.
+    pub fn recall(&mut self, reader: &mut RecallReader) -> Result<Option<Record>, SpoolError> {
+        let flow = reader.flow;
+        loop {
+            match self.log.read_where(&mut reader.cursor, |other, _| other == flow)? {
+                Some(Item::Block(record)) => return Ok(Some(record)),
+                Some(Item::Damaged(_) | Item::SegmentEnd(_)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+}
