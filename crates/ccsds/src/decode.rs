@@ -4,6 +4,7 @@ mod memory;
 mod parity;
 
 use crate::frame::{Check, Frame, FrameError};
+use crate::id::Scid;
 use crate::inner::LineCode;
 use crate::mission::{Derandomise, FrameFormat, Mission};
 use crate::quality::{CapturedFrame, CorrectedSymbols, Iterations, Reason, Verdict};
@@ -14,6 +15,7 @@ use parity::{ParityDecoder, Place, SoftBits};
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::marker::Marker;
 use skyhaul_coding::{Codeword, Decoded, Decoder, ReedSolomon, Sequence};
+use std::sync::Arc;
 
 /// What decoding made of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct DecodedBlock {
     pub fhec: Check,
     /// Frame error control.
     pub fecf: Check,
+    /// The spacecraft that the header names, where there is one.
+    pub scid: Option<Scid>,
     /// The frame, or, where it is set aside, the block as received. Frames of one run share their memory: copy what is
     /// kept longer than its neighbours.
     pub bytes: Bytes,
@@ -56,9 +60,11 @@ pub struct BlockDecoder {
 }
 
 /// What makes a frame of a decoded block.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Rules {
     format: FrameFormat,
+    /// The mission's spacecraft; any where none is named.
+    scids: Arc<[Scid]>,
     keep_check_symbols: bool,
 }
 
@@ -74,7 +80,7 @@ impl BlockDecoder {
         let randomiser = mission.coding().randomiser;
         let code = mission.reed_solomon();
         Self {
-            rules: Rules { format: *mission.frame(), keep_check_symbols },
+            rules: Rules::new(mission, keep_check_symbols),
             kernel,
             randomiser: randomiser.map(|(kind, place)| (kind.sequence(block_len), place)),
             decoder: code.as_ref().map(|code| Box::new(Decoder::with_kernel(code, kernel))),
@@ -93,7 +99,7 @@ impl BlockDecoder {
     /// For bare frames of a mission: nothing to derandomise or correct, the frame's own checks remain.
     pub fn bare(mission: &Mission) -> Self {
         Self {
-            rules: Rules { format: *mission.frame(), keep_check_symbols: false },
+            rules: Rules::new(mission, false),
             kernel: Kernel::best(),
             randomiser: None,
             code: None,
@@ -195,7 +201,7 @@ impl BlockDecoder {
             work.resize(self.block_len, 0);
             let outcome = Some(parity::outcome(outcome));
             let decoded = self.rules.check_codeword(parity, work, outcome, received);
-            take(judgement(&decoded, is_constant(received)), decoded);
+            take(self.rules.judgement(&decoded, is_constant(received)), decoded);
         }
     }
 }
@@ -211,7 +217,7 @@ impl Judge for BlockDecoder {
 
     fn judge(&mut self, block: &[u8]) -> (Judgement, DecodedBlock) {
         let decoded = self.decode(block);
-        (judgement(&decoded, is_constant(block)), decoded)
+        (self.rules.judgement(&decoded, is_constant(block)), decoded)
     }
 
     fn judge_run(&mut self, run: Run<'_>, take: &mut dyn FnMut(Judgement, DecodedBlock)) {
@@ -248,12 +254,28 @@ impl Judge for BlockDecoder {
         for (index, (received, block)) in run.blocks().zip(shared.chunks_exact(len)).enumerate() {
             let outcome = outcomes.get(index).map(error_control);
             let decoded = rules.check(block, outcome, |part| shared.slice_ref(part), received);
-            take(judgement(&decoded, is_constant(received)), decoded);
+            take(rules.judgement(&decoded, is_constant(received)), decoded);
         }
     }
 }
 
 impl Rules {
+    fn new(mission: &Mission, keep_check_symbols: bool) -> Self {
+        Self { format: *mission.frame(), scids: mission.scids().into(), keep_check_symbols }
+    }
+
+    /// The code alone proves no place: it is cyclic, and so is the randomiser's sequence. A block some bytes early or late
+    /// decodes as well, to a frame with a header of noise.
+    fn judgement(&self, decoded: &DecodedBlock, is_constant: bool) -> Judgement {
+        let is_ours = |scid| self.scids.is_empty() || self.scids.contains(&scid);
+        let is_frame = decoded.set_aside.is_none() && decoded.scid.is_some_and(is_ours);
+        match decoded.verdict {
+            Verdict::Clean | Verdict::Corrected if is_frame && !is_constant => Judgement::Good,
+            Verdict::NotChecked if decoded.set_aside.is_none() => Judgement::Unknown,
+            _ => Judgement::Bad,
+        }
+    }
+
     /// What a codeword is, of which `work` holds the frame, and room for its check symbols.
     fn check_codeword(
         &self,
@@ -280,11 +302,11 @@ impl Rules {
         let Outcome { mut verdict, corrected, iterations, reason } = outcome.unwrap_or(NOT_CHECKED);
         let (frame, check_symbols) = block.split_at(self.format.length);
         let mut set_aside = (verdict == Verdict::Uncorrectable).then_some(reason);
-        let (fhec, fecf) = match Frame::parse(frame, &self.format) {
-            Ok(frame) => (frame.fhec, frame.fecf),
+        let (fhec, fecf, scid) = match Frame::parse(frame, &self.format) {
+            Ok(frame) => (frame.fhec, frame.fecf, Some(frame.channel.scid)),
             Err(error) => {
                 set_aside = set_aside.or(Some(Reason::Header));
-                (if error == FrameError::Header { Check::Bad } else { Check::None }, Check::None)
+                (if error == FrameError::Header { Check::Bad } else { Check::None }, Check::None, None)
             }
         };
         if set_aside.is_none() && verdict == Verdict::NotChecked {
@@ -305,6 +327,7 @@ impl Rules {
             iterations,
             fhec,
             fecf,
+            scid,
             bytes: if set_aside.is_some() { Bytes::copy_from_slice(as_received) } else { hold(frame) },
             check_symbols: if keeps_check_symbols { hold(check_symbols) } else { Bytes::new() },
         }
@@ -314,14 +337,6 @@ impl Rules {
 /// A line without signal, all bits alike, is a codeword of a linear code, but no frame.
 fn is_constant(block: &[u8]) -> bool {
     block.iter().all(|byte| *byte == block[0])
-}
-
-fn judgement(decoded: &DecodedBlock, is_constant: bool) -> Judgement {
-    match decoded.verdict {
-        Verdict::Clean | Verdict::Corrected if !is_constant => Judgement::Good,
-        Verdict::NotChecked if decoded.set_aside.is_none() => Judgement::Unknown,
-        _ => Judgement::Bad,
-    }
 }
 
 /// What error control said of a block.

@@ -4,6 +4,7 @@
 //! product and their account do not depend on the order in which the contacts are given, nor on how the frames were
 //! divided among them, as long as each packet came whole in one. Memory is bounded as that of one contact is.
 
+use crate::brought::Brought;
 use crate::construction::ProductKind;
 use crate::contact::{ContactInfo, Limits};
 use crate::files::{Error, Files};
@@ -14,10 +15,12 @@ use crate::report::{ContactInput, ContactReport, FrameReport, Product};
 use crate::rules::{Basis, Edition, Rules};
 use crate::workshop::{Scope, Workshop};
 use skyhaul_ccsds::extract::ExtractedPacket;
-use skyhaul_ccsds::id::Scid;
-use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::frame::Frame;
+use skyhaul_ccsds::id::{Channel, Scid};
+use skyhaul_ccsds::mission::{FrameFormat, Mission};
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_units::Utc;
+use std::collections::BTreeSet;
 
 /// Makes products of several contacts of one spacecraft.
 pub struct Assembly<F: Files> {
@@ -29,6 +32,10 @@ pub struct Assembly<F: Files> {
     contacts: Vec<ContactReport>,
     frames: FrameReport,
     current: Option<(Intake, Standing)>,
+    format: FrameFormat,
+    brought: Brought,
+    /// Channels of which the newest frame was one that the version before had not.
+    spanning: BTreeSet<Channel>,
 }
 
 /// Whether the version before had a contact.
@@ -54,6 +61,9 @@ impl<F: Files> Assembly<F> {
             contacts: Vec::new(),
             frames: FrameReport::default(),
             current: None,
+            format: *mission.frame(),
+            brought: Brought::default(),
+            spanning: BTreeSet::new(),
             edition,
         }
     }
@@ -79,6 +89,9 @@ impl<F: Files> Assembly<F> {
         self.end_contact()?;
         let intake = Intake::new(mission, info.scid, self.workshop.limits().clock).with_rules(&self.rules);
         self.current = Some((intake, standing));
+        self.format = *mission.frame();
+        self.brought.contact();
+        self.spanning.clear();
         self.contacts.push(ContactReport {
             name: info.contact,
             station: info.station,
@@ -105,10 +118,41 @@ impl<F: Files> Assembly<F> {
     /// # Errors
     /// As [`Self::contact`].
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
-        let Some((intake, standing)) = &mut self.current else { return Ok(()) };
-        let is_later = *standing == Standing::New;
-        intake
-            .frame(frame, &mut |packet, nature| self.workshop.take(&mut self.files, packet, nature, is_later))
+        let Some((_, standing)) = self.current else { return Ok(()) };
+        self.take(frame, standing)
+    }
+
+    /// Takes a frame of another contact that completes this one, at its place among those of this one: so that packets come
+    /// whole that lie in frames of both. `standing` is that of the other contact.
+    ///
+    /// # Errors
+    /// As [`Self::contact`].
+    pub fn completing(&mut self, frame: &CapturedFrame, standing: Standing) -> Result<(), Error> {
+        self.take(frame, standing)
+    }
+
+    fn take(&mut self, frame: &CapturedFrame, standing: Standing) -> Result<(), Error> {
+        let Some((intake, _)) = &mut self.current else { return Ok(()) };
+        let is_new = standing == Standing::New;
+        let parsed = Frame::parse(&frame.bytes, &self.format).ok().filter(|_| frame.is_good());
+        let channel = parsed.as_ref().map(|parsed| parsed.channel);
+        if let Some(parsed) = parsed.filter(|_| is_new) {
+            self.brought.take(parsed.channel, parsed.count.value, parsed.count.modulus);
+        }
+        // What ends in the frame behind a new one may have begun in that.
+        let mut spans = channel.is_some_and(|channel| self.spanning.contains(&channel));
+        intake.frame(frame, &mut |packet, nature| {
+            let is_later = is_new || core::mem::take(&mut spans);
+            self.workshop.take(&mut self.files, packet, nature, is_later)
+        })?;
+        if let Some(channel) = channel {
+            if is_new {
+                self.spanning.insert(channel);
+            } else if !spans {
+                self.spanning.remove(&channel);
+            }
+        }
+        Ok(())
     }
 
     /// Takes a packet that was extracted elsewhere.
@@ -145,7 +189,7 @@ impl<F: Files> Assembly<F> {
             naming: Naming { created: self.edition.created, uniqueness },
             window: self.edition.window,
             basis,
-            previous: Some(&self.edition.previous),
+            previous: Some((&self.edition.previous, &self.brought)),
             kind: ProductKind::Pds,
             is_test: self.rules.is_test,
         };

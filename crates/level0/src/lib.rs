@@ -23,6 +23,7 @@
 mod aside;
 mod assembly;
 mod batch;
+mod brought;
 mod clock;
 pub mod construction;
 mod contact;
@@ -49,6 +50,7 @@ mod workshop;
 
 pub use aside::{AsideEntry, Reason};
 pub use assembly::{Assembly, Standing};
+pub use brought::FrameRun;
 pub use clock::{ClockCheck, ClockReference};
 pub use contact::{Close, ContactInfo, ContactProcessor, Limits};
 pub use expedited::Expedite;

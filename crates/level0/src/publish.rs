@@ -2,6 +2,7 @@
 //! who sees the record sees everything.
 
 use crate::aside::Aside;
+use crate::brought::Brought;
 use crate::construction::ProductKind;
 use crate::files::{Error, Files};
 use crate::naming::{Digit, FileNumber, Label, ProductName, Series};
@@ -30,8 +31,8 @@ pub(crate) struct Publication<'a> {
     pub window: Option<Window>,
     pub basis: Basis,
     pub kind: ProductKind,
-    /// Of products that may be made again, the versions that there are.
-    pub previous: Option<&'a BTreeMap<String, Previous>>,
+    /// Of products that may be made again, the versions that there are, and the frames of contacts that those had not.
+    pub previous: Option<(&'a BTreeMap<String, Previous>, &'a Brought)>,
     pub is_test: bool,
 }
 
@@ -62,7 +63,7 @@ impl Publication<'_> {
     }
 
     fn before(&self, product: &str) -> Option<&Previous> {
-        self.previous.and_then(|previous| previous.get(product))
+        self.previous.and_then(|(previous, _)| previous.get(product))
     }
 
     /// Drops the working files of a product that says nothing new.
@@ -138,6 +139,8 @@ impl Publication<'_> {
         let before = self.before(product);
         let missing: u64 = account.apids.values().map(|apid| apid.missing).sum();
         let gaps: u64 = account.apids.values().map(|apid| apid.gap_count).sum();
+        let (frames, frames_unlisted) =
+            self.previous.map_or_else(Default::default, |(_, brought)| brought.listed());
         ProductReport {
             name: product.to_owned(),
             sorted_by,
@@ -153,6 +156,8 @@ impl Publication<'_> {
                 improved: account.improved,
                 missing_filled: before.missing.cast_signed() - missing.cast_signed(),
                 gaps_closed: before.gaps.cast_signed() - gaps.cast_signed(),
+                frames,
+                frames_unlisted,
             }),
             created: name.created(),
             construction_record: None,

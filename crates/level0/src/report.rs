@@ -4,6 +4,7 @@
 //! once: `received = delivered + duplicates + rejected + outside_window + set_aside`.
 
 use crate::aside::{AsideEntry, Reason};
+use crate::brought::FrameRun;
 use crate::construction::ProductKind;
 use crate::gaps::{ApidAccount, Filled, Gap, Stamp};
 use crate::naming::ProductName;
@@ -188,6 +189,11 @@ pub struct Replaced {
     pub missing_filled: i64,
     /// Gaps that were in it, less those that are left.
     pub gaps_closed: i64,
+    /// The frames of contacts that it had not, at most 4,096 runs: which gaps were filled. Copies of frames that it had are
+    /// among them.
+    pub frames: Vec<FrameRun>,
+    /// Frames of runs that are not listed.
+    pub frames_unlisted: u64,
 }
 
 /// What became of the packets offered to a product.

@@ -178,3 +178,37 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
 fn decoded(mission: &Mission, cadu: &[u8]) -> Vec<u8> {
     BlockDecoder::new(mission, false).judge(&cadu[4..]).1.bytes.to_vec()
 }
+
+/// The block that is due decodes there too: Reed-Solomon codes are cyclic, and so is the randomiser's sequence.
+#[test]
+fn a_frame_that_is_whole_bytes_late_is_not_hidden_by_what_decodes_where_it_was_due() {
+    let missions = MissionSet::built_in();
+    let mission = missions.by_name("suomi-npp").unwrap();
+    for bytes in 1..=6 {
+        let (mut stream, mut frames) = (Vec::new(), Vec::new());
+        for number in 0..8 {
+            let frame = frame_of(mission, number);
+            let start = stream.len() + if number == 4 { bytes } else { 0 };
+            stream.resize(start, 0x55);
+            stream.extend(restore_cadu(&captured(&frame), mission).unwrap());
+            stream[start] ^= 0x10;
+            // Behind it too, so that the next one does not tell where it is.
+            stream.extend((number == 4).then_some(0x55));
+            frames.push(frame);
+        }
+        let options = CaptureOptions {
+            mission: Some(mission.clone()),
+            format: Some(InputFormat::Bits),
+            ..CaptureOptions::default()
+        };
+        let mut capture = Capture::new(missions.clone(), options);
+        capture.push(Utc::default(), &stream);
+        capture.finish();
+        let found = std::iter::from_fn(|| capture.poll()).filter_map(|event| match event {
+            CaptureEvent::Frame(frame) if frame.is_good() => Some(frame.bytes.to_vec()),
+            _ => None,
+        });
+        let found = found.map(|bytes| frames.iter().position(|frame| *frame == bytes));
+        assert_eq!(found.collect::<Vec<_>>(), (0..8).map(Some).collect::<Vec<_>>(), "{bytes} bytes late");
+    }
+}

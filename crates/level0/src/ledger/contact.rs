@@ -130,8 +130,8 @@ impl Contact {
         }
     }
 
-    /// Follows the frame count of a channel.
-    pub fn follow(&mut self, seen: &Seen) -> Followed {
+    /// Follows the frame count of a channel; `room` gaps can be kept of this contact at the most.
+    pub fn follow(&mut self, seen: &Seen, room: usize) -> Followed {
         let is_full = self.newest.len() >= CHANNELS_MAX;
         let last = match self.newest.get_mut(&seen.channel) {
             Some(last) => core::mem::replace(last, *seen),
@@ -146,7 +146,7 @@ impl Contact {
             Step::Same | Step::Back => return Followed::Restart,
             Step::Gap { missing } => missing,
         };
-        if self.gaps.len() >= GAPS_MAX {
+        if self.gaps.len() >= GAPS_MAX.min(room) {
             let Some(oldest) = self.gaps.iter().find(|(_, gap)| gap.is_filled()).map(|(number, _)| *number)
             else {
                 return Followed::Overflow;

@@ -46,6 +46,7 @@ pub struct Gap {
 ///    ^                   |                                                     |
 ///    +-------------------+   line down, no answer in time, or what was found   |
 ///                            did not come                                      |
+///   Open <-------------- the station is there no more, or again -------------> |
 ///    all states: the last missing frame comes, from wherever -> Filled <-------+
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +167,17 @@ impl Gap {
     pub(super) fn undelivered(&mut self, most: u8) -> bool {
         let GapState::Requested { answer: Some(_), .. } = self.state else { return false };
         self.state = if self.asked >= most { GapState::Unrecoverable(Why::Refused) } else { GapState::Open };
+        true
+    }
+
+    /// The station is one that can be asked, or is not. Whether that changes anything.
+    pub(super) fn station_is(&mut self, known: bool) -> bool {
+        let gone = GapState::Unrecoverable(Why::NoStation);
+        self.state = match self.state {
+            GapState::Open if !known => gone,
+            state if known && state == gone => GapState::Open,
+            _ => return false,
+        };
         true
     }
 

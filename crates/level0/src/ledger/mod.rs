@@ -76,6 +76,8 @@ pub struct Totals {
 /// Contacts kept: two weeks of fifty a day and their refills. Those go first that are closed and have nothing missing, the oldest
 /// first.
 pub const CONTACTS_MAX: usize = 1_024;
+/// Gaps kept of all contacts together: 40 MB. One that is found beyond is counted alone.
+const ALL_GAPS_MAX: usize = 200_000;
 /// Questions to a station without an answer: 2,048 spans under way.
 const OUTSTANDING_MAX: usize = 4;
 /// Between two questions about one contact: what is found to be missing meanwhile is asked for together.
@@ -122,15 +124,33 @@ impl Ledger {
         contact.next_block = block.next();
         self.changed.insert(id.clone());
         let completes = contact.opened.completes;
+        let others = self.contacts.iter().filter(|(other, _)| *other != id);
+        let room = ALL_GAPS_MAX.saturating_sub(others.map(|(_, contact)| contact.gaps.len()).sum());
         for seen in frames {
-            self.frame(id, completes, seen);
+            self.frame((id, completes), seen, room);
         }
     }
 
     /// A block of a contact cannot be read back, or the station's disk did not give it.
     pub fn damaged(&mut self, id: &ContactId) {
-        if let Some(contact) = self.contacts.get_mut(id) {
+        if let Some(contact) = self.contacts.get_mut(id).filter(|contact| !contact.is_damaged) {
             contact.is_damaged = true;
+            self.changed.insert(id.clone());
+        }
+    }
+
+    /// The stations that there are: nothing can be asked of others. What is missing of one that is there again is open again.
+    pub fn stations(&mut self, known: &BTreeSet<String>) {
+        for (id, contact) in &mut self.contacts {
+            let is_known = known.contains(&id.station);
+            let mut any = false;
+            for gap in contact.gaps.values_mut() {
+                any |= gap.station_is(is_known);
+            }
+            if any {
+                self.changed.insert(id.clone());
+                self.due.insert(id.clone());
+            }
         }
     }
 
@@ -267,11 +287,11 @@ impl Ledger {
         Ok(())
     }
 
-    fn frame(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &Seen) {
+    fn frame(&mut self, (id, completes): (&ContactId, Option<FlowId>), seen: &Seen, room: usize) {
         self.fill(id, completes, seen);
         // A contact that completes another holds what is missing there, and has gaps by nature.
         let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else { return };
-        match contact.follow(seen) {
+        match contact.follow(seen, room) {
             contact::Followed::On => {}
             contact::Followed::Restart => self.totals.restarts += 1,
             contact::Followed::Overflow => self.totals.overflow += 1,
@@ -350,7 +370,8 @@ impl Ledger {
 
     fn reopen(&mut self, asked: &Asked, number: u64, counts: bool) {
         let Some(contact) = self.contacts.get_mut(&asked.contact) else { return };
-        contact.said_last = false;
+        // Who does not answer that nothing more will be asked is not told for ever: it ends what it has by itself.
+        contact.said_last &= counts && asked.gaps.is_empty();
         for gap in &asked.gaps {
             if let Some(gap) = contact.gaps.get_mut(gap) {
                 gap.withdrawn(number, counts, ASKED_MAX);

@@ -86,8 +86,12 @@ pub enum Why {
     NoChannel,
     /// The station's disk refused.
     Refused,
+    /// The recording holds packets of a receiver (VITA 49), in which places of the stream are not found again.
+    Packets,
     /// The station was asked several times and did not answer.
     NoAnswer,
+    /// The centre's configuration names no such station (any more).
+    NoStation,
     /// Packets alone: all frames of the channel came, the spacecraft did not send the packets.
     NotSent,
     /// The frame count went on from somewhere else: more is missing than can be asked for.
@@ -105,7 +109,9 @@ impl Why {
             Self::Disabled => "the station does not refill ([refill] enabled = false)",
             Self::NoChannel => "the station has no such channel any more",
             Self::Refused => "the station's disk refused",
+            Self::Packets => "the recording holds VITA 49 packets; play it again (skyhaul replay)",
             Self::NoAnswer => "the station does not answer",
+            Self::NoStation => "the centre's configuration names no such station",
             Self::NotSent => "all frames came: the spacecraft did not send it",
             Self::TooMany => "the frame count went on from somewhere else",
         }

@@ -217,6 +217,113 @@ fn the_oldest_contact_without_gaps_is_forgotten_first() {
 }
 
 #[test]
+fn a_station_that_answers_nothing_is_not_told_for_ever_that_it_was_the_last_question() {
+    let mut ledger = ledger(20, &[3]);
+    ledger.close(&id("polar", 1), Vec::new());
+    let asked = (0..50).filter(|round| ledger.ask("polar", at(130_000 * round)).is_some()).count();
+    assert_eq!(asked, 6, "five times for the frame, and once to say that it was the last");
+}
+
+#[test]
+fn what_a_station_had_that_is_no_more_is_not_to_be_had_until_it_is_back() {
+    let mut ledger = ledger(20, &[3]);
+    ledger.stations(&BTreeSet::from(["desert".to_owned()]));
+    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(Why::NoStation))]);
+    assert_eq!(ledger.ask("polar", at(0)), None);
+    let mut again = Ledger::new(0);
+    again.restore(&ledger.record(&id("polar", 1)).unwrap()).unwrap();
+    again.stations(&BTreeSet::from(["polar".to_owned()]));
+    assert_eq!(gaps(&again), [(1, 1, GapState::Open)]);
+    assert!(again.ask("polar", at(0)).is_some());
+}
+
+#[test]
+fn gaps_of_all_contacts_together_are_bounded() {
+    let mut ledger = Ledger::new(0);
+    let every_second: Vec<Seen> = (0..12_000).step_by(2).map(seen).collect();
+    for flow in 0..50 {
+        ledger.open(&id("polar", flow), opened(None));
+        ledger.block(&id("polar", flow), Seq(0), &every_second);
+    }
+    let kept = ledger.contacts().map(|(_, _, gaps)| gaps.count()).sum::<usize>();
+    assert_eq!((kept, ledger.totals().overflow), (ALL_GAPS_MAX, 50 * 5_999 - ALL_GAPS_MAX as u64));
+}
+
+/// A centre and a station in virtual time: what is said and sent takes the one-way delay, and refilling has the rate.
+/// Returns when each gap was found and when it was filled, and how many messages went to the station.
+fn play(lost: &BTreeSet<u64>, frames: u64, delay: u64, frame_ms: u64) -> (BTreeMap<u64, (u64, u64)>, usize) {
+    const LOOK: u64 = 50;
+    let (main, mut ledger) = (id("polar", 1), Ledger::new(0));
+    ledger.open(&main, opened(None));
+    ledger.open(&id("polar", 2), opened(Some(1)));
+    let mut questions: Vec<(u64, Ask)> = Vec::new();
+    let mut coming: Vec<(u64, Vec<u64>, Answer)> = Vec::new();
+    let (mut found, mut line_free, mut asks, mut refills) = (BTreeMap::new(), 0, 0, 0);
+    for now in 0..frames + 20 * delay + 60_000 {
+        // Live frames are a millisecond each.
+        if let Some(frame) = now.checked_sub(delay).filter(|frame| *frame < frames && !lost.contains(frame)) {
+            ledger.block(&main, Seq(frame), &[seen(frame)]);
+            let before = (0..frame).rev().take_while(|frame| lost.contains(frame));
+            found.extend(before.map(|frame| (frame, (now, 0))));
+        }
+        if now % LOOK == 0 {
+            while let Some(ask) = ledger.ask("polar", at(now)) {
+                asks += 1;
+                questions.push((now + delay, ask));
+            }
+        }
+        for (_, ask) in questions.extract_if(.., |(then, _)| *then == now) {
+            let places = ask.spans.iter().flat_map(|span| {
+                (0..span.count).map(|at| (span.first + at + 5) % Modulus::AOS_FRAME.values())
+            });
+            let places: Vec<u64> = places.collect();
+            line_free = now.max(line_free) + frame_ms * places.len() as u64;
+            let outcomes = ask.spans.iter().map(|span| (span.count, Why::Found)).collect();
+            coming.push((line_free + delay, places, Answer { number: ask.number, outcomes }));
+        }
+        for (_, places, answer) in coming.extract_if(.., |(then, ..)| *then == now) {
+            ledger.answer("polar", &answer);
+            let block: Vec<Seen> = places.iter().map(|place| seen(*place)).collect();
+            ledger.block(&id("polar", 2), Seq(refills), &block);
+            refills += 1;
+            for place in places {
+                found.entry(place).or_insert((0, 0)).1 = now;
+            }
+        }
+    }
+    assert!(ledger.contacts().flat_map(|(_, _, gaps)| gaps).all(|gap| gap.state == GapState::Filled));
+    assert!(ledger.contacts().flat_map(|(_, _, gaps)| gaps).all(|gap| gap.asked == 1));
+    (found, asks)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// One in a hundred is lost at random: each is back within two round trips and what its transfer takes, and is asked for once.
+    #[test]
+    fn what_is_lost_is_back_within_two_round_trips_and_its_transfer(
+        seed in any::<u64>(), delay in 100u64..600, frame_ms in 1u64..4,
+    ) {
+        const FRAMES: u64 = 4_000;
+        let mut state = seed;
+        let lost = (1..FRAMES - 1).filter(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % 100 == 0
+        });
+        let lost: BTreeSet<u64> = lost.collect();
+        let (times, asks) = play(&lost, FRAMES, delay, frame_ms);
+        prop_assert_eq!(times.len(), lost.len());
+        // What one question and the one before it ask for.
+        let transfer = 2 * frame_ms * lost.len() as u64;
+        for (frame, (found, filled)) in times {
+            let round_trips = 2 * 2 * delay;
+            prop_assert!(found > 0 && filled <= found + round_trips + transfer, "{frame}: {found} to {filled}");
+        }
+        prop_assert!(asks <= lost.len());
+    }
+}
+
+#[test]
 fn a_damaged_record_is_refused() {
     let ledger = ledger(20, &[3]);
     let record = String::from_utf8(ledger.record(&id("polar", 1)).unwrap()).unwrap();

@@ -32,11 +32,16 @@ const TOLD_MAX: usize = 8_192;
 const FOLDER: &str = "level0/gaps";
 
 impl Gaps {
-    /// Opens the ledger in the folder of the state; `first_ask` is above the number of every question of earlier runs.
+    /// Opens the ledger in the folder of the state; `first_ask` is above the number of every question of earlier runs,
+    /// `stations` are those that can be asked.
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn open(disk: &Arc<dyn Disk>, first_ask: u64) -> Result<Self, LedgerError> {
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        first_ask: u64,
+        stations: &BTreeSet<String>,
+    ) -> Result<Self, LedgerError> {
         let records = Records::open(disk.clone(), FOLDER)?;
         let loaded = records.load()?;
         let (mut ledger, mut damaged) = (Ledger::new(first_ask), loaded.damaged);
@@ -45,6 +50,7 @@ impl Gaps {
                 damaged.push(format!("{name}: {error}"));
             }
         }
+        ledger.stations(stations);
         Ok(Self { ledger, records, damaged, saved_at: Instant::ZERO })
     }
 
@@ -157,6 +163,7 @@ fn of_frames(id: &ContactId, opened: &Opened, gap: &Gap) -> GapStatus {
         first: gap.first,
         missed: gap.missed,
         missing: Some(gap.missing()),
+        asked: gap.asked,
         from: gap.before.received.to_string(),
         to: gap.after.received.to_string(),
         state,
@@ -187,6 +194,7 @@ fn of_packets(id: &ContactId, opened: &Opened, gap: &PacketGap, state: PacketGap
         first: u64::from(gap.first),
         missed: u64::from(gap.missed),
         missing: None,
+        asked: 0,
         from: gap.from.to_string(),
         to: gap.to.to_string(),
         state,

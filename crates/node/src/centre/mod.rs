@@ -150,7 +150,9 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
     let deliveries = DeliveryList::open(&disk, config.delivery.clone());
     let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
     // Questions are numbered by the time: above those of every earlier run.
-    let gaps = Gaps::open(&disk, clock.utc().as_micros().max(0).cast_unsigned());
+    let first_ask = clock.utc().as_micros().max(0).cast_unsigned();
+    let stations = config.peer.iter().map(|peer| peer.name.to_string()).collect();
+    let gaps = Gaps::open(&disk, first_ask, &stations);
     Ok(Kept { store, book, deliveries, gaps: gaps.map_err(|error| fault(error.to_string()))? })
 }
 

@@ -6,9 +6,9 @@ use super::sync::Sync;
 use skyhaul_ccsds::sync::SyncConfig;
 
 section! {
-    /// Frames that the centre misses: they are looked for in the spool and in the recordings (`record_raw` of a channel), decoded
-    /// once more with these thresholds, which allow more than those of `[sync]`: where the frame count is known, a marker that is
-    /// believed wrongly does no harm.
+    /// Frames that the centre misses: they are looked for in the spool and in the recordings (`record_raw` of a channel). A recording is
+    /// decoded up to three times: believing no marker for its place, then with these thresholds, then with those that `[sync]` has when it is
+    /// left out. All that is found then counts, and only frames that a code proves.
     "[refill]" Refill checked by Refill::check {
         /// Whether frames are looked for; otherwise the centre is told that they are not.
         enabled: bool => "true",
@@ -16,25 +16,30 @@ section! {
         class: Name => optional,
         /// How important they are among the contacts of that class, 0 (the most) to 7: live data goes first.
         priority: u8 => "7",
-        /// Wrong bits allowed in a marker that is searched for, at most 7.
-        search_errors: u8 => "3",
+        /// Wrong bits allowed in a marker that is searched for, at most 7. Five are one false candidate every 9,000 bits, each of which costs
+        /// a decoding.
+        search_errors: u8 => "5",
         /// Wrong bits allowed in the markers that prove a candidate, at most 7.
-        check_errors: u8 => "5",
+        check_errors: u8 => "3",
         /// Wrong bits allowed in a marker where one is due, at most 12.
-        lock_errors: u8 => "12",
+        lock_errors: u8 => "6",
         /// Markers that must follow a candidate where error control cannot prove it, at most 16.
         check_frames: u8 => "1",
         /// Blocks without a marker after which lock is lost, at most 64.
         flywheel_frames: u8 => "32",
         /// Bits by which a marker may come early or late, at most 8.
-        slip_bits: u8 => "6",
+        slip_bits: u8 => "8",
     }
 }
 
 impl Refill {
-    /// As the capture takes them.
-    pub const fn thresholds(&self) -> SyncConfig {
-        self.sync().thresholds()
+    /// The thresholds of one decoding of a recording after the other.
+    pub fn attempts(&self) -> [SyncConfig; 3] {
+        let own = self.sync().thresholds();
+        // A marker that is believed for its place can lead away from the frames: here each is searched for, and proved.
+        let surely =
+            SyncConfig { check_errors: 0, lock_errors: 0, check_frames: CHECKED, slip_bits: 0, ..own };
+        [surely, own, SyncConfig::default()]
     }
 
     const fn sync(&self) -> Sync {
@@ -52,20 +57,22 @@ impl Refill {
     }
 }
 
+/// So many markers without a wrong bit follow noise by no chance.
+const CHECKED: u8 = 3;
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::section::left_out;
 
     #[test]
-    fn left_out_it_is_on_and_allows_more_than_live_data() {
+    fn left_out_it_is_on_and_searches_for_more_than_live_data_does() {
         let (refill, live) = (left_out::<Refill>(), left_out::<Sync>().thresholds());
-        let thresholds = refill.thresholds();
         assert!(refill.enabled && refill.priority == 7);
-        assert!(thresholds.search_errors > live.search_errors && thresholds.slip_bits > live.slip_bits);
-        assert!(
-            thresholds.lock_errors > live.lock_errors && thresholds.flywheel_frames > live.flywheel_frames
-        );
+        let [surely, own, usual] = refill.attempts();
+        assert_eq!(usual, live);
+        assert!(own.search_errors > live.search_errors && own.flywheel_frames > live.flywheel_frames);
+        assert_eq!((surely.search_errors, surely.lock_errors), (own.search_errors, 0));
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct GapStatus {
     pub missed: u64,
     /// How many are missing now; none for packets, which are known to be back when a further version of the product is made.
     pub missing: Option<u64>,
+    /// How often the station was asked for it; zero for packets, which come with their frames.
+    pub asked: u8,
     /// When what came before was received.
     pub from: String,
     /// When what came after was received.

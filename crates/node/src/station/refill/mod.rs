@@ -21,17 +21,19 @@ use super::spooler::{SpoolBlock, ToSpool};
 use crate::config::{self, Compress, REFILL, Refill};
 use crate::fault::Fault;
 use search::{Decoding, in_block, in_recording};
+use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{Open, Record};
+use skyhaul_level0::ledger::Seen;
 use skyhaul_level0::ledger::talk::{Answer, Ask, Why};
 use skyhaul_store::raw::{RawError, RawReader};
 use skyhaul_units::{Bytes, Duration, FlowId, Instant, Utc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
-use wanted::Wanted;
+use wanted::{Wanted, seen};
 
 /// The thread that looks for frames.
 #[derive(Debug)]
@@ -55,12 +57,19 @@ struct Completing {
     format: InputFormat,
     memo: Memo,
     asked_at: Instant,
+    /// The frames in it, by virtual channel and count: what is asked for again because an answer was lost is not sent again.
+    sent: BTreeMap<(Channel, u64), Seen>,
 }
 
 /// The stop flag, and contacts that are silent, are looked at this often.
 const LOOK: Duration = Duration::from_millis(100);
 /// A contact that the centre asks no more about ends after this: longer than a line is usually out.
 const SILENCE: Duration = Duration::from_secs(60);
+/// Frames of a contact that completes another which are remembered: 5 MB. Beyond, what is asked for again is sent again, and the
+/// centre drops the copies.
+const SENT_MAX: usize = 65_536;
+/// So long a recording may be behind what comes in: as long as its queue holds at 100 Mbit/s.
+const LAG: Duration = Duration::from_secs(5);
 /// What was decoded and is written at once, beyond which blocks are handed over.
 const GATHER: Duration = Duration::from_secs(3_600);
 
@@ -93,7 +102,7 @@ impl RefillRunner {
                 let contact = Contact::new(resumed.flow, &open, &resumed.mission, format, Some(resumed.head));
                 let contact = contact.sent_as(REFILL);
                 let asked_at = runner.common.clock.now();
-                let completing = Completing { contact, open, format, memo, asked_at };
+                let completing = Completing { contact, open, format, memo, asked_at, sent: BTreeMap::new() };
                 runner.open.insert(channel.name.to_string(), completing);
             }
         }
@@ -127,6 +136,12 @@ impl RefillRunner {
     fn look(&mut self, ask: &Ask) -> Option<Answer> {
         self.is_refused = false;
         let mut wanted = Wanted::new(ask);
+        let completing = self.open.get(&ask.channel);
+        if let Some(open) = completing.filter(|open| open.open.completes == Some(ask.contact)) {
+            for seen in open.sent.values() {
+                wanted.take_seen(seen);
+            }
+        }
         let channel = self.channels.iter().find(|channel| channel.name.as_str() == ask.channel).cloned();
         let outcome = match channel {
             _ if !self.config.enabled => Some(Why::Disabled),
@@ -146,12 +161,15 @@ impl RefillRunner {
 
     /// Why no recording could be looked into, if so.
     fn look_in(&mut self, ask: &Ask, channel: &config::Channel, wanted: &mut Wanted) -> Option<Why> {
-        if ask.spans.is_empty() {
+        if wanted.is_complete() {
             return None;
         }
         let mission = match super::mission_of(channel, &self.common.missions) {
             Ok(Some(mission)) => mission,
-            _ => self.common.missions.by_name(&ask.mission)?.clone(),
+            _ => match self.common.missions.by_name(&ask.mission) {
+                Some(mission) => mission.clone(),
+                None => return Some(Why::NoChannel),
+            },
         };
         if ask.is_damaged && !self.look_in_spool(ask, &mission, wanted) {
             return Some(Why::Refused);
@@ -161,6 +179,9 @@ impl RefillRunner {
         }
         if !channel.record_raw {
             return Some(Why::NoRecording);
+        }
+        if channel.format == config::InputFormat::Vita49 {
+            return Some(Why::Packets);
         }
         let reader = RawReader::open(self.common.disk.clone(), &recording::folder(channel.name.as_str()));
         match self.look_in_recording(ask, (&reader, channel, &mission), wanted) {
@@ -199,17 +220,19 @@ impl RefillRunner {
         (reader, channel, mission): (&RawReader, &config::Channel, &Mission),
         wanted: &mut Wanted,
     ) -> Result<(), RawError> {
-        let (missions, sync) = (self.common.missions.clone(), self.config.thresholds());
-        let decoding = Decoding { channel, mission, missions: &missions, sync };
-        for stretch in wanted.stretches() {
-            if self.common.shared.life.is_stopping() {
-                break;
+        let (missions, attempts) = (self.common.missions.clone(), self.config.attempts());
+        let decoding = Decoding { channel, mission, missions: &missions, attempts: &attempts };
+        let Common { shared, clock, .. } = self.common.clone();
+        let mut found = |frame: &CapturedFrame, format: InputFormat| self.send(ask, mission, frame, format);
+        loop {
+            in_recording(reader, &decoding, wanted, &mut found)?;
+            let now = clock.utc();
+            if wanted.behind().is_none_or(|received| received + LAG < now) || shared.life.is_stopping() {
+                return Ok(());
             }
-            let mut found =
-                |frame: &CapturedFrame, format: InputFormat| self.send(ask, mission, frame, format);
-            in_recording(reader, &stretch, &decoding, wanted, &mut found)?;
+            // The disk that records is behind what came in.
+            shared.life.pause(LOOK);
         }
-        Ok(())
     }
 
     /// Adds a frame to the contact that completes the one asked about, which is opened where it is not.
@@ -227,6 +250,9 @@ impl RefillRunner {
         }
         let Some(completing) = self.open.get_mut(&ask.channel) else { return };
         completing.contact.frame(now, frame);
+        if let Some(seen) = seen(frame, mission.frame()).filter(|_| completing.sent.len() < SENT_MAX) {
+            completing.sent.insert((seen.channel, seen.count), seen);
+        }
         if completing.contact.due(GATHER) == Some(Instant::ZERO) {
             self.hand_over(&ask.channel);
         }
@@ -263,7 +289,8 @@ impl RefillRunner {
         let mut contact = Contact::new(flow, &open, mission, format, None).sent_as(REFILL);
         contact.record(clock.now(), &Record::Open(open.clone()));
         tracing::info!(channel = ask.channel, flow = flow.0, completes = ask.contact.0, "contact completed");
-        Some(Completing { contact, open, format, memo, asked_at: clock.now() })
+        let (asked_at, sent) = (clock.now(), BTreeMap::new());
+        Some(Completing { contact, open, format, memo, asked_at, sent })
     }
 
     /// Hands the gathered block of a channel's contact over.

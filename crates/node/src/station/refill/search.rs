@@ -1,12 +1,13 @@
 //! Looks for frames where the station may still have them: in the blocks of its spool, and in the recording of a channel.
 
+use super::super::front::Front;
 use super::wanted::{Stretch, Wanted};
 use crate::config;
 use crate::payload::Head;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Verdict};
 use skyhaul_ccsds::record::{Record, RecordReader};
 use skyhaul_ccsds::sync::SyncConfig;
 use skyhaul_store::raw::{RawError, RawKind, RawReader};
@@ -21,8 +22,8 @@ pub struct Decoding<'a> {
     pub mission: &'a Mission,
     /// The missions known.
     pub missions: &'a MissionSet,
-    /// The thresholds.
-    pub sync: SyncConfig,
+    /// The thresholds, of one decoding after the other: each looks for what those before did not find.
+    pub attempts: &'a [SyncConfig],
 }
 
 /// Takes what is wanted of a block that was in the spool. Whether there may be more in later ones.
@@ -48,14 +49,29 @@ pub fn in_block(
     first.is_none_or(|first| first <= until)
 }
 
-/// Takes what is wanted of a stretch of a recording, decoding it again. How its input is laid out, where that was found out.
+/// Takes what is wanted of a recording, decoding it again as often as there are thresholds to try and something is not found.
+/// What a code proves is taken alone: tolerant thresholds see markers where none are.
 ///
 /// # Errors
 /// The disk refuses.
 pub fn in_recording(
     reader: &RawReader,
-    stretch: &Stretch,
     decoding: &Decoding<'_>,
+    wanted: &mut Wanted,
+    found: &mut impl FnMut(&CapturedFrame, InputFormat),
+) -> Result<(), RawError> {
+    for sync in decoding.attempts {
+        for stretch in wanted.stretches() {
+            in_stretch(reader, &stretch, (decoding, *sync), wanted, found)?;
+        }
+    }
+    Ok(())
+}
+
+fn in_stretch(
+    reader: &RawReader,
+    stretch: &Stretch,
+    (decoding, sync): (&Decoding<'_>, SyncConfig),
     wanted: &mut Wanted,
     found: &mut impl FnMut(&CapturedFrame, InputFormat),
 ) -> Result<(), RawError> {
@@ -75,8 +91,10 @@ pub fn in_recording(
         if is_break || end <= stretch.input.start || start >= stretch.input.end {
             continue;
         }
-        let run = run.get_or_insert_with(|| Run::new(start, decoding));
-        run.capture.push(piece.stamp.received, &piece.bytes);
+        let run = run.get_or_insert_with(|| Run::new(start, decoding, sync));
+        if let Ok(Some(given)) = run.front.take(piece.stamp.received, &piece.bytes) {
+            run.capture.push(given.received, &given.bytes);
+        }
         run.next = end;
         wanted.covered(&piece);
         run.take(decoding, wanted, found);
@@ -93,6 +111,7 @@ pub fn in_recording(
 
 /// A part of the recording without a hole, being decoded.
 struct Run {
+    front: Front,
     capture: Capture,
     format: InputFormat,
     /// The next byte of the input.
@@ -100,18 +119,19 @@ struct Run {
 }
 
 impl Run {
-    fn new(start: u64, decoding: &Decoding<'_>) -> Self {
-        let format = decoding.channel.format.known();
+    fn new(start: u64, decoding: &Decoding<'_>, sync: SyncConfig) -> Self {
+        let front = Front::of(decoding.channel);
+        let format = front.format();
         let options = CaptureOptions {
             format,
             mission: Some(decoding.mission.clone()),
             start: BitPosition::from_bits(8 * start),
             keep_check_symbols: decoding.channel.keep_check_symbols,
-            sync: decoding.sync,
+            sync,
             ..CaptureOptions::default()
         };
         let capture = Capture::new(decoding.missions.clone(), options);
-        Self { capture, format: format.unwrap_or(InputFormat::Bits), next: start }
+        Self { front, capture, format: format.unwrap_or(InputFormat::Bits), next: start }
     }
 
     fn take(
@@ -123,7 +143,9 @@ impl Run {
         while let Some(event) = self.capture.poll() {
             match event {
                 CaptureEvent::Identified(identified) => self.format = identified.format,
-                CaptureEvent::Frame(frame) if wanted.take(&frame, decoding.mission.frame()) => {
+                CaptureEvent::Frame(frame)
+                    if is_proved(&frame) && wanted.take(&frame, decoding.mission.frame()) =>
+                {
                     found(&frame, self.format);
                 }
                 _ => {}
@@ -132,119 +154,10 @@ impl Run {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use skyhaul_ccsds::frame::Frame;
-    use skyhaul_level0::ledger::Place;
-    use skyhaul_level0::ledger::talk::{Ask, Span, Why};
-    use skyhaul_store::raw::{RawConfig, RawRecorder, RawStamp};
-    use skyhaul_store::{Disk, sim::SimDisk};
-    use skyhaul_units::{Bytes, FlowId};
-    use std::sync::Arc;
-
-    const CADU: usize = 1_024;
-    const STRICT: SyncConfig = SyncConfig {
-        search_errors: 0,
-        check_errors: 0,
-        lock_errors: 0,
-        check_frames: 1,
-        flywheel_frames: 0,
-        slip_bits: 0,
-    };
-
-    fn channel() -> config::Channel {
-        let text = "name = \"x\"\ninput = \"udp:127.0.0.1:9\"\nrecord_raw = true\n";
-        toml::from_str(text).expect("a channel")
-    }
-
-    fn frames(bytes: &[u8], sync: SyncConfig) -> Vec<CapturedFrame> {
-        let mission = MissionSet::built_in().by_name("suomi-npp").cloned();
-        let options = CaptureOptions { mission, sync, ..CaptureOptions::default() };
-        let mut capture = Capture::new(MissionSet::built_in(), options);
-        for (at, piece) in bytes.chunks(PIECE).enumerate() {
-            capture.push(Utc::from_micros(1_000 * at as i64), piece);
-        }
-        capture.finish();
-        let mut frames = Vec::new();
-        while let Some(event) = capture.poll() {
-            if let CaptureEvent::Frame(frame) = event {
-                frames.extend(Some(frame).filter(CapturedFrame::is_good));
-            }
-        }
-        frames
-    }
-
-    const PIECE: usize = 3_000;
-
-    /// What is between the frames that are there, by channel.
-    fn spans(all: &[CapturedFrame], there: &[CapturedFrame], mission: &Mission) -> Vec<Span> {
-        let parsed = |frame: &CapturedFrame| {
-            let parsed = Frame::parse(&frame.bytes, mission.frame()).expect("a frame");
-            (parsed.channel, parsed.count.value)
-        };
-        let place = |frame: &CapturedFrame| Place { received: frame.received, position: frame.position };
-        let lost = all.iter().filter(|frame| !there.iter().any(|other| other.position == frame.position));
-        let span = |frame: &CapturedFrame| {
-            let (channel, first) = parsed(frame);
-            let same = || there.iter().filter(|other| parsed(other).0 == channel);
-            let from = same().rfind(|other| other.position < frame.position)?;
-            let to = same().find(|other| other.position > frame.position)?;
-            Some(Span { channel, first, count: 1, from: place(from), to: place(to) })
-        };
-        lost.filter_map(span).collect()
-    }
-
-    #[test]
-    fn what_strict_thresholds_lose_is_found_in_the_recording_with_tolerant_ones() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/cadu/snpp_synchronized_cadus.dat");
-        let mut bytes = std::fs::read(path).expect("the bundled capture");
-        let whole = frames(&bytes, SyncConfig::default());
-        for cadu in bytes.chunks_exact_mut(CADU).skip(5).step_by(11) {
-            cadu[1] ^= 0x24;
-            cadu[3] ^= 0x81;
-        }
-        let live = frames(&bytes, STRICT);
-        let mission = MissionSet::built_in().by_name("suomi-npp").expect("a mission").clone();
-        let spans = spans(&whole, &live, &mission);
-        assert!(spans.len() > 2, "{} of {} frames lost", whole.len() - live.len(), whole.len());
-
-        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(Bytes::mib(512)));
-        let mut recorder =
-            RawRecorder::open(disk.clone(), "raw/x", RawConfig::default()).expect("a recording");
-        for (at, piece) in bytes.chunks(PIECE).enumerate() {
-            let received = Utc::from_micros(1_000 * at as i64);
-            let stamp = RawStamp { received, input: (PIECE * at) as u64, kind: RawKind::Stream };
-            recorder.append(stamp, piece).expect("room");
-        }
-        recorder.flush().expect("room");
-
-        let ask = Ask {
-            number: 1,
-            contact: FlowId(1),
-            channel: "x".to_owned(),
-            mission: "snpp".to_owned(),
-            is_damaged: false,
-            is_last: false,
-            spans,
-        };
-        let (channel, missions) = (channel(), MissionSet::built_in());
-        let reader = RawReader::open(disk, "raw/x");
-        let refill: config::Refill = toml::from_str("").expect("defaults");
-        for (sync, why) in [(refill.thresholds(), Why::Found), (STRICT, Why::NotDecodable)] {
-            let decoding = Decoding { channel: &channel, mission: &mission, missions: &missions, sync };
-            let (mut wanted, mut found) = (Wanted::new(&ask), Vec::new());
-            for stretch in wanted.stretches() {
-                let mut keep = |frame: &CapturedFrame, _| found.push(frame.clone());
-                in_recording(&reader, &stretch, &decoding, &mut wanted, &mut keep).expect("a disk");
-            }
-            let answer = wanted.answer(1, None);
-            assert!(answer.outcomes.iter().all(|outcome| outcome.1 == why), "{answer:?}");
-            for frame in &found {
-                let same = whole.iter().find(|other| other.position == frame.position).expect("a true place");
-                assert_eq!((&same.bytes, same.received), (&frame.bytes, frame.received));
-            }
-            assert_eq!(found.len(), if why == Why::Found { ask.spans.len() } else { 0 });
-        }
-    }
+/// Whether a code says that it is a frame, and not only its place.
+const fn is_proved(frame: &CapturedFrame) -> bool {
+    frame.is_good() && matches!(frame.quality.verdict, Verdict::Clean | Verdict::Corrected)
 }
+
+#[cfg(test)]
+mod tests;

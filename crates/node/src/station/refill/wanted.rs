@@ -3,8 +3,8 @@
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::FrameFormat;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_level0::ledger::Gap;
 use skyhaul_level0::ledger::talk::{Answer, Ask, Span, Why};
+use skyhaul_level0::ledger::{Gap, Place, Seen};
 use skyhaul_store::raw::{RawPiece, RawSpan};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
@@ -23,7 +23,8 @@ struct Sought {
     /// What was not found yet; none where the frame count cannot be followed, which no frame says yet.
     gap: Option<Gap>,
     found: u64,
-    is_covered: bool,
+    /// Where what was looked through ends, in bits of the input; zero where nothing was.
+    covered_to: u64,
 }
 
 /// A stretch of a recording with what is looked for in it.
@@ -44,7 +45,7 @@ const MARGIN_FRAMES: u64 = 16;
 impl Wanted {
     /// What `ask` asks for.
     pub fn new(ask: &Ask) -> Self {
-        let sought = |span: &Span| Sought { span: *span, gap: None, found: 0, is_covered: false };
+        let sought = |span: &Span| Sought { span: *span, gap: None, found: 0, covered_to: 0 };
         let by_time =
             ask.spans.iter().enumerate().map(|(at, span)| ((span.from.received, at), span.to.received));
         Self { spans: ask.spans.iter().map(sought).collect(), by_time: by_time.collect() }
@@ -64,47 +65,53 @@ impl Wanted {
 
     /// Whether a good frame is one of those looked for, and was not found yet.
     pub fn take(&mut self, frame: &CapturedFrame, format: &FrameFormat) -> bool {
-        if !frame.is_good() {
+        let place = Place { received: frame.received, position: frame.position };
+        if !frame.is_good() || self.about(place).next().is_none() {
             return false;
         }
-        // All spans that begin before it; they are as long as a fade, and few of them are open at one time.
-        let (received, position) = (frame.received, frame.position);
-        let mut parsed = None;
-        for ((_, at), until) in self.by_time.range(..=(received, usize::MAX)).rev() {
-            let Some(sought) = self.spans.get_mut(*at) else { continue };
-            let lies_there = sought.span.from.position < position && position < sought.span.to.position;
-            if *until < received || !lies_there {
-                continue;
-            }
-            if parsed.is_none() {
-                parsed = Frame::parse(&frame.bytes, format).ok();
-            }
-            let Some(parsed) = parsed.as_ref().filter(|parsed| parsed.channel == sought.span.channel) else {
-                continue;
-            };
-            let Span { channel, first, count, from, to } = sought.span;
-            let counts = (first, count, parsed.count.modulus);
-            let gap = sought.gap.get_or_insert_with(|| Gap::new(channel, counts, (from, to)));
-            if gap.modulus == parsed.count.modulus && gap.take(parsed.count.value) {
-                sought.found += 1;
-                return true;
-            }
-        }
-        false
+        seen(frame, format).is_some_and(|seen| self.take_seen(&seen))
+    }
+
+    /// The same of a frame of which the place is known.
+    pub fn take_seen(&mut self, seen: &Seen) -> bool {
+        let about: Vec<usize> = self.about(seen.place).collect();
+        about.into_iter().any(|at| self.spans.get_mut(at).is_some_and(|sought| sought.take(seen)))
+    }
+
+    /// The spans that a place lies in. It says which one it is, the time only that it is the same transmission.
+    fn about(&self, place: Place) -> impl Iterator<Item = usize> + '_ {
+        // All that begin before it are looked at: they are as long as a fade, and few of them are open at one time.
+        let before = self.by_time.range(..=(place.received + MARGIN, usize::MAX)).rev();
+        let going_on = before.filter(move |(_, until)| place.received <= **until + MARGIN);
+        going_on.map(|((_, at), _)| *at).filter(move |at| {
+            self.spans.get(*at).is_some_and(|Sought { span, .. }| {
+                span.from.position < place.position && place.position < span.to.position
+            })
+        })
     }
 
     /// A piece of the recording was looked through.
     pub fn covered(&mut self, piece: &RawPiece) {
         let (start, end) = (8 * piece.stamp.input, 8 * (piece.stamp.input + piece.bytes.len() as u64));
-        for ((_, at), until) in self.by_time.range(..=(piece.stamp.received, usize::MAX)) {
-            if *until < piece.stamp.received {
+        let received = piece.stamp.received;
+        for ((_, at), until) in self.by_time.range(..=(received + MARGIN, usize::MAX)) {
+            if *until + MARGIN < received {
                 continue;
             }
             if let Some(sought) = self.spans.get_mut(*at) {
                 let (from, to) = (sought.span.from.position.as_bits(), sought.span.to.position.as_bits());
-                sought.is_covered |= start < to && from < end;
+                if start < to && from < end {
+                    sought.covered_to = sought.covered_to.max(end);
+                }
             }
         }
+    }
+
+    /// When the newest frame was received that a recording does not reach yet, if something before it was not found.
+    pub fn behind(&self) -> Option<Utc> {
+        let left = self.spans.iter().filter(|sought| sought.found < sought.span.count);
+        let behind = left.filter(|sought| sought.covered_to < sought.span.to.position.as_bits());
+        behind.map(|sought| sought.span.to.received).max()
     }
 
     /// Where a recording is to be read for what was not found, in the order of time, without overlap.
@@ -131,13 +138,34 @@ impl Wanted {
             let why = match no_recording {
                 _ if sought.found >= sought.span.count => Why::Found,
                 Some(why) => why,
-                None if sought.is_covered => Why::NotDecodable,
+                None if sought.covered_to > 0 => Why::NotDecodable,
                 None => Why::NotCovered,
             };
             (sought.found, why)
         };
         Answer { number, outcomes: self.spans.iter().map(outcome).collect() }
     }
+}
+
+impl Sought {
+    fn take(&mut self, seen: &Seen) -> bool {
+        let Span { channel, first, count, from, to } = self.span;
+        if channel != seen.channel {
+            return false;
+        }
+        let gap = self.gap.get_or_insert_with(|| Gap::new(channel, (first, count, seen.modulus), (from, to)));
+        let is_new = gap.modulus == seen.modulus && gap.take(seen.count);
+        self.found += u64::from(is_new);
+        is_new
+    }
+}
+
+/// Whose frame it is, and where it stands.
+pub fn seen(frame: &CapturedFrame, format: &FrameFormat) -> Option<Seen> {
+    let parsed = Frame::parse(&frame.bytes, format).ok()?;
+    let (count, modulus) = (parsed.count.value, parsed.count.modulus);
+    let place = Place { received: frame.received, position: frame.position };
+    Some(Seen { channel: parsed.channel, count, modulus, place })
 }
 
 fn stretch(span: &Span) -> Stretch {
@@ -165,7 +193,6 @@ mod tests {
     use skyhaul_ccsds::id::{Channel, Scid, Vcid};
     use skyhaul_ccsds::mission::Mission;
     use skyhaul_ccsds::quality::{BitPosition, Quality};
-    use skyhaul_level0::ledger::Place;
     use skyhaul_units::FlowId;
 
     const MISSION: &str = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \"aos\"\nlength = 64\n\
