@@ -119,11 +119,9 @@ fn frames_lost_at_random_come_back_from_the_recording_by_themselves() {
     });
     assert_eq!(count(&said, "unrecoverable"), 0, "{said}");
     let missed: u64 = of_frames(&said).iter().map(|gap| gap["missed"].as_u64().unwrap()).sum();
-    assert_eq!(
-        (contact["missing"].as_u64(), missed),
-        (Some(damaged), damaged),
-        "what was lost is what was asked for"
-    );
+    assert_eq!(contact["missing"].as_u64(), Some(missed), "what was lost is what was asked for");
+    // The others are idle frames.
+    assert!(missed <= damaged && missed > damaged * 8 / 10, "{missed} of {damaged}");
     // One question and one answer: a round trip and what its transfer takes, however long the line.
     assert!(of_frames(&said).iter().all(|gap| gap["asked"] == 1 && gap["state"] == "filled"), "{said}");
 
@@ -145,8 +143,18 @@ fn frames_lost_at_random_come_back_from_the_recording_by_themselves() {
     }
     assert!(assembled.iter().any(|one| one["added"].as_u64() > Some(0)), "{assembled:?}");
 
-    // What is known is so after a kill too.
+    // They are what a contact has that heard everything.
     drop(station);
+    site.write(&channel(&site.folder().join("clean.dat"), "").replace("\"x\"", "\"whole\""));
+    assert_eq!(site.start().end().code, Some(0));
+    let whole = site.centre_until(|status| {
+        let contacts = status["contacts"].as_array()?;
+        contacts.iter().find(|contact| contact["channel"] == "whole" && contact["state"] == "done").cloned()
+    });
+    let heard: Vec<&Value> = whole["products"].as_array().unwrap().iter().map(|one| &one["sha256"]).collect();
+    assert!(assembled.iter().all(|one| heard.contains(&&one["sha256"])), "{assembled:?} {whole}");
+
+    // What is known is so after a kill too.
     kill_centre(&mut site);
     let again = gaps(&site, |_| true);
     assert_eq!((&again["gaps"], count(&again, "filled")), (&said["gaps"], count(&said, "filled")));
@@ -158,15 +166,18 @@ fn without_a_recording_the_centre_says_why_frames_stay_missing_also_after_a_kill
     let (file, damaged) = downlink(site.folder(), 1_000);
     site.write(&channel(&file, ""));
     let station = site.start_to_stay();
-    let is_over = |said: &Value| {
-        ["open", "requested"].iter().all(|what| count(said, what) == 0)
-            && count(said, "missing_frames") == damaged
-    };
-    site.centre_until(|status| {
-        status["contacts"].as_array()?.iter().any(|contact| contact["state"] == "done").then_some(())
+    let missed = site.centre_until(|status| {
+        let contacts = status["contacts"].as_array()?;
+        contacts.iter().find(|contact| contact["state"] == "done")?["missing"].as_u64()
     });
-    let said = gaps(&site, is_over);
-    assert!(damaged > 0 && count(&said, "unrecoverable") > 0 && count(&said, "filled") == 0, "{said}");
+    let said = gaps(&site, |said| {
+        ["open", "requested"].iter().all(|what| count(said, what) == 0)
+            && count(said, "missing_frames") == missed
+    });
+    assert!(
+        missed > 0 && missed <= damaged && count(&said, "unrecoverable") > 0 && count(&said, "filled") == 0,
+        "{said}"
+    );
     let why = said["gaps"][0]["why"].as_str().unwrap();
     assert!(why.contains("no recording") && why.contains("record_raw"), "{why}");
     let asked = run(&["gaps", "--config", "station.toml"], site.folder());

@@ -265,6 +265,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_sent_before_is_not_looked_for_again() {
+        let format = *Mission::from_toml(MISSION).unwrap().frame();
+        let mut wanted = wanted(&[span(10, 2), span(20, 1)]);
+        for at in [10, 11] {
+            assert!(wanted.take_seen(&seen(&frame(at, at, 6), &format).unwrap()));
+        }
+        assert_eq!(wanted.extent(), Some((place(19).received, place(21).received)));
+        assert_eq!(wanted.behind(), Some(place(21).received), "no recording reached it yet");
+        assert_eq!(wanted.answer(7, None).outcomes, [(2, Why::Found), (0, Why::NotCovered)]);
+    }
+
+    #[test]
     fn stretches_that_touch_are_read_once() {
         let stretches = wanted(&[span(1_000, 1), span(1_100, 1), span(90_000, 1)]).stretches();
         assert_eq!(stretches.len(), 2);
