@@ -88,6 +88,8 @@ pub enum Why {
     Refused,
     /// The recording holds packets of a receiver (VITA 49), in which places of the stream are not found again.
     Packets,
+    /// The channel has several inputs: what all of them lost is not looked for in their recordings.
+    SeveralInputs,
     /// The station was asked several times and did not answer.
     NoAnswer,
     /// The centre's configuration names no such station (any more).
@@ -110,6 +112,7 @@ impl Why {
             Self::NoChannel => "the station has no such channel any more",
             Self::Refused => "the station's disk refused",
             Self::Packets => "the recording holds VITA 49 packets; play it again (skyhaul replay)",
+            Self::SeveralInputs => "none of the channel's inputs had it; their recordings are not looked through",
             Self::NoAnswer => "the station does not answer",
             Self::NoStation => "the centre's configuration names no such station",
             Self::NotSent => "all frames came: the spacecraft did not send it",

@@ -1,5 +1,6 @@
 //! Does one job: reads its contacts from the store, and publishes what the plan says.
 
+use super::fill::{Fill, weave};
 use super::forms::{Job, Plan, Target};
 use crate::centre::files::ProductFiles;
 use crate::centre::shared::Shared;
@@ -26,10 +27,14 @@ pub enum Undone {
 }
 
 /// One contact of a job.
-struct Source {
-    station: String,
-    flow: u32,
-    open: Open,
+#[derive(Debug)]
+pub struct Source {
+    /// The station.
+    pub station: String,
+    /// Its number there.
+    pub flow: u32,
+    /// Its opening record.
+    pub open: Open,
     mission: Mission,
     closed: Utc,
     /// What each of several inputs of the station gave.
@@ -54,10 +59,12 @@ pub fn run(
     // The mission as the newest contact has it: the same whatever the order of arrival.
     let newest = sources.iter().max_by_key(|source| (source.open.opened, &source.station, source.flow));
     let Some(newest) = newest else { return Err(Undone::Gone("every contact".to_owned())) };
-    let mission = &newest.mission;
-    let scid = newest.open.scid.or_else(|| mission.scids().first().copied());
+    let mission = newest.mission.clone();
+    let mission = &mission;
+    let newest_scid = newest.open.scid;
+    let scid = newest_scid.or_else(|| mission.scids().first().copied());
     let scid = match &job.target {
-        Target::Window { scid, .. } => Scid::new(*scid).or(newest.open.scid),
+        Target::Window { scid, .. } => Scid::new(*scid).or(newest_scid),
         Target::Contact { .. } => scid,
     };
     let scid = scid.ok_or_else(|| Undone::Refused("no contact names the spacecraft".to_owned()))?;
@@ -77,10 +84,20 @@ pub fn run(
     let refused = |error: String| Undone::Refused(format!("{}: {error}", dir.display()));
     let files = ProductFiles::new(dir, WORK).map_err(|error| refused(error.to_string()))?;
     let mut assembly = Assembly::new(mission, scid, edition, Limits::default(), files).with_rules(rules);
-    for source in &sources {
-        let is_new =
-            !job.versions.is_empty() && !job.contacts.contains(&(source.station.clone(), source.flow));
-        let standing = if is_new { Standing::New } else { Standing::Known };
+    let standing = |source: &Source| {
+        let is_known =
+            job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
+        if is_known { Standing::Known } else { Standing::New }
+    };
+    let sources: Vec<(Source, Standing)> = sources
+        .into_iter()
+        .map(|source| {
+            let standing = standing(&source);
+            (source, standing)
+        })
+        .collect();
+    let fills = weave(&sources, shared)?;
+    for ((source, standing), mut fill) in sources.iter().zip(fills) {
         let info = ContactInfo {
             station: source.station.clone(),
             contact: format!("{}-{}", source.station, source.flow),
@@ -90,17 +107,35 @@ pub fn run(
             window: None,
         };
         assembly
-            .contact(&source.mission, info, source.closed, standing)
+            .contact(&source.mission, info, source.closed, *standing)
             .map_err(|error| refused(error.to_string()))?;
-        assembly.inputs(source.inputs.clone());
-        walk(&source.station, source.flow, shared, &mut |entry| match entry {
-            Entry::Frame(frame) => assembly.frame(&frame).map_err(|error| refused(error.to_string())),
-            _ => Ok(()),
-        })?;
+        give(source, &mut fill, shared, &mut assembly, &refused)?;
     }
     let products = assembly.finish().map_err(|error| refused(error.to_string()))?;
     ProductFiles::clean(dir, WORK);
     Ok((mission.clone(), products))
+}
+
+/// Gives the frames of a contact, and those that belong among them.
+fn give(
+    source: &Source,
+    fill: &mut Fill,
+    shared: &Shared,
+    assembly: &mut Assembly<ProductFiles>,
+    refused: &impl Fn(String) -> Undone,
+) -> Result<(), Undone> {
+    if fill.is_woven {
+        return Ok(());
+    }
+    assembly.inputs(source.inputs.clone());
+    walk(&source.station, source.flow, shared, &mut |entry| match entry {
+        Entry::Frame(frame) => fill
+            .before(frame.position, assembly)
+            .and_then(|()| assembly.frame(&frame))
+            .map_err(|error| refused(error.to_string())),
+        _ => Ok(()),
+    })?;
+    fill.rest(assembly).map_err(|error| refused(error.to_string()))
 }
 
 /// What a contact says of itself.
@@ -126,7 +161,7 @@ fn source(station: &str, flow: u32, shared: &Shared) -> Result<Source, Undone> {
 
 /// Hands the records of a finished contact to `sink`. What the disk gives back damaged is passed over: it was told when
 /// the contact was processed.
-fn walk(
+pub fn walk(
     station: &str,
     flow: u32,
     shared: &Shared,

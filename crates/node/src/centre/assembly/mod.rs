@@ -2,6 +2,7 @@
 //! completes it. Made behind the contacts' own products, from what the store keeps.
 
 mod book;
+mod fill;
 mod forms;
 mod job;
 mod records;

@@ -1,0 +1,86 @@
+//! Frames of contacts that complete another one, put among its frames where they belong, so that packets come whole that lie in
+//! frames of both.
+
+use super::job::{Source, Undone, walk};
+use crate::centre::files::ProductFiles;
+use crate::centre::shared::Shared;
+use bytes::Bytes;
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
+use skyhaul_ccsds::record::Record as Entry;
+use skyhaul_level0::{Assembly, Error, Standing};
+use std::collections::BTreeMap;
+
+/// What becomes of a contact's frames.
+#[derive(Debug, Default)]
+pub struct Fill {
+    /// They are among those of the contact that it completes.
+    pub is_woven: bool,
+    /// The frames of others that belong among its own.
+    frames: BTreeMap<BitPosition, (CapturedFrame, Standing)>,
+}
+
+/// Frames held to be put among others, of all contacts of a job together: 64 MiB, 1 % of 7 GB. A contact that has more, or
+/// completes one that is not of the job, stands for itself: packets that lie in its frames alone come whole.
+const HELD_MAX: usize = 64 << 20;
+/// What a frame costs beside its bytes.
+const FRAME: usize = 256;
+
+/// What becomes of the frames of each contact, which has its standing beside it.
+///
+/// # Errors
+/// [`Undone`]: a contact cannot be read.
+pub fn weave(sources: &[(Source, Standing)], shared: &Shared) -> Result<Vec<Fill>, Undone> {
+    let mut fills: Vec<Fill> = sources.iter().map(|_| Fill::default()).collect();
+    let mut room = HELD_MAX;
+    for (at, (source, standing)) in sources.iter().enumerate() {
+        let is_completed = |(other, _): &(Source, Standing)| {
+            other.station == source.station
+                && other.flow != source.flow
+                && other.open.completes.is_none()
+                && source.open.completes.is_some_and(|flow| flow.0 == other.flow)
+        };
+        let Some(completed) = sources.iter().position(is_completed) else { continue };
+        let (mut frames, mut cost) = (Vec::new(), 0);
+        walk(&source.station, source.flow, shared, &mut |entry| {
+            if let Entry::Frame(frame) = entry
+                && frame.is_good()
+            {
+                cost += frame.bytes.len() + FRAME;
+                if cost <= room {
+                    // What is read of a block shares its memory.
+                    let (bytes, check_symbols) = (Bytes::copy_from_slice(&frame.bytes), Bytes::new());
+                    frames.push(CapturedFrame { bytes, check_symbols, ..frame });
+                }
+            }
+            Ok(())
+        })?;
+        if cost > room {
+            continue;
+        }
+        room -= cost;
+        fills[at].is_woven = true;
+        fills[completed].frames.extend(frames.into_iter().map(|frame| (frame.position, (frame, *standing))));
+    }
+    Ok(fills)
+}
+
+impl Fill {
+    /// Gives what belongs before a place.
+    pub fn before(
+        &mut self,
+        position: BitPosition,
+        assembly: &mut Assembly<ProductFiles>,
+    ) -> Result<(), Error> {
+        while let Some(first) = self.frames.first_entry().filter(|first| *first.key() < position) {
+            let (frame, standing) = first.remove();
+            assembly.completing(&frame, standing)?;
+        }
+        Ok(())
+    }
+
+    /// Gives what is left.
+    pub fn rest(&mut self, assembly: &mut Assembly<ProductFiles>) -> Result<(), Error> {
+        let frames = core::mem::take(&mut self.frames);
+        frames.into_values().try_for_each(|(frame, standing)| assembly.completing(&frame, standing))
+    }
+}
