@@ -196,14 +196,10 @@ impl Gap {
         let count = |place: u64| self.count_at(place);
         // Frames of several inputs stand at places of theirs, which need not be in the order of the frames.
         let (one, other) = (self.before, self.after);
-        let from = Place {
-            received: one.received.min(other.received),
-            position: one.position.min(other.position),
-        };
-        let to = Place {
-            received: one.received.max(other.received),
-            position: one.position.max(other.position),
-        };
+        let from =
+            Place { received: one.received.min(other.received), position: one.position.min(other.position) };
+        let to =
+            Place { received: one.received.max(other.received), position: one.position.max(other.position) };
         self.holes.iter().map(move |(first, last)| Span {
             channel: self.channel,
             first: count(*first),

@@ -112,7 +112,9 @@ impl Why {
             Self::NoChannel => "the station has no such channel any more",
             Self::Refused => "the station's disk refused",
             Self::Packets => "the recording holds VITA 49 packets; play it again (skyhaul replay)",
-            Self::SeveralInputs => "none of the channel's inputs had it; their recordings are not looked through",
+            Self::SeveralInputs => {
+                "none of the channel's inputs had it; their recordings are not looked through"
+            }
             Self::NoAnswer => "the station does not answer",
             Self::NoStation => "the centre's configuration names no such station",
             Self::NotSent => "all frames came: the spacecraft did not send it",

@@ -96,7 +96,7 @@ impl RefillRunner {
         };
         for channel in channels {
             let memo = Memo::of_refill(state, channel.name.as_str());
-            let found = Resume::find(&mut runner.common.shared.spool(), &memo);
+            let found = Resume::find(&mut runner.common.shared.spool(), &memo, 1);
             if let Resume::In(resumed) = found.map_err(|error| super::spool_fault(&error))? {
                 let (format, open) = (resumed.format, resumed.open);
                 let contact = Contact::new(resumed.flow, &open, &resumed.mission, format, Some(resumed.head));
@@ -180,11 +180,13 @@ impl RefillRunner {
         if !channel.record_raw {
             return Some(Why::NoRecording);
         }
-        if channel.format == config::InputFormat::Vita49 {
+        let feeds = channel.feeds();
+        let [feed] = &feeds[..] else { return Some(Why::SeveralInputs) };
+        if feed.format == config::InputFormat::Vita49 {
             return Some(Why::Packets);
         }
         let reader = RawReader::open(self.common.disk.clone(), &recording::folder(channel.name.as_str()));
-        match self.look_in_recording(ask, (&reader, channel, &mission), wanted) {
+        match self.look_in_recording(ask, (&reader, (channel, feed), &mission), wanted) {
             Ok(()) => None,
             Err(error) => {
                 self.common.shared.life.alarm("a recording cannot be read", &error.to_string());
@@ -217,11 +219,11 @@ impl RefillRunner {
     fn look_in_recording(
         &mut self,
         ask: &Ask,
-        (reader, channel, mission): (&RawReader, &config::Channel, &Mission),
+        (reader, (channel, feed), mission): (&RawReader, (&config::Channel, &config::Feed), &Mission),
         wanted: &mut Wanted,
     ) -> Result<(), RawError> {
         let (missions, attempts) = (self.common.missions.clone(), self.config.attempts());
-        let decoding = Decoding { channel, mission, missions: &missions, attempts: &attempts };
+        let decoding = Decoding { channel, feed, mission, missions: &missions, attempts: &attempts };
         let Common { shared, clock, .. } = self.common.clone();
         let mut found = |frame: &CapturedFrame, format: InputFormat| self.send(ask, mission, frame, format);
         loop {
@@ -283,7 +285,7 @@ impl RefillRunner {
         };
         shared.life.clear_alarm("frames asked for cannot be sent");
         let memo = Memo::of_refill(&self.state, &ask.channel);
-        if let Err(error) = memo.remember(&Place::Open { from: 0, format, flow, open: open.clone() }) {
+        if let Err(error) = memo.remember(&Place::Open { from: vec![0], format, flow, open: open.clone() }) {
             shared.life.alarm("a refill is not remembered over a restart", &error.to_string());
         }
         let mut contact = Contact::new(flow, &open, mission, format, None).sent_as(REFILL);
@@ -322,7 +324,7 @@ impl RefillRunner {
     fn end(&mut self, completing: Completing) {
         let Completing { mut contact, open, format, memo, .. } = completing;
         let (Common { shared, clock, .. }, flow) = (&self.common, contact.flow());
-        if memo.remember(&Place::Closing { next: 0, format, flow, open }).is_err() {
+        if memo.remember(&Place::Closing { next: vec![0], from: Vec::new(), format, flow, open }).is_err() {
             // Left open, it is ended at the next start.
             return;
         }
@@ -332,7 +334,7 @@ impl RefillRunner {
         }
         let (closed, is_closed) = sync_channel(1);
         let _ = self.common.blocks.send(ToSpool::CloseFlow(flow, closed));
-        if is_closed.recv().is_ok() && memo.remember(&Place::Between(0)).is_err() {
+        if is_closed.recv().is_ok() && memo.remember(&Place::Between(vec![0])).is_err() {
             tracing::warn!(
                 flow = flow.0,
                 "the end of a refill is not remembered; it is looked at after a restart"

@@ -18,6 +18,8 @@ use skyhaul_units::Utc;
 pub struct Decoding<'a> {
     /// The channel, as it is configured.
     pub channel: &'a config::Channel,
+    /// Its input.
+    pub feed: &'a config::Feed,
     /// The contact's mission.
     pub mission: &'a Mission,
     /// The missions known.
@@ -120,7 +122,7 @@ struct Run {
 
 impl Run {
     fn new(start: u64, decoding: &Decoding<'_>, sync: SyncConfig) -> Self {
-        let front = Front::of(decoding.channel);
+        let front = Front::of(decoding.feed);
         let format = front.format();
         let options = CaptureOptions {
             format,

@@ -98,7 +98,9 @@ fn refill(bytes: &[u8], ask: &Ask, attempts: &[SyncConfig]) -> (Vec<CapturedFram
     let text = "name = \"x\"\ninput = \"udp:127.0.0.1:9\"\nrecord_raw = true\n";
     let channel: config::Channel = toml::from_str(text).expect("a channel");
     let (mission, missions) = (mission(), MissionSet::built_in());
-    let decoding = Decoding { channel: &channel, mission: &mission, missions: &missions, attempts };
+    let feed = channel.feeds().swap_remove(0);
+    let decoding =
+        Decoding { channel: &channel, feed: &feed, mission: &mission, missions: &missions, attempts };
     let (mut wanted, mut found) = (Wanted::new(ask), Vec::new());
     let mut keep = |frame: &CapturedFrame, _| found.push(frame.clone());
     in_recording(&recorded(bytes), &decoding, &mut wanted, &mut keep).expect("a disk");
