@@ -158,7 +158,9 @@ impl Ledger {
     pub fn close(&mut self, id: &ContactId, packets: Vec<PacketGap>) {
         let Some(contact) = self.contacts.get_mut(id) else { return };
         if !contact.is_closed {
-            contact.close(packets);
+            // One that completes another has breaks by nature.
+            let is_whole = contact.opened.completes.is_none();
+            contact.close(if is_whole { packets } else { Vec::new() });
             self.changed.insert(id.clone());
             self.due.insert(id.clone());
             if let Some(flow) = contact.opened.completes {
