@@ -19,9 +19,7 @@ pub use capture::{
 };
 pub use configuration::configuration;
 pub use one_way::one_way;
-pub use products::{
-    common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table,
-};
+pub use products::{common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table};
 pub use repair::repair_symbols;
 pub use session::session;
 pub use storage::log_segment;
