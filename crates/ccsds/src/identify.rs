@@ -104,11 +104,12 @@ pub fn identify(
     missions: &MissionSet,
     is_whole: bool,
 ) -> Result<Identification, Unidentified> {
-    let marked = identify_marked(sample, missions, is_whole);
+    let marked = identify_marked(sample, missions, is_whole, None);
     marked.or_else(|reason| bare_frames(sample, missions, is_whole).ok_or(reason))
 }
 
-/// The same for what has markers, if it is anything.
+/// The same for what has markers, if it is anything. Blocks of `known_length` bytes are only tried as those of the missions: to try
+/// every coding of the standards takes milliseconds.
 ///
 /// # Errors
 /// [`Unidentified`], as above.
@@ -116,6 +117,7 @@ pub(crate) fn identify_marked(
     sample: &[u8],
     missions: &MissionSet,
     is_whole: bool,
+    known_length: Option<usize>,
 ) -> Result<Identification, Unidentified> {
     let hits = markers(sample);
     if hits.is_empty() {
@@ -125,7 +127,9 @@ pub(crate) fn identify_marked(
     let mut tried = None;
     for length in lengths {
         let blocks = blocks(sample, &hits, length - MARKER_LEN);
-        if let Some(found) = coding(&blocks, missions) {
+        let found = known(&blocks, missions);
+        let is_known_length = known_length == Some(length - MARKER_LEN);
+        if let Some(found) = found.or_else(|| if is_known_length { None } else { generic(&blocks) }) {
             let aligned =
                 hits[0].position == 0 && hits.iter().all(|hit| hit.position % 8 == 0 && !hit.inverted);
             let format = if aligned { InputFormat::Cadus } else { InputFormat::Bits };
@@ -202,9 +206,8 @@ fn blocks(sample: &[u8], hits: &[Hit], block_len: usize) -> Vec<Vec<u8>> {
     hits.iter().filter_map(block).take(MAX_BLOCKS).collect()
 }
 
-/// The mission whose coding decodes the most blocks to frames of its own, else a generic one. Its input format is left
-/// to the caller.
-fn coding(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
+/// The mission whose coding decodes the most blocks to frames of its own. Its input format is left to the caller.
+fn known(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
     let block_len = blocks.first()?.len();
     let mut fitting = Vec::new();
     for mission in missions
@@ -218,11 +221,13 @@ fn coding(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
             fitting.push((mission, fitness));
         }
     }
-    if let Some(found) = closest(&fitting, InputFormat::Bits) {
-        return Some(found);
-    }
+    closest(&fitting, InputFormat::Bits)
+}
+
+/// A mission without a name, of the coding that decodes the most blocks to frames of one spacecraft. As above.
+fn generic(blocks: &[Vec<u8>]) -> Option<Identification> {
     let mut best: Option<(usize, Mission, Scid)> = None;
-    for text in generic_codings(block_len) {
+    for text in generic_codings(blocks.first()?.len()) {
         let Ok(mission) = Mission::from_toml(&text) else { continue };
         let frames = decoded(blocks, &mission);
         let scids = || frames.iter().filter_map(|bytes| Some(frame::glimpse(bytes)?.1.scid));

@@ -118,7 +118,7 @@ fn identify_by(
         having.append(mission.clone());
     }
     // Frames are not sent without markers.
-    let found = identify_marked(&bits, &having, is_whole)?;
+    let found = identify_marked(&bits, &having, is_whole, None)?;
     let mission = match found.is_generic {
         true => {
             let (line, convolutional) = code.text();

@@ -33,6 +33,8 @@ pub(super) struct Watch {
     is_bound: bool,
     /// Other spacecraft's frames came between its own: that is one stream of several.
     is_mixed: bool,
+    /// How often it was looked at what came since the last frame of its own, and nothing else found.
+    fruitless: u32,
     /// Bytes by which something else shows, if it is there.
     first_try: usize,
     /// Most bytes held.
@@ -75,6 +77,9 @@ const FIRST_TRY_FRAMES: u64 = 3;
 const CHANGED_AFTER: usize = 32;
 /// The same at the input's end.
 const CHANGED_AT_END: usize = 4;
+/// Of the looks at a long stretch of blocks as long as the downlink's own in which nothing decodes, one in so many tries every
+/// coding, after the first few: it is noise more likely than a spacecraft that no mission file describes.
+const THOROUGH: u32 = 64;
 /// Good frames that another downlink needs to be believed.
 const BELIEVED: usize = 2;
 /// Frames that are held at least, if there are no more: those above, and as many as they may be behind.
@@ -118,6 +123,7 @@ impl Watch {
             is_looked_at: false,
             is_bound: options.is_bound(),
             is_mixed: false,
+            fruitless: 0,
             first_try,
             limit: options.identify_limit.max(4 * first_try).max(MOST_FRAMES * unit as usize),
         }
@@ -139,6 +145,7 @@ impl Watch {
         self.is_mixed |= self.foreign > 0;
         self.foreign = 0;
         self.is_looked_at = false;
+        self.fruitless = 0;
     }
 
     /// An event waits until it is known whose it is. Returns whether it is time to look.
@@ -192,7 +199,10 @@ impl Watch {
             self.held.tried = len;
             self.is_looked_at = self.foreign >= CHANGED_AFTER;
             let is_whole = ended && len == self.held.bytes.len();
-            let seen = recognise(found.format, &self.held.bytes[..len], missions, is_whole);
+            let is_thorough =
+                is_whole || self.fruitless.is_power_of_two() || self.fruitless.is_multiple_of(THOROUGH);
+            let known = (!is_thorough).then(|| found.mission.block_len());
+            let seen = recognise(found.format, &self.held.bytes[..len], missions, (is_whole, known));
             let is_other = |seen: &Identification| {
                 let is_reframed = seen.mission.block_len() != found.mission.block_len();
                 !is_same(found, seen) && (is_reframed || self.has_changed(ended))
@@ -202,6 +212,7 @@ impl Watch {
             if let Some(successor) = successor.filter(|successor| successor.from < reached.place) {
                 return Some(successor);
             }
+            self.fruitless = self.fruitless.saturating_add(1);
             if len >= self.limit {
                 // What came is the downlink's own, or noise: another one begins later, if at all.
                 self.held.drop_first(self.limit / 2);
@@ -278,7 +289,7 @@ fn recognise(
     format: InputFormat,
     sample: &[u8],
     missions: &MissionSet,
-    is_whole: bool,
+    (is_whole, known_length): (bool, Option<usize>),
 ) -> Result<Identification, Unidentified> {
     match (format, format.symbols()) {
         (_, Some(symbols)) => identify_symbols(sample, symbols, missions, is_whole),
@@ -289,7 +300,7 @@ fn recognise(
                 _ => Err(Unidentified::Nothing),
             })
         }
-        (_, None) => identify_marked(sample, missions, is_whole),
+        (_, None) => identify_marked(sample, missions, is_whole, known_length),
     }
 }
 
