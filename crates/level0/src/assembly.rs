@@ -2,16 +2,17 @@
 //!
 //! The contacts may come from any stations and overlap. Of each packet the better copy is kept, and the packets of a
 //! product and their account do not depend on the order in which the contacts are given, nor on how the frames were
-//! divided among them, as long as each packet came whole in one. Memory is bounded as that of one contact is.
+//! divided among them, as long as each packet came whole in one, or in what they have together ([`Assembly::joint`]). Memory is bounded as that of one contact is.
 
 use crate::brought::Brought;
 use crate::construction::ProductKind;
 use crate::contact::{ContactInfo, Limits};
 use crate::files::{Error, Files};
 use crate::intake::Intake;
+use crate::joint::Joint;
 use crate::naming::Digit;
 use crate::publish::{Naming, Publication};
-use crate::report::{ContactInput, ContactReport, FrameReport, Product};
+use crate::report::{ContactInput, ContactReport, FrameReport, JoinedFrames, Product};
 use crate::rules::{Basis, Edition, Rules};
 use crate::workshop::{Scope, Workshop};
 use skyhaul_ccsds::extract::ExtractedPacket;
@@ -101,6 +102,7 @@ impl<F: Files> Assembly<F> {
             opened: info.opened,
             closed,
             inputs: Vec::new(),
+            joined: None,
         });
         Ok(())
     }
@@ -109,6 +111,30 @@ impl<F: Files> Assembly<F> {
     pub fn inputs(&mut self, inputs: Vec<ContactInput>) {
         if let Some(contact) = self.contacts.last_mut() {
             contact.inputs = inputs;
+        }
+    }
+
+    /// Ends the contact, and begins the stream of frames that contacts have together; `standing` is [`Standing::New`] where one of
+    /// them is. To be given beside the contacts, whatever the order.
+    ///
+    /// # Errors
+    /// As [`Self::contact`].
+    pub fn joint(
+        &mut self,
+        mission: &Mission,
+        scid: Scid,
+        standing: Standing,
+    ) -> Result<Joint<'_, F>, Error> {
+        self.end_contact()?;
+        let intake = Intake::new(mission, scid, self.workshop.limits().clock).with_rules(&self.rules);
+        let Self { workshop, files, .. } = self;
+        Ok(Joint { workshop, files, intake, is_later: standing == Standing::New })
+    }
+
+    /// What a contact of this name gave to such a stream; the last one counts.
+    pub fn joined(&mut self, contact: &str, frames: JoinedFrames) {
+        if let Some(contact) = self.contacts.iter_mut().find(|known| known.name == contact) {
+            contact.joined = Some(frames);
         }
     }
 

@@ -201,6 +201,7 @@ impl<F: Files> ContactProcessor<F> {
             opened: self.contact.opened,
             closed,
             inputs: self.inputs.clone(),
+            joined: None,
         }
     }
 

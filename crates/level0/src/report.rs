@@ -16,6 +16,7 @@ use skyhaul_ccsds::extract::{ChannelCounts, Extractor};
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::record::InputReport;
+use skyhaul_ccsds::select::InputAccount;
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 
@@ -93,6 +94,36 @@ pub struct ContactReport {
     /// What each of its inputs gave, where the station had several: its frames are the better copies of theirs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<ContactInput>,
+    /// What it gave to the frames joined with those of other contacts, where it overlaps some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joined: Option<JoinedFrames>,
+}
+
+/// What became of a contact's good frames where they were joined with those of other contacts: `frames` is the sum of `chosen`,
+/// `worse`, `duplicates`, `repeated` and `late`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct JoinedFrames {
+    /// Good frames that it has.
+    pub frames: u64,
+    /// Frames whose copy that was taken is its own.
+    pub chosen: u64,
+    /// Of these, those that no other contact had.
+    pub only_here: u64,
+    /// Copies that were no better than the one taken.
+    pub worse: u64,
+    /// Copies that came after the frame had been taken.
+    pub duplicates: u64,
+    /// Frames that it has twice itself.
+    pub repeated: u64,
+    /// Frames without a copy whose place had been passed: they are in the contact's own packets only.
+    pub late: u64,
+}
+
+impl From<InputAccount> for JoinedFrames {
+    fn from(account: InputAccount) -> Self {
+        let InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew: _ } = account;
+        Self { frames: given, chosen, only_here, worse, duplicates, repeated, late }
+    }
 }
 
 /// What one of several inputs of a contact gave: `frames` is the sum of `chosen`, `worse`, `duplicates`, `repeated`, `late` and

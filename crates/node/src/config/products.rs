@@ -25,6 +25,9 @@ section! {
         /// How long after its end a window waits for contacts that have not begun. A contact of the spacecraft that is open
         /// then is waited for too, for an hour at most. What comes later makes a new version.
         wait: Duration => "30 min",
+        /// Joins contacts that overlap, frame by frame, for time-based products: a packet of which no station had every frame comes
+        /// whole. `false`: of each packet the better copy is taken, as one contact had it whole.
+        select: bool => "true",
         /// `pds`: a packet file and a construction record, named as EDOS names them; `packets`: a plain packet file.
         form: ProductForm => "pds",
         /// `drop`: a packet that a missing frame cut is left out; `pad`: it is filled up with C9 (hex) to the length that its

@@ -5,6 +5,7 @@
 //! bytes and names, before it is begun; one that was interrupted is done again as planned, over the same files.
 
 use super::forms::{Contact, Job, Note, Plan, Target, Version};
+use super::overlap::groups;
 use crate::config::ProductRules;
 use crate::status::{AssembledProduct, AssemblyState};
 use serde::Serialize;
@@ -149,10 +150,12 @@ impl Book {
             now.as_micros().div_euclid(SECOND_US).max(self.last_created_us.div_euclid(SECOND_US) + 1);
         let contacts: BTreeSet<_> = work.job.contacts.iter().chain(work.waiting.keys()).cloned().collect();
         let products: BTreeSet<_> = work.waiting.values().flatten().cloned().collect();
+        let joined = self.joined(&work.job, &contacts);
         let plan = Plan {
             created_us: second * SECOND_US,
             contacts: contacts.into_iter().collect(),
             products: products.into_iter().collect(),
+            joined,
         };
         let (key, job) = (key.clone(), Job { plan: Some(plan), ..work.job.clone() });
         put(&self.jobs, &key, &job)?;
@@ -193,6 +196,17 @@ impl Book {
             work.job = job;
         }
         Ok(())
+    }
+
+    /// The contacts of a window that are joined: as they were for the version before, where that was otherwise, so that it shows
+    /// what is new; and as they are now.
+    fn joined(&self, job: &Job, contacts: &BTreeSet<Contact>) -> Vec<Vec<Contact>> {
+        let Some(window) = job.target.span().filter(|_| self.rules.products.select) else {
+            return Vec::new();
+        };
+        let now = groups(contacts.iter().filter_map(|contact| self.known.get(contact)), &window);
+        let before = groups(job.contacts.iter().filter_map(|contact| self.known.get(contact)), &window);
+        before.into_iter().filter(|group| !now.contains(group)).chain(now.iter().cloned()).collect()
     }
 
     /// The contacts whose data jobs still need.

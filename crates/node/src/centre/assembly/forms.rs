@@ -100,6 +100,9 @@ pub struct Plan {
     pub contacts: Vec<Contact>,
     /// The products.
     pub products: Vec<String>,
+    /// Contacts whose frames are joined, group by group; a contact may be in one of the version before, too.
+    #[serde(default)]
+    pub joined: Vec<Vec<Contact>>,
 }
 
 impl Note {

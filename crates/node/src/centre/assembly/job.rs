@@ -2,6 +2,7 @@
 
 use super::fill::{Fill, weave};
 use super::forms::{Job, Plan, Target};
+use super::join;
 use crate::centre::files::ProductFiles;
 use crate::centre::shared::Shared;
 use crate::config::ProductRules;
@@ -35,10 +36,18 @@ pub struct Source {
     pub flow: u32,
     /// Its opening record.
     pub open: Open,
-    mission: Mission,
+    /// The mission as the contact has it.
+    pub mission: Mission,
     closed: Utc,
     /// What each of several inputs of the station gave.
-    inputs: Vec<ContactInput>,
+    pub inputs: Vec<ContactInput>,
+}
+
+impl Source {
+    /// As accounts name it.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.station, self.flow)
+    }
 }
 
 /// Publishes the products of a planned job; returns them and the mission as the newest contact has it.
@@ -84,23 +93,13 @@ pub fn run(
     let refused = |error: String| Undone::Refused(format!("{}: {error}", dir.display()));
     let files = ProductFiles::new(dir, WORK).map_err(|error| refused(error.to_string()))?;
     let mut assembly = Assembly::new(mission, scid, edition, Limits::default(), files).with_rules(rules);
-    let standing = |source: &Source| {
-        let is_known =
-            job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
-        if is_known { Standing::Known } else { Standing::New }
-    };
-    let sources: Vec<(Source, Standing)> = sources
-        .into_iter()
-        .map(|source| {
-            let standing = standing(&source);
-            (source, standing)
-        })
-        .collect();
+    let sources: Vec<(Source, Standing)> =
+        sources.into_iter().map(|source| with_standing(job, source)).collect();
     let fills = weave(&sources, shared)?;
     for ((source, standing), mut fill) in sources.iter().zip(fills) {
         let info = ContactInfo {
             station: source.station.clone(),
-            contact: format!("{}-{}", source.station, source.flow),
+            contact: source.name(),
             also_fits: source.open.also_fits.clone(),
             scid: source.open.scid.unwrap_or(scid),
             opened: source.open.opened,
@@ -110,6 +109,10 @@ pub fn run(
             .contact(&source.mission, info, source.closed, *standing)
             .map_err(|error| refused(error.to_string()))?;
         give(source, &mut fill, shared, &mut assembly, &refused)?;
+    }
+    for group in &plan.joined {
+        let members = join::members(group, sources.iter().map(|(source, standing)| (source, *standing)));
+        join::give(&members, scid, shared, &mut assembly)?;
     }
     let products = assembly.finish().map_err(|error| refused(error.to_string()))?;
     ProductFiles::clean(dir, WORK);
@@ -136,6 +139,12 @@ fn give(
         _ => Ok(()),
     })?;
     fill.rest(assembly).map_err(|error| refused(error.to_string()))
+}
+
+/// A contact, and whether the version before had it.
+fn with_standing(job: &Job, source: Source) -> (Source, Standing) {
+    let is_known = job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
+    (source, if is_known { Standing::Known } else { Standing::New })
 }
 
 /// What a contact says of itself.
@@ -167,15 +176,7 @@ pub fn walk(
     shared: &Shared,
     sink: &mut impl FnMut(Entry) -> Result<(), Undone>,
 ) -> Result<(), Undone> {
-    let gone = || Undone::Gone(format!("flow {flow} of {station}"));
-    let name = StationName::new(station).map_err(|_| gone())?;
-    let mut reader: KeptReader = {
-        let store = shared.store();
-        if !store.is_kept(&name, FlowId(flow)) {
-            return Err(gone());
-        }
-        store.kept_reader(&name, FlowId(flow)).map_err(|error| Undone::Refused(error.to_string()))?
-    };
+    let mut reader = reader(station, flow, shared)?;
     loop {
         if shared.life.is_stopping() {
             return Err(Undone::Stopped);
@@ -188,7 +189,19 @@ pub fn walk(
     }
 }
 
-fn records(record: &Record, sink: &mut impl FnMut(Entry) -> Result<(), Undone>) -> Result<(), Undone> {
+/// Reads a finished contact from its beginning.
+pub fn reader(station: &str, flow: u32, shared: &Shared) -> Result<KeptReader, Undone> {
+    let gone = || Undone::Gone(format!("flow {flow} of {station}"));
+    let name = StationName::new(station).map_err(|_| gone())?;
+    let store = shared.store();
+    if !store.is_kept(&name, FlowId(flow)) {
+        return Err(gone());
+    }
+    store.kept_reader(&name, FlowId(flow)).map_err(|error| Undone::Refused(error.to_string()))
+}
+
+/// Hands the contact's records in a block to `sink`.
+pub fn records(record: &Record, sink: &mut impl FnMut(Entry) -> Result<(), Undone>) -> Result<(), Undone> {
     let Some((_, wire)) = Stamps::split(&record.payload) else { return Ok(()) };
     let Ok((_, payload)) = split_taken(wire) else { return Ok(()) };
     let Ok((_, content)) = Head::decode(payload) else { return Ok(()) };

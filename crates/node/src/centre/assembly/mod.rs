@@ -5,6 +5,8 @@ mod book;
 mod fill;
 mod forms;
 mod job;
+mod join;
+mod overlap;
 mod records;
 
 use super::rdr;
