@@ -12,6 +12,9 @@ use support::recordings::recording;
 
 const RECORDING: &str = "npp.20241206T173815.dat";
 const CADU: usize = 1_024;
+const IMAGER: &str = "viirs-science";
+
+type Made = BTreeMap<String, Value>;
 
 /// A centre and the stations `north`, `south` and `whole`, of which each plays its own recording.
 struct Network {
@@ -72,14 +75,20 @@ impl Network {
         assert_eq!(station.end().code, Some(0));
     }
 
-    /// The newest versions of the products of windows, by product, once they are of so many contacts.
-    fn made(&self, contacts: u64) -> BTreeMap<String, Value> {
-        let made = status(self.folder.path(), |status| {
-            let made = status["assembled"].as_array()?.clone();
-            let is_done = |one: &Value| one["state"] == "made" && one["contacts"].as_u64() == Some(contacts);
-            (!made.is_empty() && made.iter().all(is_done)).then_some(made)
-        });
-        made.into_iter().map(|one| (one["product"].as_str().unwrap().to_owned(), one)).collect()
+    /// The newest versions of the products of windows, by product, once `enough` says so.
+    fn made(&self, enough: impl Fn(&Made) -> bool) -> Made {
+        status(self.folder.path(), |status| {
+            let made = status["assembled"].as_array()?;
+            let is_over = made.iter().all(|one| one["state"] == "made");
+            let name = |one: &Value| one["product"].as_str().unwrap_or_default().to_owned();
+            let made = made.iter().map(|one| (name(one), one.clone())).collect();
+            (is_over && enough(&made)).then_some(made)
+        })
+    }
+
+    /// The same, once the imager's product is of so many contacts.
+    fn made_of(&self, contacts: u64) -> Made {
+        self.made(|made| made.get(IMAGER).is_some_and(|one| one["contacts"] == contacts))
     }
 
     fn account(&self, product: &Value) -> Value {
@@ -95,33 +104,42 @@ fn status<T>(at: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
     until(look, || String::from_utf8_lossy(&ask(&[])).into_owned())
 }
 
-fn digests(made: &BTreeMap<String, Value>) -> BTreeMap<&String, &Value> {
+fn digests(made: &Made) -> BTreeMap<&String, &Value> {
     made.iter().map(|(name, one)| (name, &one["sha256"])).collect()
+}
+
+fn count(of: &Value, what: &str) -> u64 {
+    of[what].as_u64().unwrap()
+}
+
+/// What a window has of a station that heard everything: as many products as its contact.
+fn heard() -> Made {
+    let network = Network::with("");
+    network.play("whole");
+    let products = status(network.folder.path(), |status| {
+        let contact = status["contacts"].as_array()?.iter().find(|contact| contact["state"] == "done")?;
+        Some(contact["products"].as_array()?.len())
+    });
+    network.made(|made| made.len() == products)
 }
 
 #[test]
 fn packets_of_which_no_station_had_every_frame_come_whole_in_whatever_order_the_stations_come() {
-    let heard = Network::with("");
-    heard.play("whole");
-    let heard = heard.made(1);
-    assert!(heard.len() > 1, "{heard:?}");
+    let heard = heard();
     for order in [["north", "south"], ["south", "north"]] {
         let network = Network::with("");
         network.play(order[0]);
-        let alone = network.made(1);
+        let one = network.made_of(1).remove(IMAGER).unwrap();
         network.play(order[1]);
-        let joined = network.made(2);
-        assert_eq!(digests(&joined), digests(&heard), "{order:?}");
-        let count = |of: &Value, what: &str| of[what].as_u64().unwrap();
-        for (name, two) in &joined {
-            let one = alone.get(name).map_or(0, |one| count(one, "packets"));
-            assert_eq!(count(two, "packets"), count(&heard[name], "packets"), "{name}");
-            assert_eq!(count(two, "packets"), one + count(two, "added"), "{name}");
-        }
-        let account = network.account(&joined["viirs-science"]);
+        let joined = network.made(|made| digests(made) == digests(&heard));
+        let two = &joined[IMAGER];
+        assert_eq!(count(two, "packets"), count(&one, "packets") + count(two, "added"), "{order:?}");
+        let account = network.account(two);
         assert_eq!(account["accounting"]["balanced"], true);
-        for contact in account["contacts"].as_array().unwrap() {
-            let of = |what: &str| contact["joined"][what].as_u64().unwrap();
+        let contacts = account["contacts"].as_array().unwrap();
+        assert_eq!(contacts.len(), 2);
+        for contact in contacts {
+            let of = |what: &str| count(&contact["joined"], what);
             assert!(of("only_here") > 100 && of("chosen") >= of("only_here"), "{contact}");
             assert_eq!((of("late"), of("repeated")), (0, 0), "{contact}");
             let counted = ["chosen", "worse", "duplicates", "repeated", "late"].map(of);
@@ -134,12 +152,12 @@ fn packets_of_which_no_station_had_every_frame_come_whole_in_whatever_order_the_
 fn contacts_are_not_joined_where_that_is_not_wanted() {
     let network = Network::with("select = false\n");
     network.play("north");
+    network.made_of(1);
     network.play("south");
-    let apart = network.made(2);
-    let account = network.account(&apart["viirs-science"]);
+    let apart = network.made_of(2).remove(IMAGER).unwrap();
+    let account = network.account(&apart);
     assert!(account["contacts"].as_array().unwrap().iter().all(|contact| contact["joined"].is_null()));
     network.play("whole");
-    let whole = network.made(3);
-    let packets = |made: &BTreeMap<String, Value>| made["viirs-science"]["packets"].as_u64().unwrap();
-    assert!(packets(&apart) < packets(&whole), "some packets lie in frames of which each station lacks one");
+    let whole = network.made_of(3).remove(IMAGER).unwrap();
+    assert!(count(&apart, "packets") < count(&whole, "packets"), "frames of a packet lie at both stations");
 }
