@@ -31,6 +31,28 @@ fn captures_that_hold_nothing_are_told_apart() {
     }
 }
 
+#[test]
+fn recordings_that_cannot_be_joined_are_told_apart() {
+    let bench = Bench::new();
+    let [npp, aqua] = [CLEAN[0], CLEAN[1]].map(|name| std::fs::read(recording(name)).unwrap());
+    let both = [&npp[..], &aqua].concat();
+    for (name, bytes) in
+        [("npp.dat", &npp), ("aqua.dat", &aqua), ("both.dat", &both), ("noise.dat", &noise(200_000))]
+    {
+        bench.write(name, bytes);
+    }
+    bench.write("empty.dat", &[]);
+    let refused = ["decode", "--select", "npp.dat", "aqua.dat"];
+    bench.refused(&refused, 2, "the recordings are of different downlinks: npp.dat holds", "aqua.dat holds");
+    let many = [&["decode", "--select"], &["npp.dat"; 17][..]].concat();
+    bench.refused(&many, 2, "--select joins 16 recordings at the most", "17");
+    bench.refused(&["decode", "--select", "empty.dat", "noise.dat"], 1, "the capture is empty", "empty.dat");
+    let report = bench.decoded(&["--select", "npp.dat", "noise.dat", "both.dat"]);
+    assert_told(&report, "nothing of noise.dat is taken; it is not known what it holds");
+    assert_told(&report, "both.dat goes over to another downlink at byte ");
+    assert_eq!(report["cadus"], report["inputs"][0]["frames"], "{report}");
+}
+
 /// The bits as soft symbols of two levels.
 fn soft(bytes: &[u8]) -> Vec<u8> {
     let bits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |place| byte >> place & 1));

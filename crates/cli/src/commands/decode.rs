@@ -5,6 +5,7 @@ mod notes;
 mod outputs;
 mod page;
 mod pages;
+mod select;
 mod stages;
 
 use crate::failure::{Exit, Failure};
@@ -12,6 +13,7 @@ use course::{Bounded, Change, ChangeKind, Course};
 use outputs::{Outputs, Writers};
 use page::Contact;
 use pages::Pages;
+use select::InputResult;
 use skyhaul_ccsds::account::{ChannelReport, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
 use skyhaul_ccsds::identify::{Identification, Unidentified};
@@ -35,12 +37,16 @@ from the file. --format and --mission are for files that do not tell.
 Example:
   skyhaul decode pass.dat
   skyhaul decode pass.dat --report page
+  skyhaul decode --select north.dat south.dat --frames-out frames.bin
   skyhaul decode pass.dat --packets-out packets --frames-out frames.bin --json"
 )]
 pub struct Decode {
     /// The capture files.
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    /// Takes the files for recordings of one pass, by two antennas or stations: of each frame the better copy, in order, once.
+    #[arg(long)]
+    select: bool,
     /// The mission: a name (suomi-npp), or a mission file ending in .toml.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
@@ -67,7 +73,7 @@ struct Report<'a> {
     files: &'a [FileResult],
 }
 
-/// What one downlink of a file held, and what is odd about it. Most files have one.
+/// What one downlink of a file, or of several recordings of it, held, and what is odd about it. Most files have one.
 #[derive(serde::Serialize)]
 struct FileResult {
     #[serde(flatten)]
@@ -75,11 +81,14 @@ struct FileResult {
     /// Where it begins, behind another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     begins_at_byte: Option<u64>,
+    /// What each of several recordings gave.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inputs: Vec<InputResult>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
-/// Decodes the files one after the other and prints their account. A file that cannot be read does not keep the
+/// Decodes the files, one after the other or joined, and prints their account. A file that cannot be read does not keep the
 /// others from being decoded.
 ///
 /// # Errors
@@ -100,13 +109,18 @@ pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
     let pages = Pages::open(command)?;
     let mut reports = Vec::new();
     let mut failures = Vec::new();
-    for file in &command.files {
-        match decode(file, (&known, &options), &mut outputs, pages.is_some()) {
+    let together = if command.select { command.files.len() } else { 1 };
+    for files in command.files.chunks(together.max(1)) {
+        let decoded = match files {
+            [file] => decode(file, (&known, &options), &mut outputs, pages.is_some()),
+            several => select::decode(several, (&known, &options), &mut outputs, pages.is_some()),
+        };
+        match decoded {
             Ok(contacts) => {
                 for (number, (report, page)) in (1..).zip(contacts) {
                     reports.push(report);
                     let pages = pages.iter().zip(page);
-                    let written = pages.map(|(pages, page)| pages.write(file, number, &page));
+                    let written = pages.map(|(pages, page)| pages.write(&files[0], number, &page));
                     failures.extend(written.filter_map(Result::err));
                 }
             }
@@ -243,6 +257,10 @@ struct Downlink {
     from: Option<BitPosition>,
     lock: Bounded<Change>,
     stats: CaptureStats,
+    /// What each of several recordings gave.
+    inputs: Vec<InputResult>,
+    /// What is odd about these.
+    notes: Vec<String>,
 }
 
 impl Downlinks {
@@ -251,7 +269,8 @@ impl Downlinks {
         let (found, writers) = stages.finish();
         let (lock, from) = (std::mem::take(&mut self.lock), self.from.take());
         if let Some(identified) = self.identified.take() {
-            self.ended.push(Downlink { found, identified, from, lock, stats });
+            let (inputs, notes) = (Vec::new(), Vec::new());
+            self.ended.push(Downlink { found, identified, from, lock, stats, inputs, notes });
         }
         writers
     }
@@ -288,12 +307,14 @@ impl Downlinks {
 impl Downlink {
     /// `None` where no frame was found.
     fn account(self, name: &str) -> Option<(FileResult, Option<String>)> {
-        let Self { found: Found { frames, packets, clocks, course }, identified, from, lock, stats } = self;
+        let Self { found, identified, from, lock, stats, inputs, notes: of_inputs } = self;
+        let Found { frames, packets, clocks, course } = found;
         let report = FileReport { also_fits: identified.also_fits.clone(), ..packets.finish(name, frames) };
         if report.cadus == 0 {
             return None;
         }
-        let notes = notes::notes(&report, &stats, &clocks);
+        let mut notes = notes::notes(&report, &stats, &clocks);
+        notes.extend(of_inputs);
         let page = course.map(|course| {
             page::page(&Contact {
                 report: &report,
@@ -303,9 +324,10 @@ impl Downlink {
                 course: &course,
                 lock: &lock,
                 stats,
+                inputs: &inputs,
             })
         });
-        Some((FileResult { report, begins_at_byte: from.map(BitPosition::byte), notes }, page))
+        Some((FileResult { report, begins_at_byte: from.map(BitPosition::byte), inputs, notes }, page))
     }
 }
 
@@ -323,7 +345,7 @@ fn unidentified(reason: Unidentified, len: u64) -> Failure {
 }
 
 fn write_report(result: &FileResult, out: &mut dyn Write) -> io::Result<()> {
-    let FileResult { report, begins_at_byte, notes } = result;
+    let FileResult { report, begins_at_byte, inputs, notes } = result;
     let spacecraft = report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
     let from = begins_at_byte.map_or(String::new(), |byte| format!(", from byte {byte} on"));
     writeln!(out, "{}: mission {}{spacecraft}{from}", report.file, report.mission)?;
@@ -343,6 +365,7 @@ fn write_report(result: &FileResult, out: &mut dyn Write) -> io::Result<()> {
             ldpc.iterations, ldpc.codewords, ldpc.most_iterations, ldpc.not_converged
         )?;
     }
+    write_inputs(inputs, out)?;
     write_channels(&report.vcids, out)?;
     for other in &report.other_spacecraft {
         let mission = other.mission.as_deref().unwrap_or("unknown");
@@ -350,6 +373,17 @@ fn write_report(result: &FileResult, out: &mut dyn Write) -> io::Result<()> {
         write_channels(&other.vcids, out)?;
     }
     notes.iter().try_for_each(|note| writeln!(out, "  note: {note}"))
+}
+
+fn write_inputs(inputs: &[InputResult], out: &mut dyn Write) -> io::Result<()> {
+    if !inputs.is_empty() {
+        writeln!(out, "    frames    taken  only here  no better  set aside  recording")?;
+    }
+    for input in inputs {
+        let InputResult { file, frames, chosen, only_here, worse, set_aside, .. } = input;
+        writeln!(out, "  {frames:>8} {chosen:>8} {only_here:>10} {worse:>10} {set_aside:>10}  {file}")?;
+    }
+    Ok(())
 }
 
 fn write_channels(channels: &BTreeMap<u8, ChannelReport>, out: &mut dyn Write) -> io::Result<()> {

@@ -50,6 +50,7 @@ use uplink::{Centre, Uplink};
 
 pub use reach::reach;
 pub use reload::Reload;
+pub use union::{Sighting, Union};
 
 /// How a station runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -13,6 +13,8 @@ use skyhaul_units::{Duration, Utc};
 pub struct Union {
     /// The longest that a frame waits; `None` where inputs can be held back.
     window: Option<Duration>,
+    /// Most frames that wait.
+    held: usize,
     sides: Vec<Side>,
     joined: Option<Joined>,
     /// Frames taken, where inputs can be held back: then the order of frames is the time that counts.
@@ -54,7 +56,13 @@ impl Union {
     /// Of so many inputs.
     pub fn new(inputs: usize, window: Option<Duration>) -> Self {
         let sides = (0..inputs).map(|_| Side::default()).collect();
-        Self { window, sides, joined: None, turn: 0 }
+        Self { window, held: SelectOptions::default().held, sides, joined: None, turn: 0 }
+    }
+
+    /// With so many frames that wait at the most; otherwise as [`SelectOptions`] says.
+    #[must_use]
+    pub fn holding_up_to(self, held: usize) -> Self {
+        Self { held, ..self }
     }
 
     /// What the downlink is.
@@ -64,16 +72,12 @@ impl Union {
 
     /// An input was identified: frames of it follow.
     pub fn identified(&mut self, input: usize, found: &Identification) -> Sighting {
-        let (window, inputs) = (self.window, self.sides.len());
+        let (window, held, inputs) = (self.window, self.held, self.sides.len());
         let Some(side) = self.sides.get_mut(input) else { return Sighting::Same };
         let mut sighting = Sighting::Same;
         let joined = self.joined.get_or_insert_with(|| {
             sighting = Sighting::First;
-            let options = SelectOptions {
-                window,
-                most_window: window.unwrap_or(Duration::ZERO),
-                ..SelectOptions::default()
-            };
+            let options = SelectOptions { window, most_window: window.unwrap_or(Duration::ZERO), held };
             let select = Select::new(*found.mission.frame(), inputs, options);
             Joined { select, downlink: found.clone() }
         });

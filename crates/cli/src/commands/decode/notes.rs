@@ -69,13 +69,7 @@ pub fn notes(report: &FileReport, stats: &CaptureStats, clocks: &Clocks) -> Vec<
             report.mission
         ));
     }
-    let outside = stats.sync.skipped_bits + stats.sync.dropped_bits;
-    if outside > 0 {
-        notes.push(format!(
-            "{outside} bits are in no frame; the capture begins or ends inside one, or holds noise: record from before \
-             the pass until after it"
-        ));
-    }
+    notes.extend(outside(stats));
     if let Some(scid) = report.scid
         && !report.other_spacecraft.is_empty()
     {
@@ -96,6 +90,17 @@ pub fn notes(report: &FileReport, stats: &CaptureStats, clocks: &Clocks) -> Vec<
     }
     notes.extend(clocks.note());
     notes
+}
+
+/// Whether there is something beside frames.
+pub fn outside(stats: &CaptureStats) -> Option<String> {
+    let outside = stats.sync.skipped_bits + stats.sync.dropped_bits;
+    (outside > 0).then(|| {
+        format!(
+            "{outside} bits are in no frame; the capture begins or ends inside one, or holds noise: record from before \
+             the pass until after it"
+        )
+    })
 }
 
 fn shown(scid: Scid) -> String {

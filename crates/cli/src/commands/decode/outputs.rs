@@ -51,6 +51,7 @@ impl Outputs {
         let mut stems = BTreeSet::new();
         if let Some(twice) = command.files.iter().find(|file| !stems.insert(stem(file)))
             && command.packets_out.is_some()
+            && !command.select
         {
             let help = "decode them one by one into different folders";
             let what = "two inputs have the same name, and so would their packet files";

@@ -22,13 +22,15 @@ impl Pages {
     pub fn open(command: &Decode) -> Result<Option<Self>, Failure> {
         let Some(folder) = &command.report else { return Ok(None) };
         let mut names = BTreeSet::new();
-        if let Some(twice) = command.files.iter().find(|file| !names.insert(file.file_name())) {
+        if let Some(twice) = command.files.iter().find(|file| !names.insert(file.file_name()))
+            && !command.select
+        {
             let help = "decode them one by one into different folders";
             let what = "two inputs have the same name, and so would their pages";
             return Err(Failure::new(Exit::Usage, what, help).at(&twice.display().to_string()));
         }
         std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
-        Ok(Some(Self { folder: folder.clone(), is_single: command.files.len() == 1 }))
+        Ok(Some(Self { folder: folder.clone(), is_single: command.select || command.files.len() == 1 }))
     }
 
     /// Writes the page about downlink `number` of `file`, from 1.

@@ -7,6 +7,7 @@ mod tables;
 mod verdict;
 
 use super::course::{Bounded, Change, Course};
+use super::select::InputResult;
 use core::fmt::Write;
 use skyhaul_ccsds::account::FileReport;
 use skyhaul_ccsds::capture::CaptureStats;
@@ -32,10 +33,17 @@ pub struct Contact<'a> {
     pub lock: &'a Bounded<Change>,
     /// Counts of synchroniser and error control.
     pub stats: CaptureStats,
+    /// What each of several recordings gave; none for a single file.
+    pub inputs: &'a [InputResult],
 }
 
 impl Contact<'_> {
-    /// Bits of the file.
+    /// Whether several recordings were joined.
+    const fn is_joined(&self) -> bool {
+        !self.inputs.is_empty()
+    }
+
+    /// Bits of the file, or of the frames taken from several.
     fn bits(&self) -> u64 {
         self.stats.sync.bits
     }
@@ -121,10 +129,14 @@ fn head(contact: &Contact<'_>, title: &str, html: &mut String) {
         }
         html.push_str("</ul>\n");
     }
-    html.push_str(
+    tables::inputs(contact, html);
+    html.push_str(if contact.is_joined() {
+        "<p class=\"quiet\">The recordings do not say when they were received: everything is drawn over the frames taken of them, \
+         one after the other. Losses of lock and bit slips are those of all recordings.</p>\n"
+    } else {
         "<p class=\"quiet\">The file does not say when it was received: everything is drawn over the place in the file, from \
-         its first to its last byte.</p>\n",
-    );
+         its first to its last byte.</p>\n"
+    });
 }
 
 fn foot(html: &mut String) {

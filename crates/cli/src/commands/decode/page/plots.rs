@@ -20,7 +20,8 @@ impl Places {
         let (factor, unit) = unit(contact.bits() / 8);
         let unit_bits = 8.0 * factor as f64;
         let scale = Scale::up_to(contact.bits() as f64 / unit_bits);
-        Self { scale, unit_bits, name: format!("place in the file, {unit}") }
+        let place = if contact.is_joined() { "place in the frames taken" } else { "place in the file" };
+        Self { scale, unit_bits, name: format!("{place}, {unit}") }
     }
 
     /// From zero to one.
@@ -44,6 +45,9 @@ pub fn lock(contact: &Contact<'_>) -> String {
     let mut rows = Rows::new("Lock over the file", &labels, contact);
     if contact.is_bare() {
         rows.span(0, (0, contact.bits()), ("none", 0.5), "bare frames: what made them had lock");
+    }
+    if contact.is_joined() && !contact.is_bare() {
+        rows.span(0, (0, contact.bits()), ("none", 0.5), "several recordings, each with its own lock");
     }
     for (from, to) in locked(contact) {
         rows.span(0, (from, to), ("good", QUIET), &format!("in lock from {} to {}", place(from), place(to)));

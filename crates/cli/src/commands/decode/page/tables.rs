@@ -3,12 +3,28 @@
 use super::super::course::{Change, ChangeKind};
 use super::bytes::is_fill;
 use super::plots::name;
-use super::{Contact, grouped, percent};
+use super::{Contact, grouped, percent, shown};
 use core::fmt::Write;
 use skyhaul_ccsds::account::ChannelReport;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_lab::page::escape;
 use std::collections::BTreeMap;
+
+/// What each of several recordings gave.
+pub fn inputs(contact: &Contact<'_>, html: &mut String) {
+    if !contact.is_joined() {
+        return;
+    }
+    html.push_str("<section>\n<h2>Recordings</h2>\n<div class=\"scroll\"><table id=\"inputs\">\n");
+    let head = ["recording", "frames", "taken", "only here", "no better", "set aside"];
+    row(html, "th", &[0], &head.map(str::to_owned));
+    for input in contact.inputs {
+        let counts = [input.frames, input.chosen, input.only_here, input.worse, input.set_aside].map(grouped);
+        let cells: Vec<String> = [shown(&input.file)].into_iter().chain(counts).collect();
+        row(html, "td", &[0], &cells);
+    }
+    html.push_str("</table></div>\n</section>\n");
+}
 
 /// Virtual channels of all spacecraft, with their quality.
 pub fn channels(contact: &Contact<'_>, html: &mut String) {
