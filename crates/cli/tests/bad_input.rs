@@ -50,7 +50,7 @@ fn recordings_that_cannot_be_joined_are_told_apart() {
     let report = bench.decoded(&["--select", "npp.dat", "noise.dat", "both.dat"]);
     assert_told(&report, "nothing of noise.dat is taken; it is not known what it holds");
     assert_told(&report, "both.dat goes over to another downlink at byte ");
-    assert_eq!(report["cadus"], report["inputs"][0]["frames"], "{report}");
+    assert_eq!(report["good_frames"], report["inputs"][0]["frames"], "{report}");
 }
 
 /// The bits as soft symbols of two levels.
