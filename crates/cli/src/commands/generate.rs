@@ -58,7 +58,7 @@ pub struct Generate {
     /// What to write: coded blocks behind markers (cadus), or transfer frames alone (frames).
     #[arg(long, value_name = "LAYOUT", default_value = "cadus")]
     layout: LayoutName,
-    /// Writes a demodulator's symbols instead of bits, coded as the mission's [coding] says: a bit each (hard), or a signed
+    /// Writes a demodulator's symbols instead of bits, coded as the mission's coding says: a bit each (hard), or a signed
     /// byte each (soft).
     #[arg(long, value_name = "FORM")]
     symbols: Option<SymbolName>,
