@@ -99,23 +99,23 @@ pub struct ContactReport {
     pub joined: Option<JoinedFrames>,
 }
 
-/// What became of a contact's good frames where they were joined with those of other contacts: `frames` is the sum of `chosen`,
-/// `worse`, `duplicates`, `repeated` and `late`.
+/// What became of the frames of one of several that were joined, an input or a contact: `frames` is the sum of `chosen`, `worse`,
+/// `duplicates`, `repeated`, `late`, and of an input what [`ContactInput`] says further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct JoinedFrames {
-    /// Good frames that it has.
+    /// Frames that it gave: of an input good or not, of a contact good ones.
     pub frames: u64,
     /// Frames whose copy that was taken is its own.
     pub chosen: u64,
-    /// Of these, those that no other contact had.
+    /// Of these, good ones that no other had good.
     pub only_here: u64,
     /// Copies that were no better than the one taken.
     pub worse: u64,
     /// Copies that came after the frame had been taken.
     pub duplicates: u64,
-    /// Frames that it has twice itself.
+    /// Frames that it gave twice itself.
     pub repeated: u64,
-    /// Frames without a copy whose place had been passed: they are in the contact's own packets only.
+    /// Frames without a copy whose place had been passed: left out, and of a contact in its own packets only.
     pub late: u64,
 }
 
@@ -126,28 +126,17 @@ impl From<InputAccount> for JoinedFrames {
     }
 }
 
-/// What one of several inputs of a contact gave: `frames` is the sum of `chosen`, `worse`, `duplicates`, `repeated`, `late` and
-/// `foreign`, and of what the station still held when it ended without closing the contact.
+/// What one of several inputs of a contact gave: to the sum of its `frames` belong `foreign`, and what the station still held when
+/// it ended without closing the contact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContactInput {
     /// What the station calls it.
     pub name: String,
     /// Where it was read from.
     pub source: String,
-    /// Frames that it gave, good or not.
-    pub frames: u64,
-    /// Frames whose copy that was taken is its own.
-    pub chosen: u64,
-    /// Of these, good ones that no other input had good.
-    pub only_here: u64,
-    /// Copies that were no better than the one taken.
-    pub worse: u64,
-    /// Copies that came after the frame had been taken.
-    pub duplicates: u64,
-    /// Frames that it gave twice itself.
-    pub repeated: u64,
-    /// Frames without a copy that came after the window, left out.
-    pub late: u64,
+    /// What became of its frames.
+    #[serde(flatten)]
+    pub joined: JoinedFrames,
     /// Frames of another downlink, left out.
     pub foreign: u64,
     /// By how many microseconds it was behind the first input that had a frame.
@@ -157,20 +146,10 @@ pub struct ContactInput {
 impl From<InputReport> for ContactInput {
     fn from(report: InputReport) -> Self {
         let InputReport { name, source, account, foreign } = report;
-        Self {
-            name,
-            source,
-            // What a record says need not make sense.
-            frames: account.given.saturating_add(foreign),
-            chosen: account.chosen,
-            only_here: account.only_here,
-            worse: account.worse,
-            duplicates: account.duplicates,
-            repeated: account.repeated,
-            late: account.late,
-            foreign,
-            skew_us: account.skew.as_micros(),
-        }
+        let joined = JoinedFrames::from(account);
+        // What a record says need not make sense.
+        let joined = JoinedFrames { frames: joined.frames.saturating_add(foreign), ..joined };
+        Self { name, source, joined, foreign, skew_us: account.skew.as_micros() }
     }
 }
 

@@ -259,35 +259,36 @@ fn play(lost: &BTreeSet<u64>, frames: u64, delay: u64, frame_ms: u64) -> (BTreeM
     let mut questions: Vec<(u64, Ask)> = Vec::new();
     let mut coming: Vec<(u64, Vec<u64>, Answer)> = Vec::new();
     let (mut found, mut line_free, mut asks, mut refills) = (BTreeMap::new(), 0, 0, 0);
-    for now in 0..frames + 20 * delay + 60_000 {
+    for tick in 0..frames + 20 * delay + 60_000 {
         // Live frames are a millisecond each.
-        if let Some(frame) = now.checked_sub(delay).filter(|frame| *frame < frames && !lost.contains(frame)) {
+        if let Some(frame) = tick.checked_sub(delay).filter(|frame| *frame < frames && !lost.contains(frame))
+        {
             ledger.block(&main, Seq(frame), &[seen(frame)]);
             let before = (0..frame).rev().take_while(|frame| lost.contains(frame));
-            found.extend(before.map(|frame| (frame, (now, 0))));
+            found.extend(before.map(|frame| (frame, (tick, 0))));
         }
-        if now % LOOK == 0 {
-            while let Some(ask) = ledger.ask("polar", at(now)) {
+        if tick % LOOK == 0 {
+            while let Some(ask) = ledger.ask("polar", at(tick)) {
                 asks += 1;
-                questions.push((now + delay, ask));
+                questions.push((tick + delay, ask));
             }
         }
-        for (_, ask) in questions.extract_if(.., |(then, _)| *then == now) {
+        for (_, ask) in questions.extract_if(.., |(then, _)| *then == tick) {
             let places = ask.spans.iter().flat_map(|span| {
                 (0..span.count).map(|at| (span.first + at + 5) % Modulus::AOS_FRAME.values())
             });
             let places: Vec<u64> = places.collect();
-            line_free = now.max(line_free) + frame_ms * places.len() as u64;
+            line_free = tick.max(line_free) + frame_ms * places.len() as u64;
             let outcomes = ask.spans.iter().map(|span| (span.count, Why::Found)).collect();
             coming.push((line_free + delay, places, Answer { number: ask.number, outcomes }));
         }
-        for (_, places, answer) in coming.extract_if(.., |(then, ..)| *then == now) {
+        for (_, places, answer) in coming.extract_if(.., |(then, ..)| *then == tick) {
             ledger.answer("polar", &answer);
             let block: Vec<Seen> = places.iter().map(|place| seen(*place)).collect();
             ledger.block(&id("polar", 2), Seq(refills), &block);
             refills += 1;
             for place in places {
-                found.entry(place).or_insert((0, 0)).1 = now;
+                found.entry(place).or_insert((0, 0)).1 = tick;
             }
         }
     }
