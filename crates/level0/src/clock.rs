@@ -166,10 +166,11 @@ impl Timeline {
         self.reference.is_some() || matches!(self.check.reference, ClockReference::Reception)
     }
 
-    /// Looks at a packet to find the contact's time. Returns whether enough have been seen.
-    pub fn sample(&mut self, mission: &Mission, packet: &ExtractedPacket) -> bool {
+    /// Looks at a packet to find the contact's time. Returns whether enough have been seen, of which fewer do where it is
+    /// late.
+    pub fn sample(&mut self, mission: &Mission, packet: &ExtractedPacket, is_late: bool) -> bool {
         self.samples.extend(mission.packet_time(&packet.bytes));
-        self.samples.len() >= SAMPLES
+        self.samples.len() >= if is_late { FEW_SAMPLES } else { SAMPLES }
     }
 
     /// Takes the median of what was seen for the contact's time. Where no packet had a time it stays open.
@@ -250,6 +251,8 @@ impl Timeline {
 /// Packet times that settle the contact's time: odd, so that the median is one of them, and more than a burst of
 /// wrong ones.
 const SAMPLES: usize = 65;
+/// The same where packets have waited for long: one or two wrong ones are no matter.
+const FEW_SAMPLES: usize = 5;
 /// Packets remembered for others to follow, of each application on each channel: 16 scans of an imager, so that a
 /// stretch that comes again finds its place.
 const LEADERS: usize = 16;

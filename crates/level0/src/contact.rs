@@ -117,6 +117,9 @@ impl<F: Files> ContactProcessor<F> {
     /// The same, publishing these subsets as the data comes.
     #[must_use]
     pub fn with_expedited(mut self, subsets: Vec<Expedite>) -> Self {
+        if let Some(shortest) = subsets.iter().map(|subset| subset.slice).min() {
+            self.intake = self.intake.with_patience(shortest);
+        }
         self.expedited = Expedited::new(self.workshop.mission(), self.workshop.limits(), subsets);
         self.expedited.fill(&self.rules);
         self

@@ -10,6 +10,7 @@ use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::{Header, SpaceHeader};
 use skyhaul_ccsds::quality::{CapturedFrame, Verdict};
+use skyhaul_units::Duration;
 
 /// Takes one contact's frames.
 pub(crate) struct Intake {
@@ -20,6 +21,8 @@ pub(crate) struct Intake {
     /// Packets that wait until the contact's time is known.
     waiting: Vec<ExtractedPacket>,
     waiting_bytes: usize,
+    /// How much reception time they wait at most, once a few times are known.
+    patience: Option<Duration>,
     frames: FrameCounts,
 }
 
@@ -42,6 +45,7 @@ impl Intake {
             timeline: Timeline::new(clock),
             waiting: Vec::new(),
             waiting_bytes: 0,
+            patience: None,
             frames: FrameCounts::default(),
         }
     }
@@ -52,6 +56,12 @@ impl Intake {
             self.extractor = Extractor::new(self.mission.clone()).filling();
         }
         self
+    }
+
+    /// The same, settling the contact's time once a few packet times are known and packets have waited for so much
+    /// reception time, where that is sooner: for what is published while the contact goes on.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
     }
 
     /// Takes the next frame, good or set aside, and hands on the packets that it completes.
@@ -94,7 +104,9 @@ impl Intake {
             let nature = self.nature(&packet);
             return sink(&packet, nature);
         }
-        let is_enough = self.timeline.sample(&self.mission, &packet);
+        let waited = self.waiting.first().map(|first| packet.received.since(first.received));
+        let is_late = self.patience.is_some_and(|patience| waited >= Some(patience));
+        let is_enough = self.timeline.sample(&self.mission, &packet, is_late);
         self.waiting_bytes += packet.bytes.len() + WAITING_OVERHEAD;
         // One packet would keep the memory of the frames beside it from being given back.
         self.waiting.push(ExtractedPacket { bytes: packet.bytes.to_vec().into(), ..packet });

@@ -101,3 +101,17 @@ fn a_contact_that_is_processed_again_gives_the_same_slices() {
         process(vec![subset(Some("imager")), Expedite { uniqueness: Digit::NINE, ..subset(Some("imager")) }]);
     assert_eq!(once.2.published, again.2.published);
 }
+
+#[test]
+fn the_first_slice_of_a_slow_downlink_does_not_wait_for_many_times() {
+    let mut files = Memory::default();
+    let mut processor = ContactProcessor::new(&mission(), contact(), Limits::default(), &mut files)
+        .with_expedited(vec![subset(Some("imager"))]);
+    let (packets, mut taken) = (packets(), 0);
+    while processor.expedited().is_empty() {
+        processor.packet(packets[taken].clone()).unwrap();
+        taken += 1;
+    }
+    let waited = packets[taken - 1].received.since(packets[0].received);
+    assert_eq!(waited, Duration::from_secs(10), "two packets a second");
+}

@@ -1,10 +1,11 @@
 //! A centre that runs, and a station of it that the test configures and asks, all through the program.
 
 use super::patience::until;
-use super::process::{Running, printed, run, text};
+use super::process::{Running, printed, run, skyhaul, text};
 use super::recordings::{DAMAGED, expected, recording};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Stdio;
 
 /// The centre is there from the start, the station when the test starts it.
 pub struct Site {
@@ -70,6 +71,14 @@ impl Site {
     /// A station that ends when the centre has all that its channels brought.
     pub fn start(&self) -> Running {
         Running::start(&["station", "--config", "station.toml", "--until-sent"], self.folder())
+    }
+
+    /// A station whose channel takes what is written to the other end of `input`, and that ends when that was closed and
+    /// the centre has all.
+    pub fn start_from(&self, input: std::io::PipeReader) -> Running {
+        let arguments = ["station", "--config", "station.toml", "--until-sent"];
+        let mut station = skyhaul(&arguments, self.folder());
+        Running::of(station.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()))
     }
 
     /// A station that goes on.
