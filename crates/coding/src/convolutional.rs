@@ -18,6 +18,7 @@
 //! assert_eq!(received, sent);
 //! ```
 
+mod check;
 mod decoder;
 mod encoder;
 mod forward;

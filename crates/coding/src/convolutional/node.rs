@@ -12,9 +12,11 @@
 //!             growth above the limit
 //! ```
 //!
-//! In search each way of taking a probe of symbols is tried, and the one that fits best is taken if it fits well enough;
-//! otherwise the first half of the probe is given up. In lock the growth is looked at over pieces of the probe's size.
+//! In search each way of taking a probe of symbols is tried that the code's parity checks allow (`check`), and the one that
+//! fits best is taken if it fits well enough; otherwise the first half of the probe is given up. In lock the growth is
+//! looked at over pieces of the probe's size.
 
+use super::check::ParityCheck;
 use super::{Code, Decoder, Growth, Rate};
 use crate::gf::Kernel;
 use std::collections::VecDeque;
@@ -41,7 +43,7 @@ pub struct Reception {
 
 impl Reception {
     /// All for a modulation.
-    fn all(code: Code, modulation: Modulation) -> Vec<Self> {
+    pub(super) fn all(code: Code, modulation: Modulation) -> Vec<Self> {
         let turns: &[(bool, bool)] = match modulation {
             Modulation::Bpsk => &[(false, false)],
             Modulation::Qpsk => &[(false, false), (true, true), (true, false), (false, true)],
@@ -93,6 +95,7 @@ pub struct NodeSynchroniser {
     code: Code,
     kernel: Kernel,
     receptions: Vec<Reception>,
+    check: ParityCheck,
     waiting: Vec<i8>,
     lock: Option<Lock>,
     /// Symbols given up.
@@ -147,6 +150,7 @@ impl NodeSynchroniser {
             code,
             kernel,
             receptions,
+            check: ParityCheck::new(code),
             waiting: Vec::new(),
             lock: None,
             skipped: 0,
@@ -219,7 +223,9 @@ impl NodeSynchroniser {
             lock.decode(probe, &mut Vec::new());
             lock.decoder.growth().millionths()
         };
-        let tried = self.receptions.iter().map(|reception| (growth(reception), *reception));
+        let checks = self.check.judge(probe);
+        let likely = self.receptions.iter().filter(|reception| checks.allow(**reception));
+        let tried = likely.map(|reception| (growth(reception), *reception));
         // Of those that fit alike the first: a turn before a reversed spectrum.
         let best = tried.min_by_key(|(growth, _)| *growth);
         match best.filter(|(growth, _)| *growth <= limit(code.rate)) {

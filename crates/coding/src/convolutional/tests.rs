@@ -242,3 +242,91 @@ fn noise_gives_no_lock_and_a_slip_makes_a_new_one() {
     synchroniser.push(&hiss, &mut out);
     assert_eq!(synchroniser.reception(), None);
 }
+
+#[test]
+fn the_check_of_rate_one_half_is_made_of_the_connection_vectors() {
+    let check = check::ParityCheck::new(Code::new(Rate::Half));
+    // Each output is summed over the other's vector, 1111001 and 1011011, turned round: the oldest symbol is first.
+    let vector =
+        |output| (0..7u32).map(|step| check.places().contains(&(2 * step + output))).collect::<Vec<bool>>();
+    let turned = |bits: &str| bits.chars().rev().map(|bit| bit == '1').collect::<Vec<bool>>();
+    assert_eq!((vector(0), vector(1)), (turned("1011011"), turned("1111001")));
+    for rate in Rate::ALL {
+        let check = check::ParityCheck::new(Code::new(rate));
+        assert!(check.places().iter().all(|place| (*place as usize) < 7 * rate.period()), "{rate:?}");
+        assert!(check.places().len() > 9, "{rate:?}");
+    }
+}
+
+#[test]
+fn checks_allow_whatever_the_decoder_would_take() {
+    for (rate, decibel) in Rate::ALL.into_iter().zip([1.25, 1.5, 2.0, 3.0, 4.0]) {
+        let code = Code::new(rate);
+        let check = check::ParityCheck::new(code);
+        for seed in 1..30u32 {
+            let data = Noise(u64::from(seed)).bytes(2_700);
+            let louder = f64::from(seed % 3) * 1.5;
+            let received = receive(
+                &encode(code, &data),
+                8 * data.len(),
+                decibel + louder,
+                &mut Noise(90 + u64::from(seed)),
+            );
+            let symbols = soft(&received, 60.0);
+            let upright = Reception { swapped: false, inverted_second: false, skipped: 0 };
+            assert!(check.judge(&symbols[..24_576]).allow(upright), "{rate:?} seed {seed}");
+            let late = Reception { skipped: rate.period() - 1, ..upright };
+            assert!(check.judge(&symbols[1..24_577]).allow(late), "{rate:?} late, seed {seed}");
+            let turned: Vec<i8> = symbols.as_chunks::<2>().0.iter().flat_map(|[a, b]| [-b, *a]).collect();
+            let turn = Reception { swapped: true, inverted_second: true, ..upright };
+            assert!(check.judge(&turned[..24_576]).allow(turn), "{rate:?} turned, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn checks_refuse_most_receptions_of_noise_and_all_wrong_ones_of_strong_symbols() {
+    for rate in Rate::ALL {
+        let code = Code::new(rate);
+        let check = check::ParityCheck::new(code);
+        let all = Reception::all(code, Modulation::Qpsk);
+        let mut allowed = 0;
+        for seed in 1..=50 {
+            let hiss: Vec<i8> = Noise(seed).bytes(24_576).into_iter().map(u8::cast_signed).collect();
+            let verdicts = check.judge(&hiss);
+            allowed += all.iter().filter(|reception| verdicts.allow(**reception)).count();
+        }
+        assert!(200 * allowed < 50 * all.len(), "{rate:?}: {allowed} of {}", 50 * all.len());
+        let data = Noise(7).bytes(2_700);
+        let strong: Vec<i8> = encode(code, &data).into_iter().map(|bit| if bit { 60 } else { -60 }).collect();
+        let verdicts = check.judge(&strong[..24_576]);
+        let fitting: Vec<Reception> =
+            all.into_iter().filter(|reception| verdicts.allow(*reception)).collect();
+        let true_one = Reception { swapped: false, inverted_second: false, skipped: 0 };
+        assert!(fitting.contains(&true_one), "{rate:?}");
+        // At rate 5/6 an inverted second symbol makes other code words. Few others pass by chance.
+        let twins = if rate == Rate::FiveSixths { 2 } else { 1 };
+        assert!(fitting.len() <= twins + 1, "{rate:?}: {fitting:?}");
+    }
+}
+
+/// However long the noise was: nothing is skipped.
+#[test]
+fn a_signal_behind_noise_is_found_within_a_probe() {
+    for (rate, decibel) in Rate::ALL.into_iter().zip([2.0, 3.0, 3.5, 4.5, 5.0]) {
+        let code = Code::new(rate);
+        let data = Noise(61).bytes(9_000);
+        let received = receive(&encode(code, &data), 8 * data.len(), decibel, &mut Noise(62));
+        for hiss in [3_001, 100_000, 131_072] {
+            let mut stream: Vec<i8> = Noise(63).bytes(hiss).into_iter().map(u8::cast_signed).collect();
+            stream.extend(soft(&received, 60.0));
+            let mut synchroniser = NodeSynchroniser::new(code, Modulation::Qpsk);
+            let mut out = Vec::new();
+            stream.chunks(7_777).for_each(|piece| synchroniser.push(piece, &mut out));
+            synchroniser.finish(&mut out);
+            let missed = synchroniser.skipped().saturating_sub(hiss as u64);
+            assert!(missed <= NodeSynchroniser::MAX_WAITING as u64, "{rate:?} after {hiss}: {missed} missed");
+            assert_eq!(synchroniser.locks(), 1, "{rate:?} after {hiss}");
+        }
+    }
+}
