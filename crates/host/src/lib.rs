@@ -1,0 +1,30 @@
+//! What the settings of a host allow, and what a line needs of them.
+//!
+//! [`Settings`] are read from `/proc` and `/sys` of this host, or of a copy; [`advise`] holds them against a [`Line`] and gives
+//! a [`Finding`] for each, with the reason; [`throughput`] says what one TCP connection can reach with them; [`sysctl`]
+//! writes down what is to change, and the way back. Nothing here changes the host but [`sysctl::apply`].
+//!
+//! ```
+//! use skyhaul_host::{Line, Settings, advise, throughput};
+//! use skyhaul_units::Probability;
+//! let line = Line { rate: "1 Gbit/s".parse()?, round_trip: "148 ms".parse()?, loss: Probability::from_ppb(0) };
+//! let settings = Settings::typical();
+//! // 4 MB of send buffer hold a window of half of that, a ninth of what the line holds.
+//! let today = throughput::of(&settings, &line);
+//! assert_eq!(today.limit, throughput::Limit::SendBuffer);
+//! assert_eq!(today.rate.as_bps() / 1_000_000, 113);
+//! assert!(advise(&settings, &line).iter().any(|finding| finding.setting == "net.ipv4.tcp_rmem"));
+//! # Ok::<(), skyhaul_units::ParseError>(())
+//! ```
+
+mod advice;
+mod interface;
+mod line;
+mod settings;
+pub mod sysctl;
+pub mod throughput;
+
+pub use advice::{Change, Finding, State, advise};
+pub use interface::{Interface, Interfaces, Offload, Ring, offloads, queue_discipline, rings};
+pub use line::Line;
+pub use settings::Settings;
