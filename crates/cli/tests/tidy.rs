@@ -298,6 +298,7 @@ const USES: &[(&str, &[&str])] = &[
     ("quic", &["units", "coding", "congestion", "transport", "identity", "engine"]),
     ("tls", &["units", "congestion", "transport", "identity", "engine"]),
     ("oneway", &["units", "congestion", "transport", "identity"]),
+    ("host", &["units"]),
     ("link", &["units"]),
     ("vita49", &["units"]),
     (
@@ -351,6 +352,7 @@ const USES: &[(&str, &[&str])] = &[
             "engine",
             "quic",
             "oneway",
+            "host",
             "link",
             "net",
             "store",

@@ -82,7 +82,7 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
             None => unknown(key, format!("{}", Bytes::new(need)), why),
             Some([least, first, most]) => {
                 let text = |most: u64| format!("{least} {first} {most}");
-                let needs = format!("at most {} ({})", Bytes::new(need), text(need));
+                let needs = format!("up to {} ({})", Bytes::new(need), text(need));
                 settle(key, (text(most), text(need)), needs, most >= need, why)
             }
         });
@@ -93,9 +93,9 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
         ("net.core.rmem_max", settings.rmem_max, "receive"),
         ("net.core.wmem_max", settings.wmem_max, "send"),
     ] {
-        let pause = Bytes::new(UDP_BUFFER / 2) / line.rate;
+        let pause = (Bytes::new(UDP_BUFFER / 2) / line.rate).as_millis();
         let why = format!(
-            "the most that a program may ask for of a {way} buffer; {} take what comes in {pause} while the program is not running",
+            "the most that a program may ask for of a {way} buffer; {} hold what passes in {pause} ms while the program is kept from running",
             Bytes::new(UDP_BUFFER)
         );
         let needs = Bytes::new(asked).to_string();
@@ -187,8 +187,8 @@ fn switches(settings: &Settings, line: &Line) -> Vec<Finding> {
 fn controller(settings: &Settings, line: &Line) -> Finding {
     let key = "net.ipv4.tcp_congestion_control";
     let why = format!(
-        "reno and cubic take every loss for a full line and then need many round trips of {} to fill it again; bbr follows the rate that arrives",
-        line.round_trip
+        "reno and cubic take every loss for a full line and then need many round trips of {:.1} ms to fill it again; bbr follows the rate that arrives",
+        1e3 * line.round_trip.as_secs_f64()
     );
     let Some(now) = &settings.congestion_control else { return unknown(key, "bbr".to_owned(), why) };
     let mut found =

@@ -9,10 +9,10 @@
 //! use skyhaul_units::Probability;
 //! let line = Line { rate: "1 Gbit/s".parse()?, round_trip: "148 ms".parse()?, loss: Probability::from_ppb(0) };
 //! let settings = Settings::typical();
-//! // 4 MB of send buffer hold a window of half of that, a ninth of what the line holds.
+//! // 4 MB of send buffer hold two thirds of that under way, a seventh of what the line holds.
 //! let today = throughput::of(&settings, &line);
 //! assert_eq!(today.limit, throughput::Limit::SendBuffer);
-//! assert_eq!(today.rate.as_bps() / 1_000_000, 113);
+//! assert_eq!(today.rate.as_bps() / 1_000_000, 151);
 //! assert!(advise(&settings, &line).iter().any(|finding| finding.setting == "net.ipv4.tcp_rmem"));
 //! # Ok::<(), skyhaul_units::ParseError>(())
 //! ```

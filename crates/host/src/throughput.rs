@@ -39,8 +39,8 @@ pub fn of(settings: &Settings, line: &Line) -> Throughput {
         windows.push((settings.window_of(most), Limit::ReceiveBuffer));
     }
     if let Some([.., most]) = settings.tcp_wmem {
-        // Sending has the same book-keeping around each packet.
-        windows.push((most / 2, Limit::SendBuffer));
+        // The rest is book-keeping around each packet, and what waits to be sent.
+        windows.push((most / 3 * 2, Limit::SendBuffer));
     }
     if settings.tcp_window_scaling == Some(0) {
         windows.push((UNSCALED_WINDOW, Limit::NoWindowScaling));
@@ -113,8 +113,8 @@ mod tests {
             (reached.rate.as_bps() / 1_000_000, reached.limit)
         };
         assert_eq!(reached(&wide, line(1_000, 148, 0)), (1_000, Limit::Line));
-        // 4 MiB of send buffer, half of it data: 2 MiB in 148 ms.
-        assert_eq!(reached(&Settings::typical(), line(1_000, 148, 0)), (113, Limit::SendBuffer));
+        // 4 MiB of send buffer, two thirds of it under way, in 148 ms.
+        assert_eq!(reached(&Settings::typical(), line(1_000, 148, 0)), (151, Limit::SendBuffer));
         let unscaled = Settings { tcp_window_scaling: Some(0), ..wide.clone() };
         // The classic 64 KiB over 600 ms.
         assert_eq!(of(&unscaled, &line(50, 600, 0)).rate.as_bps(), 873_800);

@@ -18,6 +18,7 @@ mod replay;
 mod signals;
 mod station;
 mod status;
+mod tune;
 
 use crate::failure::Failure;
 use std::io::Write;
@@ -65,6 +66,8 @@ pub enum Command {
     Station(station::Station),
     /// Asks a running station or centre how it is.
     Status(status::Status),
+    /// Says what the settings of this host allow over a line, what the line needs, and how to change them.
+    Tune(tune::Tune),
 }
 
 /// Carries out `command`; its result goes to `out`.
@@ -90,5 +93,6 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Replay(command) => replay::run(&command, out),
         Command::Station(command) => station::run(&command),
         Command::Status(command) => status::run(&command, out),
+        Command::Tune(command) => tune::run(&command, out),
     }
 }

@@ -9,7 +9,7 @@ mod keys;
 mod line;
 mod message;
 mod one_way;
-mod report;
+pub mod report;
 mod send;
 mod serve;
 mod source;

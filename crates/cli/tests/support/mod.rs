@@ -9,4 +9,5 @@ pub mod patience;
 pub mod process;
 pub mod recordings;
 pub mod refusal;
+pub mod schema;
 pub mod site;

@@ -1,0 +1,112 @@
+//! The interface that leads to the line: packet size, queue, what it takes from the processor.
+
+use skyhaul_host::{Finding, Interface, Line, Offload, Ring, State, offloads, queue_discipline, rings};
+use skyhaul_units::Rate;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What is to be said of the interface. `ethtool` and `tc` are asked where they are installed and the host is this one.
+pub fn findings(interface: &Interface, line: &Line, root: &Path) -> Vec<Finding> {
+    let mut found = vec![mtu(interface, line)];
+    if root != Path::new("/") {
+        return found;
+    }
+    let name = interface.name.as_str();
+    match printed("tc", &["qdisc", "show", "dev", name]).as_deref().and_then(queue_discipline) {
+        Some(now) => found.push(queue(name, now)),
+        None => found.push(unasked(name, "queue discipline", "fq", "tc (Debian: iproute2)")),
+    }
+    match printed("ethtool", &["-k", name]) {
+        Some(text) => found.extend(offloads(&text).iter().map(|one| offload(name, one, line))),
+        None => found.push(unasked(name, "offloads", "on", "ethtool")),
+    }
+    if let Some((receive, send)) = printed("ethtool", &["-g", name]).as_deref().and_then(rings) {
+        found.push(ring(name, ("receive", "rx"), receive, line));
+        found.push(ring(name, ("send", "tx"), send, line));
+    }
+    found
+}
+
+fn mtu(interface: &Interface, line: &Line) -> Finding {
+    let is_good = line.rate < JUMBO_RATE || interface.mtu >= JUMBO;
+    Finding {
+        setting: format!("{} packet size", interface.name),
+        is: Some(format!("{} bytes", interface.mtu)),
+        needs: if is_good { "no more".to_owned() } else { format!("{JUMBO} bytes, if all of the way carries them") },
+        state: if is_good { State::Good } else { State::Short },
+        why: "the work is for each packet: six times fewer of 9000 bytes. Both ends must have the same, or the receiver's buffers fill with air"
+            .to_owned(),
+        change: None,
+        remedy: (!is_good).then(|| format!("ip link set {} mtu {JUMBO}, after the network's people agreed", interface.name)),
+    }
+}
+
+fn queue(name: &str, now: &str) -> Finding {
+    let is_good = now.starts_with("fq") || now == "noqueue";
+    Finding {
+        setting: format!("{name} queue discipline"),
+        is: Some(now.to_owned()),
+        needs: "fq or fq_codel".to_owned(),
+        state: if is_good { State::Good } else { State::Short },
+        why: "fq sends each connection's packets evenly, as bbr wants; with others the kernel times them itself, at more cost".to_owned(),
+        change: None,
+        remedy: (!is_good).then(|| format!("tc qdisc replace dev {name} root fq, if the kernel has it (modprobe sch_fq)")),
+    }
+}
+
+fn offload(name: &str, offload: &Offload, line: &Line) -> Finding {
+    let is_good = offload.is_on || line.rate < OFFLOAD_RATE;
+    let remedy = if offload.is_fixed {
+        "this interface cannot; where it is a virtual machine's, ask for another kind".to_owned()
+    } else {
+        format!("ethtool -K {name} {} on", offload.name)
+    };
+    Finding {
+        setting: format!("{name} {}", offload.name),
+        is: Some(if offload.is_on { "on" } else { "off" }.to_owned()),
+        needs: if is_good { "no more" } else { "on" }.to_owned(),
+        state: if is_good { State::Good } else { State::Short },
+        why: "many packets go through the kernel as one".to_owned(),
+        change: None,
+        remedy: (!is_good).then_some(remedy),
+    }
+}
+
+fn ring(name: &str, (way, flag): (&str, &str), ring: Ring, line: &Line) -> Finding {
+    let is_good = ring.now >= ring.most || line.rate < OFFLOAD_RATE;
+    Finding {
+        setting: format!("{name} {way} ring"),
+        is: Some(format!("{} packets", ring.now)),
+        needs: format!("{} packets", if is_good { ring.now } else { ring.most }),
+        state: if is_good { State::Good } else { State::Short },
+        why: "what comes while the processor is elsewhere waits here; beyond, the interface drops it"
+            .to_owned(),
+        change: None,
+        remedy: (!is_good).then(|| format!("ethtool -G {name} {flag} {}", ring.most)),
+    }
+}
+
+fn unasked(name: &str, what: &str, needs: &str, program: &str) -> Finding {
+    Finding {
+        setting: format!("{name} {what}"),
+        is: None,
+        needs: needs.to_owned(),
+        state: State::Unknown,
+        why: format!("{program} is not installed or does not know it"),
+        change: None,
+        remedy: None,
+    }
+}
+
+/// What a program prints, where it is installed and succeeds.
+fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+    let mut command = Command::new(program);
+    let output = command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+const JUMBO: u64 = 9_000;
+/// From here on the work for each packet of 1500 bytes is more than a processor's.
+const JUMBO_RATE: Rate = Rate::from_mbps(10_000);
+/// From here on offloads and rings matter.
+const OFFLOAD_RATE: Rate = Rate::from_mbps(1_000);
