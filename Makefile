@@ -47,7 +47,7 @@ lab: build
 	target/release/skyhaul lab run --all --report target/lab
 
 bench: build
-	SKYHAUL=$$(realpath "$${CARGO_TARGET_DIR:-target}/release/skyhaul") CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml
+	SKYHAUL=$$(realpath "$${CARGO_TARGET_DIR:-target}/release/skyhaul") CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml -- --warm-up-time 1 --measurement-time 2 --sample-size 30
 
 bench-net: build
 	bench/peers/compare.py target/release/skyhaul
