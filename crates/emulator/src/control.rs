@@ -1,0 +1,123 @@
+//! Orders to a running emulation from other processes, over a UNIX socket: one JSON line each, and one in answer.
+
+use crate::EmulatorError;
+use crate::emulation::{Direction, Handle, Status};
+use serde::{Deserialize, Serialize};
+use skyhaul_link::LinkConfig;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a running emulation can be told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Order {
+    /// Tell what the links did.
+    Status,
+    /// Make one direction of a link another one from now on.
+    Set {
+        /// The link's name.
+        link: String,
+        /// Which direction.
+        direction: Direction,
+        /// All of it; its plan starts now.
+        config: LinkConfig,
+    },
+    /// End, and remove what was made.
+    End,
+}
+
+/// What became of an order.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// What the links did.
+    Status(Box<Status>),
+    /// It cannot be done, and why.
+    Refused(String),
+}
+
+/// Where a lab's orders are given: a socket in the file system.
+#[derive(Debug, Clone)]
+pub struct Control {
+    path: PathBuf,
+}
+
+impl Control {
+    /// Of the lab whose socket is at `path`.
+    pub const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The socket's place.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes orders for `handle` on a thread of its own until the process ends.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    #[allow(clippy::disallowed_methods, reason = "orders come while the links carry packets")]
+    pub fn serve(&self, handle: Handle) -> Result<(), EmulatorError> {
+        let listener = UnixListener::bind(&self.path)
+            .map_err(|error| EmulatorError::system(&format!("listen at {}", self.path.display()), error))?;
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // Who asks and goes away, or asks nonsense, has only himself to tell.
+                let _ = converse(&stream, &handle);
+            }
+        });
+        Ok(())
+    }
+
+    /// Gives an order and returns the answer: a JSON object.
+    ///
+    /// # Errors
+    /// Nobody answers, or the order is refused.
+    pub fn ask(&self, order: &Order) -> Result<serde_json::Value, EmulatorError> {
+        let line = self.exchange(order).map_err(EmulatorError::NoAnswer)?;
+        let answer: serde_json::Value =
+            serde_json::from_str(&line).map_err(|error| EmulatorError::NoAnswer(io::Error::other(error)))?;
+        match answer.get("refused").and_then(serde_json::Value::as_str) {
+            Some(reason) => Err(EmulatorError::Order(reason.to_owned())),
+            None => Ok(answer),
+        }
+    }
+
+    fn exchange(&self, order: &Order) -> io::Result<String> {
+        let mut stream = UnixStream::connect(&self.path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut line = serde_json::to_string(order)?;
+        line.push('\n');
+        stream.write_all(line.as_bytes())?;
+        let mut answer = String::new();
+        BufReader::new(stream.take(LONGEST_ANSWER)).read_line(&mut answer)?;
+        Ok(answer)
+    }
+}
+
+fn converse(mut stream: &UnixStream, handle: &Handle) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(LONGEST_ORDER)).read_line(&mut line)?;
+    let answer = match serde_json::from_str::<Order>(&line) {
+        Ok(order) => handle.ask(order).unwrap_or_else(|error| Answer::Refused(error.to_string())),
+        Err(error) => Answer::Refused(format!("the order is not one ({error}); use `skyhaul lab`")),
+    };
+    let mut answer = serde_json::to_string(&answer)?;
+    answer.push('\n');
+    stream.write_all(answer.as_bytes())
+}
+
+/// How long the other side may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A link with a thousand planned changes, and room.
+const LONGEST_ORDER: u64 = 1 << 20;
+
+/// The status of the most links that there may be, with their plans.
+const LONGEST_ANSWER: u64 = 64 << 20;
