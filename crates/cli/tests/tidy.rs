@@ -301,6 +301,7 @@ const USES: &[(&str, &[&str])] = &[
     ("host", &["units"]),
     ("link", &["units"]),
     ("vita49", &["units"]),
+    ("emulator", &["units", "link", "net"]),
     (
         "net",
         &[
@@ -350,6 +351,7 @@ const USES: &[(&str, &[&str])] = &[
             "transport",
             "identity",
             "engine",
+            "emulator",
             "quic",
             "oneway",
             "host",

@@ -1,6 +1,8 @@
 //! Links between two places as programs see them. Needs root, network namespaces and TUN devices; without them it is skipped.
 
-use skyhaul_emulator::{Answer, Description, Direction, Emulation, EmulatorError, Namespace, Order, Place, Status};
+use skyhaul_emulator::{
+    Answer, Description, Direction, Emulation, EmulatorError, Namespace, Order, Place, Status,
+};
 use skyhaul_link::LinkConfig;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -14,7 +16,9 @@ fn with_lab(name: &str, text: &str, work: impl FnOnce(&skyhaul_emulator::Handle)
     let description = Description::from_toml(text).unwrap();
     let mut emulation = match Emulation::set_up(name, &description) {
         Ok(emulation) => emulation,
-        Err(error) if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/net/tun").exists() => {
+        Err(error)
+            if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/net/tun").exists() =>
+        {
             eprintln!("SKIPPED: {name}: {error}");
             return;
         }
@@ -117,9 +121,16 @@ fn a_running_link_becomes_another_one() {
         let mut room = [0; 10];
         from.send_to(b"first", to.local_addr().unwrap()).unwrap();
         assert_eq!(to.recv(&mut room).unwrap(), 5);
-        let all_lost: LinkConfig = toml::from_str("loss = { kind = \"independent\", probability = \"100 %\" }").unwrap();
-        let order = |link: &str| Order::Set { link: link.to_owned(), direction: Direction::Up, config: all_lost.clone() };
-        assert!(matches!(handle.ask(order("link2")).unwrap(), Answer::Refused(reason) if reason.contains("no link `link2`")));
+        let all_lost: LinkConfig =
+            toml::from_str("loss = { kind = \"independent\", probability = \"100 %\" }").unwrap();
+        let order = |link: &str| Order::Set {
+            link: link.to_owned(),
+            direction: Direction::Up,
+            config: all_lost.clone(),
+        };
+        assert!(
+            matches!(handle.ask(order("link2")).unwrap(), Answer::Refused(reason) if reason.contains("no link `link2`"))
+        );
         assert!(matches!(handle.ask(order("link1")).unwrap(), Answer::Done));
         from.send_to(b"second", to.local_addr().unwrap()).unwrap();
         while status(handle).links[0].up.counters.lost == 0 {

@@ -1,5 +1,6 @@
-//! `skyhaul lab`: experiments in virtual time, with what they must reach.
+//! `skyhaul lab`: experiments in virtual time, with what they must reach; emulated links for any program.
 
+mod emulated;
 mod list;
 mod progress;
 mod run;
@@ -11,7 +12,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Runs experiments over emulated lines in virtual time.
+/// Runs experiments over emulated lines in virtual time, and emulates links for any program.
 #[derive(clap::Subcommand)]
 pub enum Lab {
     /// Lists the scenarios that the program holds: name, what it shows, cells, about how long it takes.
@@ -31,6 +32,26 @@ Example:
   skyhaul lab run --all"
     )]
     Run(Run),
+    /// Makes two network namespaces, a and b, joined by the links of a file, for any program. Needs root.
+    #[command(after_help = "The links' own process stays behind until `skyhaul lab down`.
+
+Example:
+  skyhaul lab up line.toml
+  skyhaul lab exec b -- iperf3 -s -1 -D
+  skyhaul lab exec a -- iperf3 -c 198.18.0.2")]
+    Up(emulated::Up),
+    /// Runs a program in one of the places of a lab, and ends as it does.
+    #[command(after_help = "Example:\n  skyhaul lab exec a -- ping -c 3 198.18.0.2")]
+    Exec(emulated::Exec),
+    /// Makes running links other ones, from now on.
+    #[command(after_help = "Example:\n  skyhaul lab set rate=50mbit loss=5% --direction up")]
+    Set(emulated::Set),
+    /// Shows what the links of a lab are like and what became of their packets.
+    #[command(after_help = "Example:\n  skyhaul lab status --json")]
+    Status(emulated::Status),
+    /// Removes a lab, also one whose process has gone.
+    #[command(after_help = "Example:\n  skyhaul lab down --kill")]
+    Down(emulated::Down),
 }
 
 /// The arguments of `skyhaul lab run`.
@@ -65,5 +86,10 @@ pub fn run(command: &Lab, out: &mut dyn Write) -> Result<(), Failure> {
         Lab::List => list::list(out),
         Lab::Kinds => list::kinds(out),
         Lab::Run(command) => run::run(command, out),
+        Lab::Up(command) => emulated::up(command, out),
+        Lab::Exec(command) => emulated::exec(command),
+        Lab::Set(command) => emulated::set(command, out),
+        Lab::Status(command) => emulated::status(command, out),
+        Lab::Down(command) => emulated::down(command, out),
     }
 }

@@ -1,0 +1,170 @@
+//! Emulated links for any program: `skyhaul lab up`, `exec`, `set`, `status`, `down`.
+
+mod assign;
+mod home;
+mod show;
+mod up;
+
+use crate::commands::lab::emulated::home::Home;
+use crate::failure::{Exit, Failure};
+use assign::Assignment;
+use skyhaul_emulator::{Direction, EmulatorError, Namespace, Order, Place};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The arguments of `skyhaul lab up`.
+#[derive(clap::Args)]
+pub struct Up {
+    /// The file that describes the links (docs/emulator.md).
+    #[arg(value_name = "LINE.toml")]
+    file: PathBuf,
+    #[command(flatten)]
+    name: Name,
+    /// Stays, and removes everything when it is interrupted.
+    #[arg(long)]
+    foreground: bool,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of `skyhaul lab exec`.
+#[derive(clap::Args)]
+pub struct Exec {
+    #[command(flatten)]
+    name: Name,
+    /// Where it runs.
+    #[arg(value_name = "a|b", value_parser = place)]
+    place: Place,
+    /// The program and its arguments, after `--`.
+    #[arg(value_name = "CMD", last = true, required = true)]
+    command: Vec<std::ffi::OsString>,
+}
+
+/// The arguments of `skyhaul lab set`.
+#[derive(clap::Args)]
+pub struct Set {
+    #[command(flatten)]
+    name: Name,
+    /// Which link; left out: the only one.
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
+    /// Which direction: up (from a to b) or down; left out: both.
+    #[arg(long, value_name = "up|down", value_parser = direction)]
+    direction: Option<Direction>,
+    /// What changes, in the words of the file: rate=50mbit, one_way_delay=330ms, loss=5%, queue=2MiB.
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    assignments: Vec<Assignment>,
+}
+
+/// The arguments of `skyhaul lab status`.
+#[derive(clap::Args)]
+pub struct Status {
+    #[command(flatten)]
+    name: Name,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of `skyhaul lab down`.
+#[derive(clap::Args)]
+pub struct Down {
+    #[command(flatten)]
+    name: Name,
+    /// Ends programs that still run in the lab: asks them, and after two seconds no longer asks.
+    #[arg(long)]
+    kill: bool,
+}
+
+/// Which lab.
+#[derive(clap::Args)]
+struct Name {
+    /// The lab's name; several can be up at a time.
+    #[arg(long = "lab", value_name = "NAME", default_value = "lab", value_parser = lab_name)]
+    lab: String,
+}
+
+fn lab_name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if (1..=32).contains(&text.len()) && text.chars().all(is_plain) && !text.starts_with('-') {
+        return Ok(text.to_owned());
+    }
+    Err("take 1 to 32 small letters, digits and -".to_owned())
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    Place::ALL
+        .into_iter()
+        .find(|place| text == place.letter().to_string())
+        .ok_or_else(|| "it is a or b".to_owned())
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    match text {
+        "up" => Ok(Direction::Up),
+        "down" => Ok(Direction::Down),
+        _ => Err("it is up or down".to_owned()),
+    }
+}
+
+/// Makes a lab, here or behind us.
+pub fn up(command: &Up, out: &mut dyn Write) -> Result<(), Failure> {
+    let home = Home::of(&command.name.lab)?;
+    let description = up::read(&command.file)?;
+    home.clear_leftovers()?;
+    if command.foreground {
+        return up::here(&home, &description, command.json, out);
+    }
+    let announcement = up::behind(&home, &command.file)?;
+    if command.json { Ok(write!(out, "{announcement}")?) } else { show::up(&home, out) }
+}
+
+/// Becomes a program in a place of the lab.
+pub fn exec(command: &Exec) -> Result<(), Failure> {
+    let home = Home::of(&command.name.lab)?;
+    let namespace = Namespace::new(home.lab(), command.place);
+    if !namespace.exists() {
+        return Err(home.absent());
+    }
+    let source = Command::new("ip").args(["netns", "exec", namespace.name()]).args(&command.command).exec();
+    Err(Failure::io("the command `ip` cannot be run", "iproute2", "install the package iproute2", source))
+}
+
+/// Changes links that are up.
+pub fn set(command: &Set, out: &mut dyn Write) -> Result<(), Failure> {
+    let home = Home::of(&command.name.lab)?;
+    let status = home.ask(&Order::Status)?;
+    let (link, status) = show::link(&status, command.link.as_deref())?;
+    let directions = command.direction.map_or(vec![Direction::Up, Direction::Down], |one| vec![one]);
+    // All are read before the first is set: a wrong value changes nothing.
+    let changed: Vec<_> = directions
+        .into_iter()
+        .map(|direction| Ok((direction, assign::changed(status, direction, &command.assignments)?)))
+        .collect::<Result<_, Failure>>()?;
+    for (direction, config) in changed {
+        home.ask(&Order::Set { link: link.clone(), direction, config })?;
+    }
+    let status = home.ask(&Order::Status)?;
+    show::links(&status, out)
+}
+
+/// Shows what the links did.
+pub fn status(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
+    let home = Home::of(&command.name.lab)?;
+    let status = home.ask(&Order::Status)?;
+    if command.json { Ok(writeln!(out, "{status}")?) } else { show::links(&status, out) }
+}
+
+/// Removes a lab, also one whose process has gone.
+pub fn down(command: &Down, out: &mut dyn Write) -> Result<(), Failure> {
+    let home = Home::of(&command.name.lab)?;
+    home.take_down(command.kill, out)
+}
+
+fn refused(error: &EmulatorError) -> Failure {
+    let exit = if matches!(error, EmulatorError::Order(_)) { Exit::Usage } else { Exit::Environment };
+    Failure::from_sentence(exit, &error.to_string())
+}

@@ -1,0 +1,118 @@
+//! What people read of a lab.
+
+use super::home::Home;
+use crate::failure::{Exit, Failure};
+use serde_json::{Value, json};
+use skyhaul_emulator::{Description, Namespace, Order, Place};
+use skyhaul_units::{Bytes, Duration};
+use std::io::Write;
+
+/// That a lab behind us is up, and how to use it.
+pub fn up(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
+    let status = home.ask(&Order::Status)?;
+    greet(home, out)?;
+    links(&status, out)?;
+    writeln!(out, "a program in a place:  skyhaul lab exec a -- CMD")?;
+    Ok(writeln!(out, "the end:               skyhaul lab down")?)
+}
+
+/// That a lab in this process is up.
+pub fn description(
+    home: &Home,
+    description: &Description,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    if json {
+        let [a, b] = Place::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
+        let links = description.links.iter().enumerate().map(|(number, link)| {
+            let of = |place: Place| json!([place.ipv4(number), place.ipv6(number)]);
+            json!({ "name": link.name, "a": of(Place::A), "b": of(Place::B), "mtu": link.mtu, "up": link.up, "down": link.down })
+        });
+        let links: Vec<Value> = links.collect();
+        writeln!(out, "{}", json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links }))?;
+    } else {
+        greet(home, out)?;
+        for (number, link) in description.links.iter().enumerate() {
+            let (a, b) = (Place::A.ipv4(number), Place::B.ipv4(number));
+            writeln!(out, "  {:<15} a {a}  b {b}", link.name)?;
+        }
+        writeln!(out, "interrupt it to remove it")?;
+    }
+    Ok(out.flush()?)
+}
+
+fn greet(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
+    let [a, b] = Place::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
+    Ok(writeln!(out, "the lab `{}` is up: a is the network namespace {a}, b is {b}", home.lab())?)
+}
+
+/// The link of a name, or the only one, and what is said of it.
+pub fn link<'a>(status: &'a Value, name: Option<&str>) -> Result<(String, &'a Value), Failure> {
+    let links = status.pointer("/status/links").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let names: Vec<&str> = links.iter().filter_map(|link| link["name"].as_str()).collect();
+    let found = match name {
+        Some(name) => names.iter().position(|known| *known == name),
+        None => Some(0).filter(|_| names.len() == 1),
+    };
+    let found = found.ok_or_else(|| {
+        let what =
+            name.map_or("there are several links".to_owned(), |name| format!("there is no link `{name}`"));
+        Failure::new(Exit::Usage, &what, &format!("give --link with one of: {}", names.join(", ")))
+    })?;
+    Ok((names[found].to_owned(), &links[found]))
+}
+
+/// The links with what became of their packets.
+pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
+    writeln!(
+        out,
+        "{:<15} {:<4} {:>12} {:>9} {:>8} {:>10} {:>10} {:>8} {:>8} {:>10} {:>9}  from → to",
+        "link", "", "rate", "delay", "loss", "offered", "forwarded", "lost", "dropped", "bytes", "queue p99"
+    )?;
+    for link in status.pointer("/status/links").and_then(Value::as_array).into_iter().flatten() {
+        for (direction, from, to) in [("up", "a", "b"), ("down", "b", "a")] {
+            let way = &link[direction];
+            let number = |key: &str| way[key].as_u64().unwrap_or(0);
+            let text = |key: &str| way["config"][key].as_str().unwrap_or("-").to_owned();
+            let dropped = [
+                "policed",
+                "queue_dropped",
+                "outage_dropped",
+                "overflow_dropped",
+                "refused",
+                "device_dropped",
+            ];
+            let wait = Duration::from_nanos(
+                (way["queue_delay_histogram"]["p99_s"].as_f64().unwrap_or(0.0) * 1e9) as u64,
+            );
+            writeln!(
+                out,
+                "{:<15} {:<4} {:>12} {:>9} {:>8} {:>10} {:>10} {:>8} {:>8} {:>10} {:>9}  {} → {}",
+                if direction == "up" { link["name"].as_str().unwrap_or("-") } else { "" },
+                direction,
+                text("rate"),
+                text("one_way_delay"),
+                loss(&way["config"]["loss"]),
+                number("offered"),
+                number("forwarded"),
+                number("lost"),
+                dropped.map(number).iter().sum::<u64>(),
+                Bytes::new(number("forwarded_bytes")).to_string(),
+                wait.to_string(),
+                link[from].as_str().unwrap_or("-"),
+                link[to].as_str().unwrap_or("-"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn loss(loss: &Value) -> String {
+    let known = ["probability", "mean"].iter().find_map(|key| loss[*key].as_str());
+    match (known, loss["kind"].as_str()) {
+        (Some(probability), _) => probability.to_owned(),
+        (None, Some("none") | None) => "-".to_owned(),
+        (None, Some(kind)) => kind.to_owned(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Making a lab, here or in a process behind us.
+
+use super::home::Home;
+use super::{refused, show};
+use crate::commands::signals;
+use crate::failure::{Exit, Failure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use skyhaul_emulator::{Description, Emulation};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Reads the description of the links.
+pub fn read(file: &Path) -> Result<Description, Failure> {
+    let place = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|source| {
+        Failure::io(
+            "the file cannot be read",
+            &place,
+            "give the path of a file as in docs/emulator.md",
+            source,
+        )
+    })?;
+    Description::from_toml(&text).map_err(|error| {
+        Failure::new(Exit::Usage, &error.what, &error.help).at(&format!("{place}:{}", error.line))
+    })
+}
+
+/// Runs the lab until it is interrupted or told to end, then removes it.
+pub fn here(home: &Home, description: &Description, json: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    let stop = signals::stop_flag()?;
+    let mut emulation = Emulation::set_up(home.lab(), description).map_err(|error| refused(&error))?;
+    let served = home
+        .settle()
+        .and_then(|()| home.control().serve(emulation.handle()).map_err(|error| refused(&error)));
+    let shown = served.and_then(|()| show::description(home, description, json, out));
+    let ran = shown.and_then(|()| emulation.run(&stop).map_err(|error| refused(&error)));
+    let removed = emulation.take_down().map_err(|error| refused(&error));
+    home.leave();
+    ran.and(removed)
+}
+
+/// Starts the lab in a process of its own, which outlives this one, and waits until it is up. Returns its announcement.
+pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
+    home.settle()?;
+    let log = std::fs::File::create(home.log()).map_err(|source| {
+        Failure::io("the lab's log cannot be written", &home.log().display().to_string(), "free /run", source)
+    })?;
+    let program = std::env::current_exe().map_err(|source| {
+        Failure::io("this program cannot be found", "/proc/self/exe", "start it by its path", source)
+    })?;
+    let mut child = Command::new(program)
+        .args(["lab", "up", "--foreground", "--json", "--lab", home.lab()])
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .map_err(|source| {
+            Failure::io("the lab cannot be started", home.lab(), "free processes or memory", source)
+        })?;
+    let stdout = child.stdout.take().expect("it was asked for");
+    let has_spoken =
+        poll(&mut [PollFd::new(&stdout, PollFlags::IN)], Some(&PATIENCE)).is_ok_and(|ready| ready > 0);
+    let mut announcement = String::new();
+    if has_spoken && BufReader::new(stdout).read_line(&mut announcement).is_ok_and(|length| length > 0) {
+        return Ok(announcement);
+    }
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+    let said = std::fs::read_to_string(home.log()).unwrap_or_default();
+    home.clear_leftovers()?;
+    if !has_spoken {
+        return Err(Failure::new(
+            Exit::Environment,
+            "the lab was not up after ten seconds",
+            "try it with --foreground",
+        ));
+    }
+    Err(Failure::from_sentence(
+        Exit::Environment,
+        &said.trim().trim_start_matches("error: ").replacen("; help: ", "; ", 1),
+    ))
+}
+
+/// How long a lab may take to come up: making sixteen links takes a second.
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
