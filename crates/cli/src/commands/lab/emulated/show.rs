@@ -4,7 +4,7 @@ use super::home::Home;
 use crate::failure::{Exit, Failure};
 use serde_json::{Value, json};
 use skyhaul_emulator::{Description, Namespace, Order, Place};
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::Duration;
 use std::io::Write;
 
 /// That a lab behind us is up, and how to use it.
@@ -67,7 +67,7 @@ pub fn link<'a>(status: &'a Value, name: Option<&str>) -> Result<(String, &'a Va
 pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
-        "{:<15} {:<4} {:>12} {:>9} {:>8} {:>10} {:>10} {:>8} {:>8} {:>10} {:>9}  from → to",
+        "{:<15} {:<4} {:>12} {:>9} {:>8} {:>10} {:>10} {:>8} {:>8} {:>14} {:>9}  from → to",
         "link", "", "rate", "delay", "loss", "offered", "forwarded", "lost", "dropped", "bytes", "queue p99"
     )?;
     for link in status.pointer("/status/links").and_then(Value::as_array).into_iter().flatten() {
@@ -88,7 +88,7 @@ pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
             );
             writeln!(
                 out,
-                "{:<15} {:<4} {:>12} {:>9} {:>8} {:>10} {:>10} {:>8} {:>8} {:>10} {:>9}  {} → {}",
+                "{:<15} {:<4} {:>12} {:>9} {:>8} {:>10} {:>10} {:>8} {:>8} {:>14} {:>9}  {} → {}",
                 if direction == "up" { link["name"].as_str().unwrap_or("-") } else { "" },
                 direction,
                 text("rate"),
@@ -98,7 +98,7 @@ pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
                 number("forwarded"),
                 number("lost"),
                 dropped.map(number).iter().sum::<u64>(),
-                Bytes::new(number("forwarded_bytes")).to_string(),
+                way["forwarded_bytes"].as_str().unwrap_or("-"),
                 wait.to_string(),
                 link[from].as_str().unwrap_or("-"),
                 link[to].as_str().unwrap_or("-"),

@@ -1,0 +1,111 @@
+//! Emulated links as a person uses them. Needs root, network namespaces and TUN devices; skipped without.
+
+mod support;
+
+use std::path::Path;
+use support::process::{printed, run, text};
+
+const LINE: &str = "[[link]]\nname = \"geo\"\nboth = { rate = \"50 Mbit/s\", one_way_delay = \"20 ms\" }\n";
+
+/// A lab that is taken down however the test ends.
+struct Lab<'a>(&'a str, &'a Path);
+
+impl Drop for Lab<'_> {
+    fn drop(&mut self) {
+        let _ = run(&["lab", "down", "--kill", "--lab", self.0], self.1);
+    }
+}
+
+fn can_emulate() -> bool {
+    let can = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
+    if !can {
+        eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
+    }
+    can
+}
+
+fn counters(lab: &str, folder: &Path) -> serde_json::Value {
+    let status = printed(&["lab", "status", "--json", "--lab", lab], folder);
+    serde_json::from_str::<serde_json::Value>(&status).unwrap()["status"]["links"][0].clone()
+}
+
+#[test]
+fn a_lab_is_made_used_changed_and_removed() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("line.toml"), LINE).unwrap();
+    let lab = ["--lab", "t-cli"];
+    let with = |words: &[&str]| printed(&[words, &lab].concat(), folder);
+    let up = with(&["lab", "up", "line.toml"]);
+    let _lab = Lab("t-cli", folder);
+    assert!(up.contains("skyhaul-t-cli-a") && up.contains("198.18.0.1 → 198.18.0.2"), "{up}");
+    let listed =
+        printed(&["lab", "exec", "--lab", "t-cli", "a", "--", "ip", "-br", "address", "show", "geo"], folder);
+    assert!(listed.contains("198.18.0.1/30"), "{listed}");
+    let failed = run(&["lab", "exec", "--lab", "t-cli", "b", "--", "sh", "-c", "exit 7"], folder);
+    assert_eq!(failed.status.code(), Some(7));
+    let again = run(&[&["lab", "up", "line.toml"], &lab[..]].concat(), folder);
+    assert_eq!(again.status.code(), Some(3));
+    assert!(text(&again.stderr).contains("is up already"), "{}", text(&again.stderr));
+
+    with(&["lab", "set", "loss=5%", "queue=2MiB", "--direction", "down"]);
+    let link = counters("t-cli", folder);
+    assert_eq!(link["down"]["config"]["loss"]["probability"], "5 %");
+    assert_eq!(
+        (&link["up"]["config"]["loss"]["kind"], &link["down"]["config"]["rate"]),
+        (&"none".into(), &"50 Mbit/s".into())
+    );
+    let wrong = run(&[&["lab", "set", "speed=3"], &lab[..]].concat(), folder);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("unknown field `speed`"), "{}", text(&wrong.stderr));
+    let other = run(&[&["lab", "set", "loss=5%", "--link", "cable"], &lab[..]].concat(), folder);
+    assert!(text(&other.stderr).contains("give --link with one of: geo"), "{}", text(&other.stderr));
+
+    assert!(with(&["lab", "down"]).contains("is down"));
+    let gone = run(&[&["lab", "status"], &lab[..]].concat(), folder);
+    assert!(text(&gone.stderr).contains("is not up"), "{}", text(&gone.stderr));
+    assert!(!Path::new("/run/netns/skyhaul-t-cli-a").exists());
+}
+
+#[test]
+fn what_a_killed_lab_left_is_removed_by_down_and_by_the_next_up() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("line.toml"), LINE).unwrap();
+    let _lab = Lab("t-killed", folder);
+    for next in ["down", "up"] {
+        printed(&["lab", "up", "line.toml", "--lab", "t-killed"], folder);
+        let pid: i32 = std::fs::read_to_string("/run/skyhaul/lab/t-killed/pid").unwrap().parse().unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        rustix::event::poll(&mut [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)], None)
+            .unwrap();
+        assert!(Path::new("/run/netns/skyhaul-t-killed-a").exists());
+        if next == "down" {
+            assert!(printed(&["lab", "down", "--lab", "t-killed"], folder).contains("is down"));
+            assert!(!Path::new("/run/netns/skyhaul-t-killed-a").exists());
+        } else {
+            printed(&["lab", "up", "line.toml", "--lab", "t-killed"], folder);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_its_line() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("line.toml"), "seed = 1\n[[link]]\nrate = \"1 Mbit/s\"\n").unwrap();
+    let refused = run(&["lab", "up", "line.toml", "--lab", "t-wrong"], folder.path());
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said.contains("line.toml:3") && said.contains("unknown field `rate`"), "{said}");
+}
