@@ -5,6 +5,7 @@
 
 mod capture;
 mod configuration;
+mod offload;
 mod one_way;
 mod products;
 mod repair;
@@ -18,6 +19,7 @@ pub use capture::{
     bit_stream, contact_records, description, frames, mission, packed_records, packet_scan, packets, symbols,
 };
 pub use configuration::configuration;
+pub use offload::offload_packets;
 pub use one_way::one_way;
 pub use products::{common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table};
 pub use repair::repair_symbols;
@@ -51,6 +53,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "gap_talk", body: gap_talk, rounds: 200_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
+    Target { name: "offload_packets", body: offload_packets, rounds: 100_000 },
     Target { name: "one_way", body: one_way, rounds: 20_000 },
     Target { name: "packed_records", body: packed_records, rounds: 100_000 },
     Target { name: "packet_scan", body: packet_scan, rounds: 20_000 },

@@ -1,4 +1,5 @@
 //! Emulated links as a person uses them. Needs root, network namespaces and TUN devices; skipped without.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
 
 mod support;
 
@@ -108,4 +109,55 @@ fn a_wrong_file_is_refused_with_its_line() {
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2));
     assert!(said.contains("line.toml:3") && said.contains("unknown field `rate`"), "{said}");
+}
+
+#[test]
+fn a_declared_line_carries_as_much_over_emulated_links_as_in_virtual_time() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let scenario = "name = \"same\"\ntitle = \"the declared line\"\nsource = \"this test\"\nkind = \"goodput\"
+[parameters]\nrate = \"20 Mbit/s\"\nrtt = \"40 ms\"\nloss = \"1 %\"\ncontroller = \"line\"\nduration = \"12 s\"\n";
+    std::fs::write(folder.join("same.toml"), scenario).unwrap();
+    let virtual_time: serde_json::Value =
+        serde_json::from_str(&printed(&["lab", "run", "same.toml", "--json"], folder)).unwrap();
+    let expected = virtual_time["cells"][0]["goodput_bps"].as_f64().unwrap() / 1e6;
+
+    let line = "[[link]]\nname = \"line\"\nup = { rate = \"20 Mbit/s\", one_way_delay = \"20 ms\", queue = \"100 kB\",
+loss = { kind = \"independent\", probability = \"1 %\" } }\ndown = { rate = \"20 Mbit/s\", one_way_delay = \"20 ms\" }\n";
+    std::fs::write(folder.join("line.toml"), line).unwrap();
+    printed(&["lab", "up", "line.toml", "--lab", "t-same"], folder);
+    let _lab = Lab("t-same", folder);
+    let program = env!("CARGO_BIN_EXE_skyhaul");
+    let inside = |place: &'static str| {
+        let mut command = std::process::Command::new(program);
+        command.args(["lab", "exec", "--lab", "t-same", place, "--", program, "perf"]);
+        command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+        command
+    };
+    // Ended with the lab, if not by itself before.
+    let mut serving = inside("b")
+        .args(["serve", "--bind", "198.18.0.2:4710", "--once", "--insecure-test"])
+        .spawn()
+        .unwrap();
+    let sent = inside("a")
+        .args(["send", "--to", "198.18.0.2:4710", "--cc", "line", "--rate", "20 Mbit/s"])
+        .args(["--duration", "12 s", "--insecure-test"])
+        .output()
+        .unwrap();
+    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    serving.wait().unwrap();
+    // Each second of the run says its pace; the median of those after the start is one of a quiet moment of this machine.
+    let said = text(&sent.stderr);
+    let pace = |line: &str| line.split_once(" s ")?.1.split_once(" Mbit/s")?.0.trim().parse::<f64>().ok();
+    let mut paces: Vec<f64> = said.lines().filter_map(pace).skip(3).collect();
+    paces.sort_by(f64::total_cmp);
+    assert!(paces.len() >= 5, "{said}");
+    let found = paces[paces.len() / 2];
+    assert!(
+        (found / expected - 1.0).abs() < 0.02,
+        "{found} Mbit/s emulated, {expected} in virtual time: {said}"
+    );
 }

@@ -2,7 +2,7 @@
 
 use crate::EmulatorError;
 use crate::control::{Answer, Order};
-use crate::description::Description;
+use crate::description::{Description, LinkDescription};
 use crate::device::{Device, be_punctual};
 use crate::offload::OFFLOAD_LEN;
 use crate::packet::{self, Segment};
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
+mod calibration;
 mod status;
 
 use status::Waits;
@@ -86,16 +87,8 @@ impl Emulation {
     fn between(namespaces: &[Namespace; 2], description: &Description) -> Result<Self, EmulatorError> {
         let mut hops = Vec::new();
         for (number, link) in description.links.iter().enumerate() {
-            let mut devices = Vec::new();
-            for namespace in namespaces {
-                devices.push(namespace.enter(|| Device::create(&link.name))?);
-                namespace.configure(number, link)?;
-            }
             let seed = description.seed.wrapping_add(2 * number as u64);
-            let mut way = |config: &LinkConfig, seed| Way::new(devices.remove(0), config, seed);
-            let up = way(&link.up, seed);
-            let down = way(&link.down, seed.wrapping_add(1));
-            hops.push(Hop { name: link.name.clone(), mtu: link.mtu, up, down });
+            hops.push(Hop::new(namespaces, number, link, seed)?);
         }
         let (orders, received) = channel();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -238,6 +231,26 @@ impl Handle {
         // Fails only where the count is at its end, and then the wait ends anyhow.
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
         answered.recv_timeout(PATIENCE.to_std()).map_err(|_| gone(std::io::ErrorKind::TimedOut))
+    }
+}
+
+impl Hop {
+    /// Makes the devices of a link, the first of `number` 0, in both places.
+    fn new(
+        namespaces: &[Namespace; 2],
+        number: usize,
+        link: &LinkDescription,
+        seed: u64,
+    ) -> Result<Self, EmulatorError> {
+        let device = |namespace: &Namespace| {
+            let device = namespace.enter(|| Device::create(&link.name))?;
+            namespace.configure(number, link)?;
+            Ok::<_, EmulatorError>(device)
+        };
+        let [a, b] = namespaces;
+        let up = Way::new(device(a)?, &link.up, seed);
+        let down = Way::new(device(b)?, &link.down, seed.wrapping_add(1));
+        Ok(Self { name: link.name.clone(), mtu: link.mtu, up, down })
     }
 }
 

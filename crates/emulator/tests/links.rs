@@ -1,4 +1,10 @@
 //! Links between two places as programs see them. Needs root, network namespaces and TUN devices; without them it is skipped.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "what tests share; real packets take real time, both ends of a stream are at work at once, and what is skipped is said"
+)]
 
 use skyhaul_emulator::{
     Answer, Description, Direction, Emulation, EmulatorError, Namespace, Order, Place, Status,

@@ -1,7 +1,7 @@
 //! What the links did, as programs and people read it.
 
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use skyhaul_link::{LinkConfig, LinkCounters};
 use skyhaul_units::Duration;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -52,7 +52,7 @@ pub struct DirectionStatus {
     /// As it was last set.
     pub config: LinkConfig,
     /// What became of the packets.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "as_numbers")]
     pub counters: LinkCounters,
     /// Packets that wait, are being sent, or are under way.
     pub in_flight: u64,
@@ -80,6 +80,40 @@ pub struct QueueDelays {
     pub max_s: f64,
     /// Steps of a factor of two: upper end in seconds, and packets from the step before up to it.
     pub steps: Vec<(f64, u64)>,
+}
+
+/// Counters as programs read them: sizes in bytes and times in seconds, not in the words of a file.
+fn as_numbers<S: Serializer>(counters: &LinkCounters, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Numbers {
+        offered: u64,
+        forwarded: u64,
+        lost: u64,
+        policed: u64,
+        queue_dropped: u64,
+        outage_dropped: u64,
+        overflow_dropped: u64,
+        reordered: u64,
+        offered_bytes: u64,
+        forwarded_bytes: u64,
+        queue_delay_mean_s: f64,
+        queue_delay_max_s: f64,
+    }
+    let numbers = Numbers {
+        offered: counters.offered,
+        forwarded: counters.forwarded,
+        lost: counters.lost,
+        policed: counters.policed,
+        queue_dropped: counters.queue_dropped,
+        outage_dropped: counters.outage_dropped,
+        overflow_dropped: counters.overflow_dropped,
+        reordered: counters.reordered,
+        offered_bytes: counters.offered_bytes.as_u64(),
+        forwarded_bytes: counters.forwarded_bytes.as_u64(),
+        queue_delay_mean_s: counters.queue_delay.mean().as_secs_f64(),
+        queue_delay_max_s: counters.queue_delay.max.as_secs_f64(),
+    };
+    numbers.serialize(serializer)
 }
 
 /// Times that packets waited, to a hundredth.

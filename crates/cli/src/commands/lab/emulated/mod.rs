@@ -119,7 +119,7 @@ pub fn up(command: &Up, out: &mut dyn Write) -> Result<(), Failure> {
         return up::here(&home, &description, command.json, out);
     }
     let announcement = up::behind(&home, &command.file)?;
-    if command.json { Ok(write!(out, "{announcement}")?) } else { show::up(&home, out) }
+    if command.json { Ok(write!(out, "{announcement}")?) } else { show::up(&home, &announcement, out) }
 }
 
 /// Becomes a program in a place of the lab.

@@ -8,8 +8,10 @@ use skyhaul_units::Duration;
 use std::io::Write;
 
 /// That a lab behind us is up, and how to use it.
-pub fn up(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn up(home: &Home, announcement: &str, out: &mut dyn Write) -> Result<(), Failure> {
     let status = home.ask(&Order::Status)?;
+    let announced: Value = serde_json::from_str(announcement).unwrap_or_default();
+    notes(announced["notes"].as_array().into_iter().flatten().filter_map(Value::as_str));
     greet(home, out)?;
     links(&status, out)?;
     writeln!(out, "a program in a place:  skyhaul lab exec a -- CMD")?;
@@ -20,8 +22,8 @@ pub fn up(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
 pub fn description(
     home: &Home,
     description: &Description,
-    json: bool,
-    out: &mut dyn Write,
+    notes: &[String],
+    (json, out): (bool, &mut dyn Write),
 ) -> Result<(), Failure> {
     if json {
         let [a, b] = Place::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
@@ -30,8 +32,13 @@ pub fn description(
             json!({ "name": link.name, "a": of(Place::A), "b": of(Place::B), "mtu": link.mtu, "up": link.up, "down": link.down })
         });
         let links: Vec<Value> = links.collect();
-        writeln!(out, "{}", json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links }))?;
+        writeln!(
+            out,
+            "{}",
+            json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links, "notes": notes })
+        )?;
     } else {
+        self::notes(notes.iter().map(String::as_str));
         greet(home, out)?;
         for (number, link) in description.links.iter().enumerate() {
             let (a, b) = (Place::A.ipv4(number), Place::B.ipv4(number));
@@ -40,6 +47,14 @@ pub fn description(
         writeln!(out, "interrupt it to remove it")?;
     }
     Ok(out.flush()?)
+}
+
+/// Advice for whoever made the lab.
+pub fn notes<'a>(notes: impl Iterator<Item = &'a str>) {
+    for note in notes {
+        // Standard error may be closed; the lab is up all the same.
+        let _ = writeln!(std::io::stderr(), "note: {note}");
+    }
 }
 
 fn greet(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
@@ -98,7 +113,7 @@ pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
                 number("forwarded"),
                 number("lost"),
                 dropped.map(number).iter().sum::<u64>(),
-                way["forwarded_bytes"].as_str().unwrap_or("-"),
+                number("forwarded_bytes"),
                 wait.to_string(),
                 link[from].as_str().unwrap_or("-"),
                 link[to].as_str().unwrap_or("-"),

@@ -6,6 +6,7 @@ use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_emulator::{Description, Emulation};
+use skyhaul_units::Rate;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -34,11 +35,30 @@ pub fn here(home: &Home, description: &Description, json: bool, out: &mut dyn Wr
     let served = home
         .settle()
         .and_then(|()| home.control().serve(emulation.handle()).map_err(|error| refused(&error)));
-    let shown = served.and_then(|()| show::description(home, description, json, out));
+    let notes = beyond(description, &mut emulation);
+    let shown = served.and_then(|()| show::description(home, description, &notes, (json, out)));
     let ran = shown.and_then(|()| emulation.run(&stop).map_err(|error| refused(&error)));
     let removed = emulation.take_down().map_err(|error| refused(&error));
     home.leave();
     ran.and(removed)
+}
+
+/// Says if the links are to carry more than this machine can.
+fn beyond(description: &Description, emulation: &mut Emulation) -> Vec<String> {
+    let rates = description.links.iter().filter_map(|link| link.up.rate.max(link.down.rate));
+    let asked = Rate::from_bps(rates.map(Rate::as_bps).fold(0, u64::saturating_add));
+    if asked < SURE {
+        return Vec::new();
+    }
+    match emulation.calibrate() {
+        Ok(carried) if carried < asked => vec![format!(
+            "the links are to carry {asked}, but this machine now carries about {} in packets of 1500 bytes; what you \
+             measure above that is the machine's limit, not the line's",
+            Rate::from_mbps(carried.as_bps() / 1_000_000)
+        )],
+        Ok(_) => Vec::new(),
+        Err(error) => vec![format!("what this machine can carry is not known: {error}")],
+    }
 }
 
 /// Starts the lab in a process of its own, which outlives this one, and waits until it is up. Returns its announcement.
@@ -85,6 +105,9 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
         &said.trim().trim_start_matches("error: ").replacen("; help: ", "; ", 1),
     ))
 }
+
+/// Any machine that runs this carries as much.
+const SURE: Rate = Rate::from_mbps(100);
 
 /// How long a lab may take to come up: making sixteen links takes a second.
 const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
