@@ -46,6 +46,41 @@ pub fn bit_stream(input: &[u8]) {
     assert_eq!(bits + stats.sync.bits, 8 * input.len() as u64);
 }
 
+/// Any bytes as frames that say their own length, with error control and without: every byte is in one frame or skipped, however
+/// the stream comes.
+pub fn frame_stream(input: &[u8]) {
+    let (step, stream) =
+        input.split_first().map_or((1, input), |(step, rest)| (usize::from(*step) + 1, rest));
+    for check in ["", "fecf = true\n"] {
+        let mission = Mission::from_toml(&VARIABLE.replace("[coding]", &format!("{check}[coding]")));
+        let mission = mission.expect("it is a mission");
+        let captured = |step: usize| {
+            let format = Some(InputFormat::Frames);
+            let options =
+                CaptureOptions { format, mission: Some(mission.clone()), ..CaptureOptions::default() };
+            let mut capture = Capture::new(MissionSet::empty(), options);
+            stream.chunks(step).for_each(|piece| capture.push(Utc::from_micros(0), piece));
+            capture.finish();
+            let mut frames = Vec::new();
+            while let Some(event) = capture.poll() {
+                let CaptureEvent::Frame(frame) = event else { continue };
+                let at = frame.position.byte() as usize;
+                assert_eq!(stream[at..][..frame.bytes.len()], frame.bytes);
+                frames.push((at, frame.bytes.len(), frame.is_good()));
+            }
+            let sync = capture.stats().sync;
+            let of_frames: u64 = frames.iter().map(|(_, len, _)| *len as u64).sum();
+            assert_eq!((sync.bits, 8 * of_frames + sync.skipped_bits), (8 * stream.len() as u64, sync.bits));
+            frames
+        };
+        assert_eq!(captured(step), captured(stream.len().max(1)));
+    }
+}
+
+/// A mission of short frames of any length, truncated ones among them.
+const VARIABLE: &str = "name = \"lengths\"\ntitle = \"Lengths\"\nscids = [66]\n[frame]\nkind = \"uslp\"\nlength = 80\n\
+                        variable_length = true\ntruncated_length = 20\n[coding]\nrandomiser = \"none\"\n";
+
 /// Any symbols, hard and soft, as an unknown input and as a known mission's: frames are within the input.
 pub fn symbols(input: &[u8]) {
     let npp = MissionSet::built_in().by_name("suomi-npp").cloned();

@@ -16,7 +16,8 @@ mod vita49;
 mod wire;
 
 pub use capture::{
-    bit_stream, contact_records, description, frames, mission, packed_records, packet_scan, packets, symbols,
+    bit_stream, contact_records, description, frame_stream, frames, mission, packed_records, packet_scan,
+    packets, symbols,
 };
 pub use configuration::configuration;
 pub use offload::offload_packets;
@@ -49,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "description", body: description, rounds: 500 },
+    Target { name: "frame_stream", body: frame_stream, rounds: 20_000 },
     Target { name: "frames", body: frames, rounds: 5_000 },
     Target { name: "gap_talk", body: gap_talk, rounds: 200_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },

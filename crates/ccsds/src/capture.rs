@@ -27,7 +27,7 @@ use skyhaul_coding::gf::Kernel;
 use skyhaul_units::Utc;
 use stage::{FrameSource, StageEvent};
 use std::collections::{BTreeMap, VecDeque};
-use watch::{FIRST_TRY_BYTES, Reached, Successor, Watch, unit_bits};
+use watch::{FIRST_TRY_BYTES, Reached, Successor, Watch, end_of};
 
 /// What the caller knows of the input.
 #[derive(Debug, Clone)]
@@ -152,6 +152,8 @@ struct Known {
     start: BitPosition,
     /// Of what was handed on.
     handed_on: SyncCounts,
+    /// Bits of those frames.
+    frame_bits: u64,
     /// Another downlink that was told of last.
     told: Option<(String, Option<Scid>)>,
 }
@@ -323,7 +325,7 @@ impl Capture {
                     return None;
                 }
                 if watch.is_own(&frame) {
-                    watch.own_came(frame.position.plus_bits(unit_bits(&known.found)));
+                    watch.own_came(end_of(&known.found, &frame));
                     if watch.pending.is_empty() {
                         self.count(&frame);
                         return Some(CaptureEvent::Frame(frame));
@@ -336,7 +338,7 @@ impl Capture {
             }
         };
         let place = match &event {
-            CaptureEvent::Frame(frame) => frame.position.plus_bits(unit_bits(&known.found)),
+            CaptureEvent::Frame(frame) => end_of(&known.found, frame),
             _ => watch.own_end,
         };
         if watch.wait(event) {
@@ -377,9 +379,9 @@ impl Capture {
     fn change(&mut self, successor: Successor) {
         let Stage::Known(known) = &mut self.stage else { return };
         let Successor { identification, source, events, from } = successor;
-        let unit = unit_bits(&known.found);
-        known.watch.pending.retain(|event| match event {
-            CaptureEvent::Frame(frame) => frame.position.plus_bits(unit) <= from.plus_bits(PLACE_SLACK),
+        let Known { found, watch, .. } = &mut **known;
+        watch.pending.retain(|event| match event {
+            CaptureEvent::Frame(frame) => end_of(found, frame) <= from.plus_bits(PLACE_SLACK),
             _ => true,
         });
         self.release(usize::MAX);
@@ -387,7 +389,7 @@ impl Capture {
         let held = core::mem::take(&mut known.watch.held);
         let start = known.watch.own_end.max(BitPosition::from_bits(8 * held.start));
         let bits = 8 * start.byte().saturating_sub(known.start.byte());
-        let skipped_bits = bits.saturating_sub(known.handed_on.frames * unit);
+        let skipped_bits = bits.saturating_sub(known.frame_bits);
         let dropped_bits = core::mem::take(&mut self.dropped_bits);
         let sync = SyncCounts { bits: bits + dropped_bits, skipped_bits, dropped_bits, ..known.handed_on };
         let stats = CaptureStats { sync, ..core::mem::take(&mut self.stats) };
@@ -461,12 +463,13 @@ impl Capture {
 impl Known {
     fn new(found: Identification, source: FrameSource, watch: Watch, start: BitPosition) -> Self {
         let (events, handed_on, told) = (VecDeque::new(), SyncCounts::default(), None);
-        Self { found, source, watch, events, start, handed_on, told }
+        Self { found, source, watch, events, start, handed_on, frame_bits: 0, told }
     }
 
     fn count(&mut self, frame: &CapturedFrame) {
         let (quality, counts) = (&frame.quality, &mut self.handed_on);
         counts.frames += 1;
+        self.frame_bits += end_of(&self.found, frame).as_bits() - frame.position.as_bits();
         counts.inverted += u64::from(quality.inverted);
         counts.slips += u64::from(quality.slip != 0);
         counts.flywheel += u64::from(quality.flywheel);
@@ -523,7 +526,8 @@ impl CaptureOptions {
             }
         }
         let own = found.ok().filter(is_own);
-        // The caller names the mission: an input that shows no sign of it yet is taken for bits.
-        Ok(own.unwrap_or_else(|| Identification::given(InputFormat::Bits, mission.clone())))
+        // The caller names the mission: an input that shows no sign of it yet is taken for bits, if it can be.
+        let format = if mission.frame().is_variable() { InputFormat::Frames } else { InputFormat::Bits };
+        Ok(own.unwrap_or_else(|| Identification::given(format, mission.clone())))
     }
 }

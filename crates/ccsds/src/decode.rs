@@ -117,7 +117,9 @@ impl BlockDecoder {
     /// # Panics
     /// Where the block has another length.
     pub fn decode(&mut self, block: &[u8]) -> DecodedBlock {
-        assert_eq!(block.len(), self.block_len, "block length of the mission");
+        let is_shorter = self.rules.format.is_variable() && self.rules.format.has_length(block.len());
+        let fits = block.len() == self.block_len || is_shorter;
+        assert!(fits, "a block of {} bytes where the mission has {}", block.len(), self.block_len);
         if let Some(parity) = &mut self.parity {
             let mut work = core::mem::take(&mut self.work);
             work.clear();
@@ -149,11 +151,12 @@ impl BlockDecoder {
     /// # Panics
     /// Where the frame has not the mission's length.
     pub fn encode(&self, marker: Marker, frame: &[u8], out: &mut Vec<u8>) {
-        assert_eq!(frame.len(), self.rules.format.length, "frame length of the mission");
+        assert!(self.rules.format.has_length(frame.len()), "frame length of the mission");
+        let block_len = if self.rules.format.is_variable() { frame.len() } else { self.block_len };
         marker.append_to(out);
         let start = out.len();
         out.extend_from_slice(frame);
-        out.resize(start + self.block_len, 0);
+        out.resize(start + block_len, 0);
         let block = &mut out[start..];
         if let Some((sequence, Derandomise::AfterDecoding { skip })) = &self.randomiser {
             sequence.apply(0, &mut block[*skip..frame.len()]);
@@ -300,7 +303,7 @@ impl Rules {
         as_received: &[u8],
     ) -> DecodedBlock {
         let Outcome { mut verdict, corrected, iterations, reason } = outcome.unwrap_or(NOT_CHECKED);
-        let (frame, check_symbols) = block.split_at(self.format.length);
+        let (frame, check_symbols) = block.split_at(self.format.length.min(block.len()));
         let mut set_aside = (verdict == Verdict::Uncorrectable).then_some(reason);
         let (fhec, fecf, scid) = match Frame::parse(frame, &self.format) {
             Ok(frame) => (frame.fhec, frame.fecf, Some(frame.channel.scid)),
@@ -394,7 +397,8 @@ pub struct RestoreError {
 pub fn restore_cadu(captured: &CapturedFrame, mission: &Mission) -> Result<Vec<u8>, RestoreError> {
     let expected = if captured.is_good() { mission.frame().length } else { mission.block_len() };
     let found = captured.bytes.len();
-    if found != expected {
+    let is_shorter = mission.frame().is_variable() && mission.frame().has_length(found);
+    if found != expected && !is_shorter {
         return Err(RestoreError { found, expected });
     }
     let mut out = Vec::with_capacity(mission.cadu_len());

@@ -5,7 +5,7 @@
 //! where that is asked for, has it filled up to its length. Everything dropped is counted. What is left out: order across channels, duplicates and gaps of
 //! packets, which are Level-0's business.
 
-use crate::count::Step;
+use crate::count::{Modulus, Step};
 use crate::frame::{Check, FirstHeader, Frame, FrameError, Stream, VcCount};
 use crate::id::{Channel, MapId};
 use crate::mission::{Content, Mission};
@@ -241,6 +241,10 @@ impl ChannelState {
             }
             self.open = self.parked.remove(&stream);
             self.stream = stream;
+        }
+        // Truncated frames are not counted, and tell nothing of those that are.
+        if count.modulus == Modulus::NONE {
+            return false;
         }
         let last = if stream.is_expedited { &mut self.last_expedited } else { &mut self.last };
         let step = match *last {

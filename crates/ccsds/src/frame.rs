@@ -8,7 +8,7 @@ mod trailer;
 mod uslp;
 mod write;
 
-pub use uslp::{ConstructionRule, UslpFields};
+pub use uslp::{ConstructionRule, Extent, SHORTEST_TRUNCATED, UslpFields, extent, spacecraft};
 pub use write::{FrameFields, seal, set_count, set_first_header, write};
 
 use crate::count::Modulus;
@@ -101,7 +101,7 @@ pub struct Frame<'a> {
 /// Why bytes are no frame of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The length is another one.
+    /// The length is another one than the mission's, or than the frame says.
     #[error("a frame of {found} bytes where the mission has {expected}")]
     Length {
         /// Bytes given.
@@ -124,12 +124,11 @@ impl<'a> Frame<'a> {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`FrameError`] where length or version are not the format's, or the header is damaged.
+    /// [`FrameError`] where length or version are not the format's, or the header is damaged or says another length.
     pub fn parse(bytes: &'a [u8], format: &FrameFormat) -> Result<Self, FrameError> {
         let found = bytes.len();
-        let expected = format.length;
-        if found != expected {
-            return Err(FrameError::Length { found, expected });
+        if !format.has_length(found) {
+            return Err(FrameError::Length { found, expected: format.length });
         }
         match format.kind {
             FrameKind::Tm => tm::parse(bytes, format),
@@ -202,7 +201,7 @@ pub fn glimpse_as(bytes: &[u8], format: &FrameFormat) -> Option<(FrameKind, Chan
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mission::FrameCheck;
+    use crate::mission::{FrameCheck, FrameLengths};
     use proptest::prelude::*;
     use skyhaul_coding::{crc, fhec};
 
@@ -210,6 +209,7 @@ mod tests {
         FrameFormat {
             kind: FrameKind::Aos,
             length,
+            lengths: FrameLengths::Fixed,
             wide_scid: false,
             fhec: false,
             insert_zone: 0,
@@ -285,10 +285,16 @@ mod tests {
         fn any_bytes_are_a_frame_or_refused(
             bytes in proptest::collection::vec(any::<u8>(), 0..64),
             kind in 0usize..3, check in 0usize..3, fhec: bool, ocf: bool, insert_zone in 0usize..70,
+            spare in 0usize..3, truncated: Option<u8>,
         ) {
             let kind = [FrameKind::Tm, FrameKind::Aos, FrameKind::Uslp][kind];
             let fecf = [FrameCheck::None, FrameCheck::Crc16, FrameCheck::Crc32][check];
-            let format = FrameFormat { kind, length: bytes.len(), wide_scid: true, fhec, insert_zone, ocf, fecf };
+            let lengths = match spare {
+                0 => FrameLengths::Fixed,
+                _ => FrameLengths::Variable { truncated: truncated.map(usize::from) },
+            };
+            let length = bytes.len() + spare.saturating_sub(1);
+            let format = FrameFormat { kind, length, lengths, wide_scid: true, fhec, insert_zone, ocf, fecf };
             if let Ok(frame) = Frame::parse(&bytes, &format) {
                 let _ = frame.m_pdu(kind);
                 let _ = glimpse(&bytes);

@@ -8,6 +8,7 @@
 mod fitness;
 
 use crate::decode::BlockDecoder;
+use crate::delimit::run_of;
 use crate::frame::{self, VcCount};
 use crate::id::{Channel, Scid};
 use crate::inner::Symbols;
@@ -303,11 +304,19 @@ fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) -> Option<I
     let mut fitting = Vec::new();
     for mission in missions.iter() {
         let length = mission.frame().length;
-        let frames: Vec<Bytes> =
-            sample.chunks_exact(length).take(MAX_HEADERS).map(Bytes::copy_from_slice).collect();
+        let is_variable = mission.frame().is_variable();
+        let frames = match is_variable {
+            true => run_of(mission, sample, MAX_HEADERS),
+            false => sample.chunks_exact(length).take(MAX_HEADERS).collect(),
+        };
+        let frames: Vec<Bytes> = frames.into_iter().map(Bytes::copy_from_slice).collect();
         let readable = frames.iter().filter(|bytes| frame::glimpse(bytes).is_some()).count();
         let fitness = Fitness::of(mission, &frames);
-        let enough = if is_whole && sample.len().is_multiple_of(length) { 1 } else { 4 };
+        let ends_with_frame = match is_variable {
+            true => frames.iter().map(Bytes::len).sum::<usize>() == sample.len(),
+            false => sample.len().is_multiple_of(length),
+        };
+        let enough = if is_whole && ends_with_frame { 1 } else { 4 };
         if fitness.frames >= enough && fitness.frames * 10 >= readable * 9 {
             fitting.push((mission, fitness));
         }

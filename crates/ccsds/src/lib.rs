@@ -34,6 +34,7 @@ pub mod account;
 pub mod capture;
 pub mod count;
 pub mod decode;
+mod delimit;
 pub mod extract;
 pub mod frame;
 pub mod generate;

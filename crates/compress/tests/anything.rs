@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 use proptest::prelude::*;
-use skyhaul_ccsds::mission::{FrameCheck, FrameFormat, FrameKind};
+use skyhaul_ccsds::mission::{FrameCheck, FrameFormat, FrameKind, FrameLengths};
 use skyhaul_compress::{Effort, Packer, unpack};
 use std::ops::Range;
 
 const FORMAT: FrameFormat = FrameFormat {
     kind: FrameKind::Aos,
     length: 40,
+    lengths: FrameLengths::Fixed,
     wide_scid: false,
     fhec: false,
     insert_zone: 0,

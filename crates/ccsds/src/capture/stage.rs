@@ -2,6 +2,7 @@
 
 use super::CaptureOptions;
 use crate::decode::{BlockDecoder, DecodedBlock};
+use crate::delimit::{Cut, Delimiter, Rest};
 use crate::identify::InputFormat;
 use crate::inner::InnerDecoder;
 use crate::mission::Mission;
@@ -46,10 +47,16 @@ pub(super) struct BitStage {
 pub(super) struct FrameStage {
     decoder: BlockDecoder,
     frame_len: usize,
-    /// Bytes of a frame that is not whole yet.
+    /// Where frames say their own length.
+    delimiter: Option<Delimiter>,
+    /// Bytes of a frame that is not whole yet: at most the longest and the next one's header.
     partial: Vec<u8>,
+    /// When the last of the input came.
+    received: Utc,
     /// Bits before the partial frame.
     position: u64,
+    /// Bits that belong to no frame.
+    skipped: u64,
     ready: VecDeque<CapturedFrame>,
     bits: u64,
     frames: u64,
@@ -78,7 +85,7 @@ impl FrameSource {
     pub fn finish(&mut self) {
         match self {
             Self::Bits(stage) => stage.finish(),
-            Self::Frames(_) => {}
+            Self::Frames(stage) => stage.finish(),
         }
     }
 
@@ -111,7 +118,7 @@ impl FrameSource {
             }
             Self::Frames(stage) => {
                 let last = stage.ready.iter().rev().find(|frame| frame.is_good() && is_own(&frame.bytes));
-                last.map(|frame| frame.position.plus_bits(8 * stage.frame_len as u64))
+                last.map(|frame| frame.position.plus_bits(8 * frame.bytes.len() as u64))
             }
         }
     }
@@ -123,7 +130,7 @@ impl FrameSource {
             Self::Frames(stage) => SyncCounts {
                 bits: stage.bits,
                 frames: stage.frames,
-                skipped_bits: if ended { 8 * stage.partial.len() as u64 } else { 0 },
+                skipped_bits: stage.skipped + if ended { 8 * stage.partial.len() as u64 } else { 0 },
                 ..SyncCounts::default()
             },
         }
@@ -192,8 +199,11 @@ impl FrameStage {
         Self {
             decoder: BlockDecoder::bare(mission),
             frame_len: mission.frame().length,
+            delimiter: mission.frame().is_variable().then(|| Delimiter::new(mission)),
             partial: Vec::new(),
+            received: Utc::default(),
             position,
+            skipped: 0,
             ready: VecDeque::new(),
             bits: 0,
             frames: 0,
@@ -203,29 +213,62 @@ impl FrameStage {
     fn push(&mut self, received: Utc, bytes: &[u8]) {
         self.bits += 8 * bytes.len() as u64;
         self.partial.extend_from_slice(bytes);
+        self.received = received;
+        if self.delimiter.is_some() {
+            return self.cut(Rest::Open);
+        }
         let whole = self.partial.len() / self.frame_len * self.frame_len;
         let partial = self.partial.split_off(whole);
         let frames = core::mem::replace(&mut self.partial, partial);
-        for frame in frames.chunks_exact(self.frame_len) {
-            let decoded = self.decoder.decode(frame);
-            let position = BitPosition::from_bits(self.position);
-            self.position += 8 * frame.len() as u64;
-            self.frames += 1;
-            let quality = Quality {
-                verdict: decoded.verdict,
-                fhec: decoded.fhec,
-                fecf: decoded.fecf,
-                ..Quality::NOT_CHECKED
+        frames.chunks_exact(self.frame_len).for_each(|frame| self.take(frame));
+    }
+
+    fn finish(&mut self) {
+        self.cut(Rest::Ended);
+    }
+
+    /// Takes the frames that are whole, where they say their length.
+    fn cut(&mut self, rest: Rest) {
+        let Some(mut delimiter) = self.delimiter.take() else { return };
+        let held = core::mem::take(&mut self.partial);
+        let mut at = 0;
+        while let Some(cut) = delimiter.cut(&held[at..], rest) {
+            let len = match cut {
+                Cut::Frame(len) => {
+                    self.take(&held[at..at + len]);
+                    len
+                }
+                Cut::Skipped(len) => {
+                    self.position += 8 * len as u64;
+                    self.skipped += 8 * len as u64;
+                    len
+                }
             };
-            self.ready.push_back(CapturedFrame {
-                received,
-                position,
-                quality,
-                set_aside: decoded.set_aside,
-                bytes: decoded.bytes,
-                check_symbols: decoded.check_symbols,
-            });
+            at += len;
         }
+        self.partial.extend_from_slice(&held[at..]);
+        self.delimiter = Some(delimiter);
+    }
+
+    fn take(&mut self, frame: &[u8]) {
+        let decoded = self.decoder.decode(frame);
+        let position = BitPosition::from_bits(self.position);
+        self.position += 8 * frame.len() as u64;
+        self.frames += 1;
+        let quality = Quality {
+            verdict: decoded.verdict,
+            fhec: decoded.fhec,
+            fecf: decoded.fecf,
+            ..Quality::NOT_CHECKED
+        };
+        self.ready.push_back(CapturedFrame {
+            received: self.received,
+            position,
+            quality,
+            set_aside: decoded.set_aside,
+            bytes: decoded.bytes,
+            check_symbols: decoded.check_symbols,
+        });
     }
 }
 

@@ -267,6 +267,12 @@ impl Watch {
     }
 }
 
+/// Where a frame ends in the input.
+pub(super) fn end_of(found: &Identification, frame: &CapturedFrame) -> BitPosition {
+    let is_variable = found.mission.frame().is_variable();
+    frame.position.plus_bits(if is_variable { 8 * frame.bytes.len() as u64 } else { unit_bits(found) })
+}
+
 fn place(event: &CaptureEvent) -> BitPosition {
     match event {
         CaptureEvent::Frame(frame) => frame.position,
@@ -275,7 +281,7 @@ fn place(event: &CaptureEvent) -> BitPosition {
     }
 }
 
-/// Bits of the input from one frame to the next.
+/// Bits of the input from one frame to the next; from the longest where lengths vary.
 pub(super) fn unit_bits(found: &Identification) -> u64 {
     let mission = &found.mission;
     match (found.format, found.format.symbols()) {

@@ -1,10 +1,10 @@
 //! USLP transfer frames (CCSDS 732.1-B-3 4.1, annex D for truncated ones).
 
-use super::trailer::Trailer;
+use super::trailer::{OCF_LEN, Trailer};
 use super::{Check, FirstHeader, Frame, FrameError, VcCount};
 use crate::count::Modulus;
 use crate::id::{Channel, MapId, Scid, Vcid};
-use crate::mission::{FrameFormat, FrameKind};
+use crate::mission::{FrameFormat, FrameKind, FrameLengths};
 
 /// What only USLP frames say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +79,8 @@ impl ConstructionRule {
 pub(super) const VERSION: u8 = 0b1100;
 /// Bytes of a truncated header.
 pub(super) const TRUNCATED_LEN: usize = 4;
+/// The shortest truncated frame in bytes, without error control: header, data field header, one byte.
+pub const SHORTEST_TRUNCATED: usize = TRUNCATED_LEN + 2;
 /// Bytes of a header up to the count.
 pub(super) const FIXED_LEN: usize = 7;
 /// Protocol identifier of space and encapsulation packets.
@@ -148,9 +150,55 @@ impl Header {
     }
 }
 
-/// Reads a frame of the format's length.
+/// How far the frame at the beginning of some bytes reaches, of a format whose frames say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// So many bytes, which need not all be there.
+    Of(usize),
+    /// More of the header has to come.
+    Incomplete,
+    /// No frame begins here.
+    NoFrame,
+}
+
+/// How far the frame at the beginning of `bytes` reaches, as its header says; truncated ones as the format says. A header that
+/// no frame of the format has is none: another version, a length out of range, bits set that are spare.
+pub fn extent(bytes: &[u8], format: &FrameFormat) -> Extent {
+    let FrameLengths::Variable { truncated } = format.lengths else { return Extent::Of(format.length) };
+    if bytes.first().is_some_and(|first| first >> 4 != VERSION) {
+        return Extent::NoFrame;
+    }
+    let Some([.., is_truncated]) = bytes.first_chunk::<TRUNCATED_LEN>() else { return Extent::Incomplete };
+    if is_truncated & 1 == 1 {
+        return truncated.map_or(Extent::NoFrame, Extent::Of);
+    }
+    let Some([.., high, low, flags]) = bytes.first_chunk::<FIXED_LEN>() else { return Extent::Incomplete };
+    let len = usize::from(u16::from_be_bytes([*high, *low])) + 1;
+    let ocf = if flags & 0x08 == 0 { 0 } else { OCF_LEN };
+    // With a data field header at least.
+    let fields = FIXED_LEN + usize::from(flags & 7) + format.insert_zone + 1 + ocf + format.fecf.len();
+    let is_frame = flags & SPARE == 0 && (fields..=format.length).contains(&len);
+    if is_frame { Extent::Of(len) } else { Extent::NoFrame }
+}
+
+/// The spacecraft that a USLP header names, where that much of it is there.
+pub fn spacecraft(bytes: &[u8]) -> Option<Scid> {
+    let start = u32::from_be_bytes(*bytes.first_chunk::<TRUNCATED_LEN>()?);
+    Some(Scid::from_bits((start >> 12) as u16))
+}
+
+/// Bits of the seventh byte that mean nothing yet.
+const SPARE: u8 = 0x30;
+
+/// Reads a frame of one of the format's lengths.
 pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'a>, FrameError> {
     let header = Header::parse(bytes)?;
+    if let (true, FrameLengths::Variable { truncated }) = (header.is_truncated, format.lengths) {
+        let expected = truncated.unwrap_or(format.length);
+        if truncated != Some(bytes.len()) {
+            return Err(FrameError::Length { found: bytes.len(), expected });
+        }
+    }
     let insert_len = if header.is_truncated { 0 } else { format.insert_zone };
     let trailer =
         Trailer::read(bytes, header.len, header.has_ocf, format.fecf).ok_or(FrameError::TooShort)?;

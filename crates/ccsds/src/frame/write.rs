@@ -5,7 +5,7 @@ use super::uslp::{self, ConstructionRule, UslpFields};
 use super::{FirstHeader, HEADER_LEN, VcCount};
 use crate::count::Modulus;
 use crate::id::{Channel, Scid};
-use crate::mission::{FrameCheck, FrameFormat, FrameKind};
+use crate::mission::{FrameCheck, FrameFormat, FrameKind, FrameLengths};
 use skyhaul_coding::{crc, fhec};
 
 /// What a frame is made of.
@@ -30,13 +30,13 @@ pub struct FrameFields<'a> {
     pub uslp: Option<UslpFields>,
 }
 
-/// Makes a frame. `None` where the fields do not fit the format: an id, count or pointer that is too wide, data that
+/// Makes a frame, as long as the format says, or, where its frames say their own length, as long as the data make it. `None` where the fields do not fit the format: an id, count or pointer that is too wide, data that
 /// is too long.
 pub fn write(fields: &FrameFields<'_>, format: &FrameFormat) -> Option<Vec<u8>> {
     let mut frame = match format.kind {
         FrameKind::Tm => tm_header(fields)?,
         FrameKind::Aos => aos_header(fields, format)?,
-        FrameKind::Uslp => uslp_header(fields, fields.uslp?, format)?,
+        FrameKind::Uslp => uslp_header(fields, fields.uslp?)?,
     };
     let is_truncated = fields.uslp.is_some_and(|uslp| uslp.is_truncated);
     let insert_len = if is_truncated { 0 } else { format.insert_zone };
@@ -61,14 +61,24 @@ pub fn write(fields: &FrameFields<'_>, format: &FrameFormat) -> Option<Vec<u8>> 
         FrameKind::Tm | FrameKind::Uslp => fields.ocf.filter(|_| !is_truncated),
     };
     let trailer = OCF_LEN * usize::from(ocf.is_some()) + format.fecf.len();
-    let end = format.length.checked_sub(trailer)?;
     frame.extend_from_slice(fields.data);
+    let length = match format.lengths {
+        FrameLengths::Fixed => format.length,
+        FrameLengths::Variable { truncated } if is_truncated => truncated?,
+        FrameLengths::Variable { .. } => {
+            Some(frame.len() + trailer).filter(|length| *length <= format.length)?
+        }
+    };
+    let end = length.checked_sub(trailer)?;
     if frame.len() > end {
         return None;
     }
     frame.resize(end, 0);
     frame.extend(ocf.into_iter().flatten());
-    frame.resize(format.length, 0);
+    frame.resize(length, 0);
+    if format.kind == FrameKind::Uslp && !is_truncated {
+        frame[uslp::TRUNCATED_LEN..][..2].copy_from_slice(&u16::try_from(length - 1).ok()?.to_be_bytes());
+    }
     seal(&mut frame, format);
     Some(frame)
 }
@@ -107,7 +117,7 @@ fn aos_header(fields: &FrameFields<'_>, format: &FrameFormat) -> Option<Vec<u8>>
     Some(header)
 }
 
-fn uslp_header(fields: &FrameFields<'_>, uslp: UslpFields, format: &FrameFormat) -> Option<Vec<u8>> {
+fn uslp_header(fields: &FrameFields<'_>, uslp: UslpFields) -> Option<Vec<u8>> {
     let Channel { scid, vcid } = fields.channel;
     let start = u32::from(uslp::VERSION) << 28
         | u32::from(scid.value()) << 12
@@ -123,7 +133,8 @@ fn uslp_header(fields: &FrameFields<'_>, uslp: UslpFields, format: &FrameFormat)
     if fields.count.value >= fields.count.modulus.values() {
         return None;
     }
-    header.extend(u16::try_from(format.length.checked_sub(1)?).ok()?.to_be_bytes());
+    // The length is known when the frame is whole.
+    header.extend([0; 2]);
     header.push(
         u8::from(uslp.is_expedited) << 7
             | u8::from(uslp.is_control) << 6

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// An endless stream of frames of one channel.
 #[derive(Debug)]
 pub(super) struct ChannelStream {
-    source: ChannelSource,
-    field: DataField,
+    pub(super) source: ChannelSource,
+    pub(super) field: DataField,
     /// Zone bytes of a cycle.
     cycle_bytes: usize,
     cycle_len: Duration,
@@ -24,11 +24,16 @@ pub(super) struct ChannelStream {
     /// Zone bytes taken up by packets of this cycle.
     cycle_used: usize,
     /// Bytes waiting for a frame.
-    waiting: VecDeque<u8>,
+    pub(super) waiting: VecDeque<u8>,
+    /// A packet that had no room in the frame before; of frames that say their own length alone.
+    pub(super) ahead: Option<Vec<u8>>,
+    /// Bytes of packets in the last frame.
+    pub(super) in_last: usize,
+    pub(super) frames_made: u64,
     /// Packets begun and not settled: at most those of one frame and the one that runs on.
     open: VecDeque<OpenPacket>,
     /// Zone bytes into the first open packet.
-    frame_count: u64,
+    pub(super) frame_count: u64,
     sequence: BTreeMap<Apid, u64>,
     mission: Mission,
     counts: ChannelTruth,
@@ -56,6 +61,9 @@ impl ChannelStream {
             next_packet: 0,
             cycle_used: 0,
             waiting: VecDeque::new(),
+            ahead: None,
+            in_last: 0,
+            frames_made: 0,
             open: VecDeque::new(),
             frame_count: source.first_count,
             sequence: BTreeMap::new(),
@@ -78,12 +86,13 @@ impl ChannelStream {
         self.frame_count = self.field.modulus.after(self.frame_count);
         if self.field.has_packets {
             let zone_len = self.field.end - self.field.start;
+            self.in_last = zone_len;
             // The packet that runs into this frame takes up what waits.
             let first_header = self.waiting.len();
             while self.waiting.len() < zone_len {
                 let packet = self.following_packet();
                 self.waiting.extend(&packet);
-                self.open.push_back(OpenPacket { bytes: packet, sent: 0, is_lost: false });
+                self.begin(packet);
             }
             for (place, byte) in
                 frame[self.field.start..self.field.end].iter_mut().zip(self.waiting.drain(..zone_len))
@@ -101,10 +110,7 @@ impl ChannelStream {
     /// Says whether the last frame arrives good; packets that end in it are decided.
     pub fn settle(&mut self, is_good: bool) {
         self.counts.good_frames += u64::from(is_good);
-        if !self.field.has_packets {
-            return;
-        }
-        let mut left = self.field.end - self.field.start;
+        let mut left = core::mem::take(&mut self.in_last);
         while let Some(packet) = self.open.front_mut().filter(|_| left > 0) {
             let taken = left.min(packet.bytes.len() - packet.sent);
             packet.sent += taken;
@@ -118,6 +124,11 @@ impl ChannelStream {
                 self.arrive(&packet.bytes);
             }
         }
+    }
+
+    /// A packet begins in the frame that is being made.
+    pub(super) fn begin(&mut self, packet: Vec<u8>) {
+        self.open.push_back(OpenPacket { bytes: packet, sent: 0, is_lost: false });
     }
 
     pub fn truth(&self) -> ChannelTruth {
@@ -138,7 +149,7 @@ impl ChannelStream {
     }
 
     /// The next packet with time and count carried on, or idle data up to the cycle's end.
-    fn following_packet(&mut self) -> Vec<u8> {
+    pub(super) fn following_packet(&mut self) -> Vec<u8> {
         let next = self.source.packets.get(self.next_packet);
         if let Some(original) =
             next.filter(|packet| self.cycle_used + packet.len() <= self.cycle_bytes.max(packet.len()))

@@ -8,7 +8,7 @@ use super::source::{ChannelSource, Source};
 use crate::count::Modulus;
 use crate::frame::{self, ConstructionRule, FirstHeader, Frame, FrameFields, UslpFields, VcCount};
 use crate::id::{Apid, Channel, MapId, Scid, Vcid};
-use crate::mission::{ApidRange, FrameKind, Mission};
+use crate::mission::{ApidRange, FrameFormat, FrameKind, FrameLengths, Mission};
 use crate::packet::{Grouping, SpaceHeader};
 use skyhaul_units::{Bytes, Duration, Utc};
 use std::collections::BTreeMap;
@@ -69,8 +69,8 @@ impl Maker<'_> {
     fn source(mut self) -> Result<Source, DescriptionError> {
         let scid = self.scid()?;
         let start = self.description.first_time()?;
-        if !(1..=7).contains(&self.description.vc_count_octets) {
-            return refuse("`vc_count_octets` is 1 to 7: without a count nobody could tell lost frames");
+        if self.description.vc_count_octets > 7 {
+            return refuse("`vc_count_octets` is 0 to 7; without a count nobody can tell lost frames");
         }
         let lanes = self.lanes()?;
         let (frames, frame_time) = self.frames(&lanes)?;
@@ -345,7 +345,9 @@ impl Maker<'_> {
             ocf: format.ocf.then_some([0; 4]),
             uslp: (format.kind == FrameKind::Uslp).then_some(fields),
         };
-        let frame = frame::write(&fields, format);
+        // As long as frames can be.
+        let longest = FrameFormat { lengths: FrameLengths::Fixed, ..*format };
+        let frame = frame::write(&fields, &longest);
         frame.map_or_else(|| refuse(format!("the mission's frames have no room for {channel}")), Ok)
     }
 }

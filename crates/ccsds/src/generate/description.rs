@@ -20,7 +20,7 @@ pub struct Description {
     pub start: Option<Datetime>,
     /// Spacecraft id. Default: the first of the mission's.
     pub scid: Option<u16>,
-    /// Octets of the virtual channel frame count of USLP frames, 1 to 7: without one, nobody could tell lost frames.
+    /// Octets of the virtual channel frame count of USLP frames, 0 to 7: without one, nobody can tell lost frames.
     /// Default 3.
     pub vc_count_octets: u8,
     /// Errors of the channel. Default: none.

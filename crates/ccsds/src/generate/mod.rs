@@ -14,6 +14,7 @@ mod errors;
 mod random;
 mod source;
 mod symbols;
+mod variable;
 
 pub use description::{Description, DescriptionError, PacketPlan};
 pub use errors::{ChannelErrors, ErrorPlan, ErrorPlanError, LONGEST_GAP};
@@ -25,6 +26,7 @@ use crate::id::{Channel, Vcid};
 use crate::mission::Mission;
 use channel::ChannelStream;
 use errors::{Damage, Damager};
+use random::Random;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -50,7 +52,8 @@ pub enum Layout {
     /// Coded blocks behind markers, as a demodulator gives them.
     #[default]
     Cadus,
-    /// Transfer frames one after the other: of the errors only missing frames happen.
+    /// Transfer frames one after the other: of the errors only missing frames happen. Frames that say their own length are
+    /// always put out so.
     Frames,
 }
 
@@ -104,7 +107,12 @@ pub struct Generator {
     sent: u64,
     truth: Truth,
     good_frames: Sha256,
+    /// What frames that say their own length draw theirs from.
+    lengths: Random,
 }
+
+/// What lengths are drawn from has nothing to do with the errors of the same seed.
+const LENGTHS: u64 = 0x1E_7657_0000_0003;
 
 /// Frames made for each piece.
 const PIECE_FRAMES: u64 = 32;
@@ -113,6 +121,8 @@ impl Generator {
     /// Begins a downlink.
     pub fn new(source: Source, options: GeneratorOptions) -> Self {
         let Source { mission, order, channels, cycle } = source;
+        let layout = if mission.frame().is_variable() { Layout::Frames } else { options.layout };
+        let options = GeneratorOptions { layout, ..options };
         let streams = channels
             .into_iter()
             .map(|(channel, packets)| {
@@ -126,6 +136,7 @@ impl Generator {
             coder: BlockDecoder::new(&mission, false),
             damager: Damager::new(&mission, options.errors, options.seed),
             mission,
+            lengths: Random::new(options.seed ^ LENGTHS),
             options,
             order,
             channels: streams,
@@ -148,7 +159,8 @@ impl Generator {
         }
     }
 
-    /// Length of the whole downlink in bits, before any are deleted, inserted or dropped.
+    /// Length of the whole downlink in bits, before any are deleted, inserted or dropped; where lengths vary, the most that it
+    /// can be.
     pub fn nominal_bits(&self) -> u64 {
         let unit = match self.options.layout {
             Layout::Cadus => self.mission.cadu_len(),
@@ -161,9 +173,18 @@ impl Generator {
         let index = usize::try_from(self.sent % self.order.len() as u64).expect("below a length");
         let channel = self.order[index];
         let stream = self.channels.get_mut(&channel).expect("the order names the source's channels");
-        let frame = stream.next_frame(&self.mission);
+        let is_variable = self.mission.frame().is_variable();
+        let frame = match is_variable {
+            true => stream.next_variable(&self.mission, &mut self.lengths),
+            false => stream.next_frame(&self.mission),
+        };
         let mut cadu = Vec::with_capacity(self.mission.cadu_len());
-        self.coder.encode(self.mission.coding().marker, &frame, &mut cadu);
+        if is_variable {
+            // Of the errors only missing frames happen.
+            cadu.resize(self.mission.cadu_len(), 0);
+        } else {
+            self.coder.encode(self.mission.coding().marker, &frame, &mut cadu);
+        }
         let (errors, mut damage) = self.damager.damage(&mut cadu);
         if self.options.layout == Layout::Frames && damage != Damage::Dropped {
             damage = Damage::None;

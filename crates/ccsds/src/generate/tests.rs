@@ -293,6 +293,56 @@ fn bare_frames_are_received_as_they_were_sent() {
 }
 
 #[test]
+fn frames_that_say_their_own_length_are_received_as_they_were_sent() {
+    let gaps = ErrorPlan { gaps: Probability::of(1, 50), gap_frames: 3, ..ErrorPlan::default() };
+    let cases = [
+        ("length = 400", 3, gaps),
+        ("length = 250\ntruncated_length = 40\nfecf = true", 1, gaps),
+        (
+            "length = 3000\ninsert_zone = 5\nocf = true\nfecf = true\nfecf_bits = 32\ntruncated_length = 600",
+            7,
+            gaps,
+        ),
+        // Frames that do not count cannot be missed.
+        ("length = 500\ntruncated_length = 100", 0, ErrorPlan::default()),
+    ];
+    for (frame, octets, errors) in cases {
+        let mission = made_up("uslp", &format!("{frame}\nvariable_length = true"), "randomiser = \"none\"");
+        let text = format!(
+            "vc_count_octets = {octets}\n[[packets]]\nvcid = 2\nmap = 3\napids = [\"100-101\"]\nevery = \"20 ms\"\n\
+             [[packets]]\nvcid = 3\napids = [\"7\", \"9\"]\nshortest = 7\nlongest = 1500\n"
+        );
+        let options = GeneratorOptions { errors, frames: 1_500, ..PLAIN };
+        let generate = || described(&mission, &text, options);
+        let truth = assert_truth_of(generate(), Some(&mission));
+        assert!(truth.vcids[&2].packets > 1 && truth.vcids[&3].packets > 20, "{frame}: {truth:?}");
+        assert_eq!(truth.dropped_frames > 0, octets > 0);
+        let (_, frames) = frames_with(generate(), Some(&mission));
+        let mut lengths: Vec<usize> = frames.iter().map(|frame| frame.bytes.len()).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        assert!(lengths.len() > 20, "{frame}: {lengths:?}");
+        // Found by itself, and the frames are where they say they are.
+        let mut known = MissionSet::built_in();
+        known.add(mission.clone()).unwrap();
+        let mut capture = Capture::new(known, CaptureOptions::default());
+        let stream: Vec<u8> = generate().flatten().collect();
+        stream.chunks(1_000).for_each(|piece| capture.push(Utc::default(), piece));
+        capture.finish();
+        let mut found = Vec::new();
+        while let Some(event) = capture.poll() {
+            if let CaptureEvent::Frame(frame) = event {
+                let at = frame.position.byte() as usize;
+                assert_eq!(stream[at..][..frame.bytes.len()], frame.bytes, "{frame:?}");
+                found.push(frame.bytes);
+            }
+        }
+        let named: Vec<_> = frames.into_iter().map(|frame| frame.bytes).collect();
+        assert!(found == named, "{frame}: {} of {} frames", found.len(), named.len());
+    }
+}
+
+#[test]
 fn packets_have_the_rate_times_and_groups_described() {
     let mission = made_up("aos", "length = 892", "randomiser = \"none\"");
     let text = "rate = \"10 Mbit/s\"\nstart = 2026-11-22T12:00:00Z\n[[packets]]\nvcid = 5\napids = [\"100\"]\nevery = \"50 ms\"\n\
@@ -321,7 +371,7 @@ fn what_does_not_fit_the_mission_is_refused_with_a_reason() {
     let cases = [
         ("scid = 67", "spacecraft 67 is not of mission made-up"),
         ("rate = \"0 bit/s\"", "does not carry frames"),
-        ("vc_count_octets = 0", "1 to 7"),
+        ("vc_count_octets = 8", "0 to 7"),
         ("[[packets]]\nvcid = 63\napids = [\"1\"]", "does not carry packets"),
         ("[[packets]]\nvcid = 1\napids = [\"2047\"]", "0 to 2046"),
         ("[[packets]]\nvcid = 1\napids = [\"9-2\"]", "not a range"),

@@ -32,6 +32,10 @@ pub(super) struct FrameForm {
     pub kind: KindForm,
     pub length: Spanned<usize>,
     #[serde(default)]
+    pub variable_length: Option<Spanned<bool>>,
+    #[serde(default)]
+    pub truncated_length: Option<Spanned<usize>>,
+    #[serde(default)]
     pub scid_bits: Option<Spanned<u8>>,
     #[serde(default)]
     pub fhec: Option<Spanned<bool>>,

@@ -9,6 +9,7 @@ mod code_tables;
 mod consistency;
 mod counters;
 mod form;
+mod lengths;
 mod text;
 
 pub use builtin::GENERIC;
@@ -30,7 +31,7 @@ pub enum FrameKind {
     Tm,
     /// AOS transfer frames (CCSDS 732.0-B).
     Aos,
-    /// USLP transfer frames of fixed length (CCSDS 732.1-B).
+    /// USLP transfer frames (CCSDS 732.1-B).
     Uslp,
 }
 
@@ -85,13 +86,28 @@ impl FrameCheck {
     }
 }
 
+/// Whether a mission's frames are all of one length (CCSDS 732.1-B-3 4.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum FrameLengths {
+    /// They are.
+    #[default]
+    Fixed,
+    /// USLP frames that each say their own, up to the longest. They come without marker and coding.
+    Variable {
+        /// Bytes of truncated frames, which do not say it (732.1-B-3 annex D); `None` where there are none.
+        truncated: Option<usize>,
+    },
+}
+
 /// Fields of a transfer frame and their lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameFormat {
     /// Kind of frame.
     pub kind: FrameKind,
-    /// Length of the frame in bytes, without marker and check symbols.
+    /// Length of the frame in bytes, without marker and check symbols; of the longest where lengths vary.
     pub length: usize,
+    /// Whether that is the length of all.
+    pub lengths: FrameLengths,
     /// The spacecraft id of an AOS frame has 10 bits: since issue 5 of CCSDS 732.0-B (4.1.2.2.2). TM frames always have
     /// 10, USLP frames 16.
     pub wide_scid: bool,
@@ -103,6 +119,17 @@ pub struct FrameFormat {
     pub ocf: bool,
     /// The frame error control field that ends the frame.
     pub fecf: FrameCheck,
+}
+
+impl FrameFormat {
+    /// Whether frames say their own length.
+    pub const fn is_variable(&self) -> bool {
+        matches!(self.lengths, FrameLengths::Variable { .. })
+    }
+    /// Whether a frame may have so many bytes.
+    pub const fn has_length(&self, bytes: usize) -> bool {
+        bytes == self.length || (self.is_variable() && bytes < self.length)
+    }
 }
 
 /// Which part of a block is randomised, and when that is undone.

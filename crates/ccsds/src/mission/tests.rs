@@ -50,6 +50,38 @@ fn a_mission_is_read() {
 }
 
 #[test]
+fn frames_may_say_their_own_length() {
+    let text = |frame: &str, coding: &str| {
+        format!(
+            "name = \"x\"\ntitle = \"X\"\nscids = [9]\n[frame]\nkind = \"uslp\"\nlength = 65536\n{frame}\n[coding]\n\
+             randomiser = \"{coding}\"\n"
+        )
+    };
+    let read = |frame: &str| Mission::from_toml(&text(frame, "none"));
+    let lengths = |frame: &str| read(frame).unwrap().frame().lengths;
+    assert_eq!(lengths("variable_length = true"), FrameLengths::Variable { truncated: None });
+    let truncated = lengths("variable_length = true\ntruncated_length = 6");
+    assert_eq!(truncated, FrameLengths::Variable { truncated: Some(6) });
+    let format = *read("variable_length = true").unwrap().frame();
+    assert!(format.has_length(7) && format.has_length(65_536) && !format.has_length(65_537));
+    let refusals = [
+        ("", 6, "longer than 16384"),
+        ("variable_length = false", 6, "longer than 16384"),
+        ("truncated_length = 6", 7, "give `variable_length = true`"),
+        ("variable_length = true\ntruncated_length = 5", 8, "6 to 65536"),
+        ("variable_length = true\nfecf = true\ntruncated_length = 7", 9, "8 to 65536"),
+    ];
+    for (frame, line, reason) in refusals {
+        let error = read(frame).unwrap_err();
+        assert!(error.line == line && error.reason.contains(reason), "{frame}: {error}");
+    }
+    let error = Mission::from_toml(&text("variable_length = true", "ccsds255")).unwrap_err();
+    assert!(error.reason.contains("without marker and coding"), "{error}");
+    let aos = text("variable_length = true", "none").replace("uslp", "aos");
+    assert!(Mission::from_toml(&aos).unwrap_err().reason.contains("only USLP"));
+}
+
+#[test]
 fn contradictions_are_refused_with_line_and_reason() {
     let cases = [
         ("length = 892", "length = 893", 7, "carries 892"),

@@ -3,8 +3,8 @@
 use super::consistency::{Channels, claims_again, is_shadowed};
 use super::form::{Form, FrameForm, KindForm, ProductForm, TimeCodeForm, TimeForm};
 use super::{
-    ApidRange, ChannelRule, Content, Counters, FrameCheck, FrameFormat, FrameKind, Mission, ProductGroup,
-    TimeRule,
+    ApidRange, ChannelRule, Content, Counters, FrameCheck, FrameFormat, FrameKind, FrameLengths, Mission,
+    ProductGroup, TimeRule,
 };
 use crate::id::{Scid, Vcid};
 use crate::packet::SpaceHeader;
@@ -44,6 +44,8 @@ impl Mission {
 const LONGEST_TEXT: usize = 65_535;
 /// Longest frame in bytes that a synchroniser holds.
 const LONGEST_FRAME: usize = 16_384;
+/// Longest frame in bytes that says its own length, in 16 bits.
+const LONGEST_USLP_FRAME: usize = 65_536;
 /// Most entries of each list.
 const LONGEST_LIST: usize = 256;
 
@@ -65,6 +67,7 @@ impl Reader<'_> {
         let frame = self.frame(&form.frame)?;
         let scids = self.scids(&form.scids, &frame)?;
         let coding = self.coding(&form.coding, &form.frame.length)?;
+        self.coding_of_lengths(&form.coding, &frame, &coding)?;
         let lists = [form.channel.len(), form.time.len(), form.product.len(), form.shared_counter.len()];
         self.list(&form.scids, lists.into_iter().max().unwrap_or(0))?;
         let mut channels = Vec::new();
@@ -185,18 +188,20 @@ impl Reader<'_> {
             },
         };
         let length = *form.length.get_ref();
-        if length > LONGEST_FRAME {
-            let reason = format!("a frame of {length} bytes is longer than {LONGEST_FRAME}");
+        let fecf = self.frame_check(form, kind)?;
+        let lengths = self.lengths(form, kind, fecf)?;
+        let longest = if lengths == FrameLengths::Fixed { LONGEST_FRAME } else { LONGEST_USLP_FRAME };
+        if length > longest {
+            let reason = format!("a frame of {length} bytes is longer than {longest}");
             return Err(self.refuse(&form.length, reason));
         }
-        let fecf = self.frame_check(form, kind)?;
         let fields = kind.header_len() + 3 + 2 * usize::from(fhec) + 4 * usize::from(form.ocf) + fecf.len();
         if fields.saturating_add(form.insert_zone) > length {
             let reason = format!("a frame of {length} bytes has no room for its header, zones and trailer");
             return Err(self.refuse(&form.length, reason));
         }
         let FrameForm { insert_zone, ocf, .. } = *form;
-        Ok(FrameFormat { kind, length, wide_scid, fhec, insert_zone, ocf, fecf })
+        Ok(FrameFormat { kind, length, lengths, wide_scid, fhec, insert_zone, ocf, fecf })
     }
 
     fn frame_check(&self, form: &FrameForm, kind: FrameKind) -> Result<FrameCheck, MissionError> {

@@ -126,7 +126,8 @@ impl Contact {
         if frame.is_good() {
             self.places.push(end - frame.bytes.len()..end);
         }
-        self.position = frame.position.plus_bits(self.stride);
+        let own = self.format.is_variable().then_some(frame.bytes.len() as u64);
+        self.position = frame.position.plus_bits(own.map_or(self.stride, |bytes| 8 * bytes));
         self.last_bit = self.last_bit.max(frame.received);
         if !frame.is_good() {
             self.shown.set_aside += 1;
@@ -138,7 +139,7 @@ impl Contact {
         self.shown.frames += 1;
         self.shown.corrected_symbols += u64::from(frame.quality.corrected_symbols());
         self.shown.bytes_saved += self.saved;
-        self.shown.bytes_captured += self.unit;
+        self.shown.bytes_captured += own.unwrap_or(self.unit);
     }
 
     /// When the first record of the block being gathered came.

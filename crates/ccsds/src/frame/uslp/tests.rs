@@ -1,11 +1,12 @@
 use super::super::{FrameFields, HEADER_LEN, seal, set_count, set_first_header, write};
 use super::*;
-use crate::mission::FrameCheck;
+use crate::mission::{FrameCheck, FrameLengths};
 use proptest::prelude::*;
 
 const FORMAT: FrameFormat = FrameFormat {
     kind: FrameKind::Uslp,
     length: 40,
+    lengths: FrameLengths::Fixed,
     wide_scid: true,
     fhec: false,
     insert_zone: 0,
@@ -84,6 +85,43 @@ fn both_widths_of_frame_error_control_are_checked() {
     }
 }
 
+const VARIABLE: FrameFormat =
+    FrameFormat { length: 300, lengths: FrameLengths::Variable { truncated: Some(12) }, ..FORMAT };
+
+#[test]
+fn frames_say_how_far_they_reach() {
+    // Spacecraft 1, virtual channel 1; 21 bytes; one octet of count, no flags.
+    let header = [0xC0, 0x00, 0x10, 0x20, 0, 20, 1];
+    assert_eq!(extent(&header, &VARIABLE), Extent::Of(21));
+    for len in 0..header.len() {
+        assert_eq!(extent(&header[..len], &VARIABLE), Extent::Incomplete, "{len}");
+    }
+    assert_eq!(extent(&[0xC0, 0x00, 0x10, 0x21], &VARIABLE), Extent::Of(12), "truncated");
+    let without = FrameFormat { lengths: FrameLengths::Variable { truncated: None }, ..VARIABLE };
+    assert_eq!(extent(&[0xC0, 0x00, 0x10, 0x21], &without), Extent::NoFrame);
+    let with = |place: usize, value: u8| {
+        let mut bytes = header;
+        bytes[place] = value;
+        extent(&bytes, &VARIABLE)
+    };
+    assert_eq!(with(0, 0x40), Extent::NoFrame, "another version");
+    assert_eq!(with(4, 2), Extent::NoFrame, "longer than the longest");
+    assert_eq!((with(5, 8), with(5, 7)), (Extent::Of(9), Extent::NoFrame), "shorter than its fields");
+    assert_eq!(with(6, 0x11), Extent::NoFrame, "a spare bit");
+    assert_eq!(with(6, 0x0F), Extent::Of(21), "seven octets of count and operational control");
+    let zoned = FrameFormat { insert_zone: 12, fecf: FrameCheck::Crc32, ..VARIABLE };
+    assert_eq!(extent(&header, &zoned), Extent::NoFrame);
+}
+
+#[test]
+fn a_truncated_frame_of_another_length_than_the_managed_one_is_refused() {
+    let mut bytes = vec![0xC0, 0x02, 0x28, 0x3F, 0xE0];
+    bytes.resize(12, 7);
+    assert_eq!(Frame::parse(&bytes, &VARIABLE).unwrap().data.len(), 7);
+    bytes.push(7);
+    assert_eq!(Frame::parse(&bytes, &VARIABLE), Err(FrameError::Length { found: 13, expected: 12 }));
+}
+
 fn any_fields() -> impl Strategy<Value = UslpFields> {
     (any::<[bool; 4]>(), 0u8..16, 0u8..8, 0u8..32, any::<u16>()).prop_map(
         |([is_destination, is_truncated, is_expedited, is_control], map, rule, protocol, pointer)| {
@@ -107,10 +145,14 @@ proptest! {
     fn what_is_written_is_read_back(
         uslp in any_fields(),
         scid: u16, vcid in 0u8..64, octets in 0u8..8, count: u64,
-        insert_zone in 0usize..20, ocf: Option<[u8; 4]>, fecf in 0usize..3, length in 64usize..200,
+        insert_zone in 0usize..20, ocf: Option<[u8; 4]>, fecf in 0usize..3, length in 64usize..200, is_variable: bool,
     ) {
         let fecf = [FrameCheck::None, FrameCheck::Crc16, FrameCheck::Crc32][fecf];
-        let format = FrameFormat { length, insert_zone, fecf, ..FORMAT };
+        let lengths = match is_variable {
+            true => FrameLengths::Variable { truncated: Some(30) },
+            false => FrameLengths::Fixed,
+        };
+        let format = FrameFormat { length, lengths, insert_zone, fecf, ..FORMAT };
         let modulus = if uslp.is_truncated { Modulus::NONE } else { Modulus::of_octets(octets) };
         let count = VcCount { value: count % modulus.values(), modulus };
         let channel = Channel { scid: Scid::from_bits(scid), vcid: Vcid::from_bits(vcid) };
@@ -119,7 +161,9 @@ proptest! {
             ocf, uslp: Some(uslp),
         };
         let mut bytes = write(&fields, &format).unwrap();
-        prop_assert!(bytes.len() == length && bytes.len() > HEADER_LEN);
+        prop_assert!((bytes.len() == length || is_variable) && bytes.len() > HEADER_LEN);
+        prop_assert!(bytes.len() == 30 || !(is_variable && uslp.is_truncated));
+        prop_assert_eq!(extent(&bytes, &format), Extent::Of(bytes.len()));
         let frame = Frame::parse(&bytes, &format).unwrap();
         prop_assert_eq!((frame.channel, frame.count, frame.uslp), (channel, count, Some(uslp)));
         prop_assert_eq!(frame.ocf, ocf.filter(|_| !uslp.is_truncated));
@@ -144,7 +188,7 @@ proptest! {
     ) {
         let kind = if is_tm { FrameKind::Tm } else { FrameKind::Aos };
         let fecf = if check { FrameCheck::Crc16 } else { FrameCheck::None };
-        let format = FrameFormat { kind, length: 64, wide_scid: true, fhec: fhec && !is_tm, insert_zone, ocf, fecf };
+        let format = FrameFormat { kind, length: 64, lengths: FrameLengths::Fixed, wide_scid: true, fhec: fhec && !is_tm, insert_zone, ocf, fecf };
         let modulus = match (is_tm, has_cycle) {
             (true, _) => Modulus::TM_FRAME,
             (false, false) => Modulus::AOS_FRAME,

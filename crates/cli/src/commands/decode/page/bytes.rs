@@ -62,7 +62,11 @@ pub fn figure_of(contact: &Contact<'_>) -> String {
 
 fn parts(contact: &Contact<'_>) -> Vec<Part> {
     let (report, mission, sync) = (contact.report, contact.mission, contact.stats.sync);
-    let frame_len = mission.frame().length as u64;
+    let frames = (report.good_frames + report.uncorrectable_frames).max(1);
+    let frame_len = match mission.frame().is_variable() {
+        true => sync.bits.saturating_sub(sync.skipped_bits + sync.dropped_bits) / 8 / frames,
+        false => mission.frame().length as u64,
+    };
     let (marker_len, check_len) = match contact.is_bare() {
         true => (0, 0),
         false => {

@@ -1,0 +1,163 @@
+//! Frames one after the other that each say their own length: where one ends the next begins.
+//!
+//! ```text
+//!  ┌───────┐  no frame begins there, or error control fails and no frame follows  ┌────────┐
+//!  │Running│ ───────────────────────────────────────────────────────────────────► │ Search │
+//!  └───────┘ ◄─────────────────────────────────────────────────────────────────── └────────┘
+//!             a frame of the mission's spacecraft is proven
+//! ```
+//!
+//! In search a frame is tried at each byte. It is proven by its error control; where there is none, by another frame of the
+//! spacecraft that begins where it ends, or by the input's end there.
+
+use crate::frame::{Check, Extent, Frame, extent, spacecraft};
+use crate::id::Scid;
+use crate::mission::{FrameFormat, Mission};
+
+/// Cuts a stream of such frames.
+#[derive(Debug, Clone)]
+pub(crate) struct Delimiter {
+    format: FrameFormat,
+    /// The mission's spacecraft; any where empty.
+    scids: Vec<Scid>,
+    is_running: bool,
+}
+
+/// What a stretch of bytes begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// A frame of so many bytes, good or not.
+    Frame(usize),
+    /// So many bytes that belong to no frame.
+    Skipped(usize),
+}
+
+/// Whether a stretch of bytes goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// More may come.
+    Open,
+    /// Nothing will follow.
+    Ended,
+}
+
+impl Delimiter {
+    /// For a mission whose frames say their length. An input may begin anywhere.
+    pub fn new(mission: &Mission) -> Self {
+        Self { format: *mission.frame(), scids: mission.scids().to_vec(), is_running: false }
+    }
+
+    /// What `bytes` begin with; `None` where more has to come first, or nothing is left. At most the longest frame and the next
+    /// one's header are waited for.
+    pub fn cut(&mut self, bytes: &[u8], rest: Rest) -> Option<Cut> {
+        if self.is_running {
+            match self.here(bytes, rest) {
+                Proof::Frame(len) => return Some(Cut::Frame(len)),
+                Proof::Later => return None,
+                Proof::None => self.is_running = false,
+            }
+        }
+        for from in 0..bytes.len() {
+            let found = match self.proven(&bytes[from..], rest) {
+                Proof::None => continue,
+                Proof::Later => Cut::Skipped(from),
+                Proof::Frame(_) => {
+                    self.is_running = true;
+                    Cut::Skipped(from)
+                }
+            };
+            // What is proven, or may be, is cut when it stands at the beginning.
+            return match (from, self.is_running) {
+                (0, true) => self.cut(bytes, rest),
+                (0, false) => None,
+                _ => Some(found),
+            };
+        }
+        (!bytes.is_empty()).then_some(Cut::Skipped(bytes.len()))
+    }
+
+    /// Whether the frame goes on with which the stream is expected to.
+    fn here(&self, bytes: &[u8], rest: Rest) -> Proof {
+        let len = match self.whole(bytes, rest) {
+            Proof::Frame(len) => len,
+            other => return other,
+        };
+        let is_damaged =
+            Frame::parse(&bytes[..len], &self.format).is_ok_and(|frame| frame.fecf == Check::Bad);
+        if !is_damaged || bytes.len() == len && rest == Rest::Ended {
+            return Proof::Frame(len);
+        }
+        // The damage may be in the length.
+        let next = &bytes[len..];
+        match (extent(next, &self.format), rest) {
+            (Extent::Of(_), _) if self.is_own(next) => Proof::Frame(len),
+            (Extent::Incomplete, Rest::Open) => Proof::Later,
+            _ => Proof::None,
+        }
+    }
+
+    /// Whether a frame begins where none was expected.
+    fn proven(&self, bytes: &[u8], rest: Rest) -> Proof {
+        if !self.is_own(bytes) {
+            return Proof::None;
+        }
+        let len = match self.whole(bytes, rest) {
+            Proof::Frame(len) => len,
+            other => return other,
+        };
+        match Frame::parse(&bytes[..len], &self.format).map(|frame| frame.fecf) {
+            Ok(Check::Good) => return Proof::Frame(len),
+            Ok(Check::None) => {}
+            _ => return Proof::None,
+        }
+        let next = &bytes[len..];
+        match (self.whole(next, rest), rest) {
+            (Proof::Frame(_) | Proof::Later, _) if !self.is_own(next) => Proof::None,
+            (Proof::Frame(_), _) => Proof::Frame(len),
+            (Proof::Later, _) => Proof::Later,
+            (_, Rest::Ended) if next.is_empty() => Proof::Frame(len),
+            _ => Proof::None,
+        }
+    }
+
+    /// A frame as its header says, all of which is there.
+    fn whole(&self, bytes: &[u8], rest: Rest) -> Proof {
+        match (extent(bytes, &self.format), rest) {
+            (Extent::Of(len), _) if len <= bytes.len() => Proof::Frame(len),
+            (Extent::Of(_) | Extent::Incomplete, Rest::Open) => Proof::Later,
+            _ => Proof::None,
+        }
+    }
+
+    /// Whether the header, as far as it is there, names one of the mission's spacecraft.
+    fn is_own(&self, bytes: &[u8]) -> bool {
+        self.scids.is_empty() || spacecraft(bytes).is_none_or(|scid| self.scids.contains(&scid))
+    }
+}
+
+/// What is known of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// A frame of so many bytes begins there.
+    Frame(usize),
+    /// More has to come.
+    Later,
+    /// None begins there.
+    None,
+}
+
+/// The frames that `bytes` begin with, at most so many, each without anything between; for identifying.
+pub(crate) fn run_of<'a>(mission: &Mission, bytes: &'a [u8], most: usize) -> Vec<&'a [u8]> {
+    let mut rest = bytes;
+    let format = mission.frame();
+    let next = || {
+        let Extent::Of(len) = extent(rest, format) else { return None };
+        let (frame, after) = rest.split_at_checked(len)?;
+        rest = after;
+        Some(frame)
+    };
+    core::iter::from_fn(next).take(most).collect()
+}
+
+#[cfg(test)]
+mod tests;
