@@ -57,7 +57,8 @@ fn assert_delivered(site: &Site, truth: &Value, channel: &str) -> Value {
     assert_eq!(contact["frames_sha256"], truth["good_frames_sha256"]);
     let mut sent = Map::new();
     for channel in truth["vcids"].as_object().unwrap().values() {
-        for (apid, count) in channel["apids"].as_object().unwrap().iter().filter(|(apid, _)| *apid != "2047") {
+        for (apid, count) in channel["apids"].as_object().unwrap().iter().filter(|(apid, _)| *apid != "2047")
+        {
             assert!(sent.insert(apid.clone(), count.clone()).is_none(), "an application has one channel");
         }
     }
@@ -87,4 +88,7 @@ fn frames_that_say_their_own_length_go_from_the_station_to_the_packet_file() {
     let truth = generate(site.folder(), &["--frames", "2000"]);
     let contact = assert_delivered(&site, &truth, "format = \"frames\"\n");
     assert_eq!(contact["set_aside"], 0, "{contact}");
+    let gaps = printed(&["gaps", "--config", "centre.toml", "--json"], site.folder());
+    let gaps: Value = serde_json::from_str(&gaps).unwrap();
+    assert_eq!(gaps["gaps"], Value::Array(Vec::new()), "frames that are not counted are no gaps");
 }

@@ -1,5 +1,5 @@
 //! Packet files, read by independent programs: ccsdspy and space_packet_parser find in them what our account says and
-//! what other decoders found. Construction records are read so beside their writer, in the crate for Level-0.
+//! what other decoders found; spacepackets cuts USLP frames as we do. Construction records are read so beside their writer, in the crate for Level-0.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
 
 #[path = "../../level0/tests/readers/python.rs"]
@@ -188,4 +188,36 @@ fn packet_files_of_other_missions_are_read_as_independent_readers_do() {
     let Some(python) = python::python() else { return };
     let files: Vec<PathBuf> = known.iter().map(|(name, _)| shared::path(name)).collect();
     read_alike(&python, &files);
+}
+
+#[test]
+fn an_independent_reader_cuts_frames_that_say_their_own_length_alike() {
+    let Some(python) = python::python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mission = "name = \"own\"\ntitle = \"Own\"\nscids = [40000]\n[frame]\nkind = \"uslp\"\nlength = 700\n\
+                   variable_length = true\ntruncated_length = 60\nocf = true\nfecf = true\n[coding]\nrandomiser = \"none\"\n";
+    std::fs::write(folder.path().join("own.toml"), mission).unwrap();
+    printed(&["generate", "--mission", "own.toml", "--frames", "800", "--output", "x.dat"], folder.path());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/uslp.py");
+    let read = Command::new(python).arg(script).arg(folder.path().join("x.dat")).arg("60").output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let found: Value = serde_json::from_slice(&read.stdout).unwrap();
+    let truth = std::fs::read(folder.path().join("x.truth.json")).unwrap();
+    let truth: Value = serde_json::from_slice(&truth).unwrap();
+    assert_eq!(found["frames"], truth["frames_sent"]);
+    assert!(found["truncated"].as_u64() > Some(30), "{}", found["truncated"]);
+    let channels = truth["vcids"].as_object().unwrap();
+    assert_eq!(found["vcids"].as_object().unwrap().len(), channels.len());
+    for (vcid, channel) in channels {
+        let theirs = &found["vcids"][vcid];
+        let lengths = theirs["lengths"].as_array().unwrap();
+        assert_eq!(channel["good_frames"], lengths.len(), "channel {vcid}");
+        let different: BTreeSet<u64> = lengths.iter().filter_map(Value::as_u64).collect();
+        assert!(different.len() > 20, "channel {vcid}: {different:?}");
+        assert_account(
+            &json!({"packets": channel["packets"], "packets_sha256": channel["packets_sha256"]}),
+            theirs,
+            vcid,
+        );
+    }
 }

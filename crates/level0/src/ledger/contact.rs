@@ -132,6 +132,10 @@ impl Contact {
 
     /// Follows the frame count of a channel; `room` gaps can be kept of this contact at the most.
     pub fn follow(&mut self, seen: &Seen, room: usize) -> Followed {
+        // Truncated frames are not counted, and tell nothing of those that are.
+        if seen.modulus == Modulus::NONE {
+            return Followed::On;
+        }
         let is_full = self.newest.len() >= CHANNELS_MAX;
         let last = match self.newest.get_mut(&seen.channel) {
             Some(last) => core::mem::replace(last, *seen),

@@ -1,5 +1,6 @@
 //! Which frames are looked for, and where a recording is to be read for them.
 
+use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::FrameFormat;
 use skyhaul_ccsds::quality::CapturedFrame;
@@ -160,10 +161,13 @@ impl Sought {
     }
 }
 
-/// Whose frame it is, and where it stands.
+/// Whose frame it is, and where it stands; none of a frame that is not counted.
 pub fn seen(frame: &CapturedFrame, format: &FrameFormat) -> Option<Seen> {
     let parsed = Frame::parse(&frame.bytes, format).ok()?;
     let (count, modulus) = (parsed.count.value, parsed.count.modulus);
+    if modulus == Modulus::NONE {
+        return None;
+    }
     let place = Place { received: frame.received, position: frame.position };
     Some(Seen { channel: parsed.channel, count, modulus, place })
 }
