@@ -50,7 +50,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "description", body: description, rounds: 500 },
-    Target { name: "frame_stream", body: frame_stream, rounds: 20_000 },
+    Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },
     Target { name: "frames", body: frames, rounds: 5_000 },
     Target { name: "gap_talk", body: gap_talk, rounds: 200_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },

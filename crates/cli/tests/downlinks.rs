@@ -31,7 +31,7 @@ fn applications(folder: &Path, found: &mut Map<String, Value>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             applications(&path, found);
-        } else if path.extension().is_none_or(|extension| extension != "json") {
+        } else if path.extension().is_none_or(|extension| extension != "json" && extension != "cadu") {
             let bytes = std::fs::read(&path).unwrap();
             let mut packets = Packets::new(&bytes);
             for (header, _) in &mut packets {
@@ -88,6 +88,13 @@ fn frames_that_say_their_own_length_go_from_the_station_to_the_packet_file() {
     let truth = generate(site.folder(), &["--frames", "2000"]);
     let contact = assert_delivered(&site, &truth, "format = \"frames\"\n");
     assert_eq!(contact["set_aside"], 0, "{contact}");
+    // Behind markers of their own, as other frames, and otherwise as they came.
+    let mut names =
+        std::fs::read_dir(site.folder().join("products")).unwrap().map(|entry| entry.unwrap().path());
+    let cadus = names.find(|path| path.extension().is_some_and(|extension| extension == "cadu")).unwrap();
+    let [cadus, sent] = [cadus, site.folder().join("pass.dat")].map(|path| std::fs::read(path).unwrap());
+    let frames = truth["good_frames"].as_u64().unwrap() as usize;
+    assert_eq!(cadus.len(), sent.len() + 4 * frames);
     let gaps = printed(&["gaps", "--config", "centre.toml", "--json"], site.folder());
     let gaps: Value = serde_json::from_str(&gaps).unwrap();
     assert_eq!(gaps["gaps"], Value::Array(Vec::new()), "frames that are not counted are no gaps");
