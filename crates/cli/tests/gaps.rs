@@ -5,6 +5,8 @@ mod support;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use support::patience::until;
 use support::process::{Running, printed, run, text};
@@ -183,7 +185,98 @@ fn without_a_recording_the_centre_says_why_frames_stay_missing_also_after_a_kill
     assert!(why.contains("no recording") && why.contains("record_raw"), "{why}");
     let asked = run(&["gaps", "--config", "station.toml"], site.folder());
     assert!(text(&asked.stderr).contains("ask its centre"), "{}", text(&asked.stderr));
-    drop(station);
+    let asked = run(&["gaps", "ask", "--config", "centre.toml", "--station", "nobody"], site.folder());
+    assert_eq!(asked.status.code(), Some(2));
+    assert!(text(&asked.stderr).contains("no gap of frames is known there"), "{}", text(&asked.stderr));
+    // What the last two seconds brought need not be kept: the station is asked again for it, and says the same.
     kill_centre(&mut site);
-    assert_eq!(gaps(&site, |_| true)["gaps"], said["gaps"]);
+    let known = |said: &Value| {
+        let known = |gap: &&Value| {
+            (gap["first"].clone(), gap["vcids"].clone(), gap["state"].clone(), gap["why"].clone())
+        };
+        said["gaps"].as_array().unwrap().iter().map(|gap| known(&gap)).collect::<Vec<_>>()
+    };
+    gaps(&site, |now| known(now) == known(&said));
+    drop(station);
+}
+
+#[test]
+fn what_a_station_did_not_look_for_comes_when_an_operator_has_it_asked_for_again() {
+    let site = Site::new();
+    let (file, _) = downlink(site.folder(), 1_000);
+    let channel = channel(&file, "record_raw = true\n");
+    site.write(&format!("[refill]\nenabled = false\n{channel}"));
+    let station = site.start_to_stay();
+    site.centre_until(|status| {
+        let contacts = status["contacts"].as_array()?;
+        contacts.iter().find(|contact| contact["state"] == "done").map(drop)
+    });
+    let said = gaps(&site, |said| {
+        ["open", "requested"].iter().all(|what| count(said, what) == 0) && count(said, "unrecoverable") > 0
+    });
+    assert!(said["gaps"][0]["why"].as_str().unwrap().contains("enabled = false"), "{said}");
+    // Ended, not killed: its recording is behind the capture.
+    station.signal(Signal::TERM);
+    assert_eq!(station.end().code, Some(0));
+    site.write(&channel);
+    let _station = site.start_to_stay();
+    let gap = of_frames(&said)[0];
+    let contact = format!("{}-{}", gap["station"].as_str().unwrap(), gap["flow"]);
+    let ask = ["gaps", "ask", "--config", "centre.toml", "--contact", &contact, "--json"];
+    let asked: Value = serde_json::from_str(&printed(&ask, site.folder())).unwrap();
+    let frames: u64 = of_frames(&said).iter().map(|gap| gap["missing"].as_u64().unwrap()).sum();
+    assert_eq!(
+        (&asked["gaps"], &asked["frames"], &asked["left"]),
+        (&said["counts"]["unrecoverable"], &frames.into(), &0.into())
+    );
+    gaps(&site, |said| {
+        count(said, "filled") == asked["gaps"].as_u64().unwrap() && count(said, "missing_frames") == 0
+    });
+    let again = printed(&["gaps", "ask", "--config", "centre.toml"], site.folder());
+    assert!(again.starts_with("nothing there is unrecoverable"), "{again}");
+}
+
+/// Either end is killed while a contact goes on of which frames are being found: everything is back in the end. The downlink stands
+/// still meanwhile, however slow the machine is.
+#[test]
+fn a_refill_in_which_station_and_centre_are_killed_brings_everything_all_the_same() {
+    let mut site = Site::new();
+    let (file, _) = downlink(site.folder(), 4_000);
+    let bytes = std::fs::read(file).unwrap();
+    let channel = "[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\nmission = \"noaa-21\"\n\
+                   record_raw = true\nsilence = \"1 h\"\n";
+    site.write(channel);
+    let mut station = site.start_to_stay();
+    let connect = |site: &Site| {
+        let address = |status: &Value| Some(status["channels"][0]["address"].as_str()?.to_owned());
+        TcpStream::connect(site.until(address)).unwrap()
+    };
+    let mut input = connect(&site);
+    // A question is put, or answered in part, at the instant of the kill; more gaps follow behind it.
+    let is_going = |said: &Value| count(said, "requested") + count(said, "filled") > 0;
+    let (first, rest) = bytes.split_at(bytes.len() / 3);
+    input.write_all(first).unwrap();
+    gaps(&site, is_going);
+    kill_centre(&mut site);
+    site.write(channel);
+    let (second, third) = rest.split_at(rest.len() / 2);
+    input.write_all(second).unwrap();
+    let before = gaps(&site, is_going);
+    gaps(&site, |said| said["gaps"].as_array().unwrap().len() > before["gaps"].as_array().unwrap().len() / 2);
+    station.kill();
+    drop(input);
+    let _station = site.start_to_stay();
+    let mut input = connect(&site);
+    input.write_all(third).unwrap();
+    drop(input);
+    site.centre_until(|status| {
+        let contacts = status["contacts"].as_array()?;
+        let frames: u64 = contacts.iter().filter_map(|contact| contact["frames"].as_u64()).sum();
+        (frames > 2_000).then_some(())
+    });
+    let said = gaps(&site, |said| {
+        ["open", "requested", "missing_frames"].iter().all(|what| count(said, what) == 0)
+            && count(said, "filled") > 0
+    });
+    assert_eq!(count(&said, "unrecoverable"), 0, "{said}");
 }

@@ -6,7 +6,9 @@ mod support;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use std::io::{PipeWriter, Write};
 use support::process::{Running, printed};
+use support::recordings::{DAMAGED, recording};
 use support::site::{Site, channel, channel_of};
 
 /// A relay on the way to the site's centre, and where it listens.
@@ -43,6 +45,32 @@ fn names(status: &Value) -> Vec<String> {
     paths.iter().map(|path| path["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
+/// The damaged recording, which the test gives to a channel piece by piece: what is to happen while data flows happens while there
+/// is more to come, however slow the machine is.
+struct Downlink {
+    pipe: PipeWriter,
+    bytes: Vec<u8>,
+    given: usize,
+}
+
+const CHANNEL: &str = "[[channel]]\nname = \"x\"\ninput = \"stdin\"\nsilence = \"600 s\"\n";
+
+impl Downlink {
+    /// A station that gets it, and nothing yet.
+    fn start(site: &Site) -> (Running, Self) {
+        let (input, pipe) = std::io::pipe().unwrap();
+        let bytes = std::fs::read(recording(DAMAGED)).unwrap();
+        (site.start_from(input), Self { pipe, bytes, given: 0 })
+    }
+
+    /// Gives the next third.
+    fn third(&mut self) {
+        let until = self.bytes.len().min(self.given + self.bytes.len().div_ceil(3));
+        self.pipe.write_all(&self.bytes[self.given..until]).unwrap();
+        self.given = until;
+    }
+}
+
 fn sent(status: &Value, name: &str) -> u64 {
     of_path(status, name, "bytes_sent").and_then(|sent| sent.as_u64()).unwrap_or(0)
 }
@@ -55,10 +83,11 @@ fn a_station_uses_both_its_paths_and_loses_nothing_when_one_goes() {
         "[line]\nrate = \"20 Mbit/s\"\n\
          [[path]]\nlocal = \"127.0.0.1\"\nremote = \"{by_first}\"\n\
          [[path]]\nlocal = \"127.0.0.2\"\nremote = \"{by_second}\"\n\
-         {}",
-        channel("rate = \"2 Mbit/s\"\n"),
+         {CHANNEL}"
     ));
-    let station = site.start();
+    let (station, mut downlink) = Downlink::start(&site);
+    downlink.third();
+    downlink.third();
     let busier = site.until(|status| {
         let sent = ["path-1", "path-2"].map(|path| sent(status, path));
         let both = states(status) == ["active", "active"] && sent[0] + sent[1] > 200_000;
@@ -76,6 +105,8 @@ fn a_station_uses_both_its_paths_and_loses_nothing_when_one_goes() {
         drop(second);
         first
     };
+    downlink.third();
+    drop(downlink);
     assert_eq!(station.end().code, Some(0));
     site.assert_whole();
 }
@@ -84,20 +115,23 @@ fn a_station_uses_both_its_paths_and_loses_nothing_when_one_goes() {
 fn a_hang_up_adds_a_path_and_removes_one_while_data_flows() {
     let site = Site::new();
     let [(_first, by_first), (_second, by_second)] = two_ways(&site);
-    let channel = channel("rate = \"2 Mbit/s\"\n");
     let first = format!("[[path]]\nname = \"a\"\nremote = \"{by_first}\"\n");
     let second = format!("[[path]]\nname = \"b\"\ninterface = \"lo\"\nremote = \"{by_second}\"\n");
-    site.write(&format!("{first}{channel}"));
-    let station = site.start();
+    site.write(&format!("{first}{CHANNEL}"));
+    let (station, mut downlink) = Downlink::start(&site);
+    downlink.third();
     site.until(|status| (sent(status, "a") > 100_000).then_some(()));
-    site.write(&format!("{first}{second}{channel}"));
+    site.write(&format!("{first}{second}{CHANNEL}"));
     station.signal(Signal::HUP);
     site.until(|status| {
         (names(status) == ["a", "b"] && states(status) == ["active", "active"]).then_some(())
     });
-    site.write(&format!("[line]\nmtu = \"1400 B\"\n{second}{channel}"));
+    downlink.third();
+    site.write(&format!("[line]\nmtu = \"1400 B\"\n{second}{CHANNEL}"));
     station.signal(Signal::HUP);
-    site.until(|status| (names(status) == ["b"] && sent(status, "b") > 100_000).then_some(()));
+    site.until(|status| (names(status) == ["b"]).then_some(()));
+    downlink.third();
+    drop(downlink);
     assert_eq!(station.end().code, Some(0));
     site.assert_whole();
 }
@@ -106,9 +140,9 @@ fn a_hang_up_adds_a_path_and_removes_one_while_data_flows() {
 fn paths_are_added_hinted_and_removed_by_command_while_data_flows() {
     let site = Site::new();
     let [(_first, by_first), (_second, by_second)] = two_ways(&site);
-    let channel = channel("rate = \"2 Mbit/s\"\n");
-    site.write(&format!("[[path]]\nname = \"a\"\nremote = \"{by_first}\"\n{channel}"));
-    let station = site.start();
+    site.write(&format!("[[path]]\nname = \"a\"\nremote = \"{by_first}\"\n{CHANNEL}"));
+    let (station, mut downlink) = Downlink::start(&site);
+    downlink.third();
     site.until(|status| (sent(status, "a") > 50_000).then_some(()));
     let with = |arguments: &[&str]| order(&site, arguments);
     with(&["add", "b", "--interface", "lo", "--remote", &by_second]);
@@ -118,6 +152,7 @@ fn paths_are_added_hinted_and_removed_by_command_while_data_flows() {
         let absent = of_path(status, "a", "state")? == "absent";
         absent.then(|| (sent(status, "a"), sent(status, "b")))
     });
+    downlink.third();
     assert!(with(&["list"]).contains("absent: foretold to be out until 2100-01-01T00:00:00Z"));
     let stalls = site.until(|status| {
         let goes_on = sent(status, "b") > before.1 + 100_000;
@@ -126,6 +161,8 @@ fn paths_are_added_hinted_and_removed_by_command_while_data_flows() {
     assert_eq!(stalls, (before.0, Some(0.into())), "nothing goes there, and it is no alarm");
     with(&["remove", "a"]);
     site.until(|status| (names(status) == ["b"]).then_some(()));
+    downlink.third();
+    drop(downlink);
     assert_eq!(station.end().code, Some(0));
     site.assert_whole();
 }

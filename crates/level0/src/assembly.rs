@@ -37,6 +37,8 @@ pub struct Assembly<F: Files> {
     brought: Brought,
     /// Channels of which the newest frame was one that the version before had not.
     spanning: BTreeSet<Channel>,
+    /// Contacts of which frames are taken in [`Self::joint`] alone.
+    others: BTreeSet<String>,
 }
 
 /// Whether the version before had a contact.
@@ -65,6 +67,7 @@ impl<F: Files> Assembly<F> {
             format: *mission.frame(),
             brought: Brought::default(),
             spanning: BTreeSet::new(),
+            others: BTreeSet::new(),
             edition,
         }
     }
@@ -93,6 +96,22 @@ impl<F: Files> Assembly<F> {
         self.format = *mission.frame();
         self.brought.contact();
         self.spanning.clear();
+        self.list(mission, info, closed);
+        Ok(())
+    }
+
+    /// Lists another contact, of which frames come in [`Self::joint`] alone, behind those that the products are of.
+    ///
+    /// # Errors
+    /// As [`Self::contact`].
+    pub fn other(&mut self, mission: &Mission, info: ContactInfo, closed: Utc) -> Result<(), Error> {
+        self.end_contact()?;
+        self.others.insert(info.contact.clone());
+        self.list(mission, info, closed);
+        Ok(())
+    }
+
+    fn list(&mut self, mission: &Mission, info: ContactInfo, closed: Utc) {
         self.contacts.push(ContactReport {
             name: info.contact,
             station: info.station,
@@ -104,7 +123,6 @@ impl<F: Files> Assembly<F> {
             inputs: Vec::new(),
             joined: None,
         });
-        Ok(())
     }
 
     /// What each of several inputs of the contact gave.
@@ -127,8 +145,10 @@ impl<F: Files> Assembly<F> {
     ) -> Result<Joint<'_, F>, Error> {
         self.end_contact()?;
         let intake = Intake::new(mission, scid, self.workshop.limits().clock).with_rules(&self.rules);
-        let Self { workshop, files, .. } = self;
-        Ok(Joint { workshop, files, intake, is_later: standing == Standing::New })
+        self.brought.contact();
+        let (format, span, is_later) = (*mission.frame(), self.edition.span, standing == Standing::New);
+        let Self { workshop, files, brought, .. } = self;
+        Ok(Joint { workshop, files, intake, format, brought, span, is_later })
     }
 
     /// What a contact of this name gave to such a stream; the last one counts.
@@ -204,9 +224,12 @@ impl<F: Files> Assembly<F> {
             Some(_) => (Basis::Time, Digit::default()),
             None => (Basis::Session, SESSION_VERSIONS),
         };
-        // In the order in which they began, so that the record does not depend on the order of arrival.
+        // In the order in which they began, so that the record does not depend on the order of arrival; behind the contact of
+        // which the products are those that it was joined with.
+        let others = &self.others;
         self.contacts.sort_by(|one, other| {
-            (one.opened, &one.station, &one.name).cmp(&(other.opened, &other.station, &other.name))
+            let place = |contact: &ContactReport| (others.contains(&contact.name), contact.opened);
+            (place(one), &one.station, &one.name).cmp(&(place(other), &other.station, &other.name))
         });
         let publication = Publication {
             scid: self.scid,

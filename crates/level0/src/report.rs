@@ -57,7 +57,8 @@ pub struct ProductFile {
 pub struct Sidecar {
     /// Name and version of this format.
     pub format: &'static str,
-    /// Where the data came from: the contacts in the order in which they began.
+    /// Where the data came from: the contacts in the order in which they began. In a product of a contact, those that it was
+    /// joined with stand behind it.
     pub contacts: Vec<ContactReport>,
     /// The product and its files.
     pub product: ProductReport,

@@ -90,6 +90,8 @@ pub struct Previous {
 pub struct Edition {
     /// The window of time-based products; none for those of a contact with what completes it.
     pub window: Option<Window>,
+    /// Of what contacts have together ([`crate::Assembly::joint`]), packets with times in this span only; all where there is none.
+    pub span: Option<Window>,
     /// Names of the products to be made; all, packets without a time too, where there is no list.
     pub only: Option<Vec<String>>,
     /// The creation time that they get.

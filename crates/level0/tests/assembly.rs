@@ -48,7 +48,7 @@ fn window() -> Window {
 
 fn edition(previous: BTreeMap<String, Previous>) -> Edition {
     let created = at(10 * HOUR) + Duration::from_secs(previous.len() as u64);
-    Edition { window: Some(window()), only: Some(vec!["imager".to_owned()]), created, previous }
+    Edition { window: Some(window()), span: None, only: Some(vec!["imager".to_owned()]), created, previous }
 }
 
 fn assemble(edition: Edition, limits: Limits, rules: Rules, contacts: &[Heard]) -> (Vec<Product>, Memory) {
@@ -210,7 +210,8 @@ fn a_contact_and_what_completes_it_make_a_version_of_the_contacts_products() {
         heard("svalbard", 3 * HOUR, &first),
         Heard { standing: Standing::New, ..heard("svalbard", 4 * HOUR, &made[20..]) },
     ];
-    let edition = Edition { window: None, only: None, created: at(9 * HOUR), previous: BTreeMap::new() };
+    let edition =
+        Edition { window: None, span: None, only: None, created: at(9 * HOUR), previous: BTreeMap::new() };
     let (products, files) = assemble(edition, Limits::default(), Rules::default(), &contacts);
     let names: Vec<_> = products.iter().map(|product| product.sidecar.product.name.as_str()).collect();
     assert_eq!(names, ["imager", "untimed"]);

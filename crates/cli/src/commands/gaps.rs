@@ -1,8 +1,10 @@
 //! `skyhaul gaps`: what is missing at a centre, and what is being done about it.
 
 use super::status::Node;
-use crate::failure::Failure;
-use skyhaul_node::status::{GapCounts, GapProgress, GapReport, GapStatus, ask_gaps};
+use crate::failure::{Exit, Failure};
+use skyhaul_node::status::{
+    GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked, ask_again, ask_gaps,
+};
 use std::io::{self, Write};
 
 /// The arguments of `skyhaul gaps`.
@@ -13,17 +15,17 @@ thresholds of [refill]. States: open, requested, filled, unrecoverable (and why)
 
 Example:
   skyhaul gaps --config centre.toml
-  skyhaul gaps --config centre.toml --station polar --spacecraft 157 --json"
+  skyhaul gaps --config centre.toml --station polar --spacecraft 157 --json
+  skyhaul gaps ask --config centre.toml --station polar",
+    args_conflicts_with_subcommands = true
 )]
 pub struct Gaps {
+    #[command(subcommand)]
+    action: Option<Action>,
     #[command(flatten)]
     node: Node,
-    /// Only those of this station.
-    #[arg(long, value_name = "NAME")]
-    station: Option<String>,
-    /// Only those of this spacecraft: its id, or the name of its mission.
-    #[arg(long, value_name = "ID|MISSION")]
-    spacecraft: Option<String>,
+    #[command(flatten)]
+    which: Which,
     /// Only those in this state.
     #[arg(long, value_name = "STATE", value_parser = ["open", "requested", "filled", "unrecoverable"])]
     state: Option<String>,
@@ -32,13 +34,57 @@ pub struct Gaps {
     json: bool,
 }
 
+/// What is done about gaps.
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Asks stations again for frames that were not to be had: a recording may be back, or [refill] tries more.
+    #[command(
+        after_help = "What is open or requested is asked for anyway. A station that is not connected is asked when it is.
+
+Example:
+  skyhaul gaps ask --config centre.toml
+  skyhaul gaps ask --config centre.toml --contact polar-217544036 --json"
+    )]
+    Ask(Ask),
+}
+
+/// The arguments of `skyhaul gaps ask`.
+#[derive(clap::Args)]
+struct Ask {
+    #[command(flatten)]
+    node: Node,
+    #[command(flatten)]
+    which: Which,
+    /// Prints what is asked for as one JSON line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which gaps.
+#[derive(clap::Args)]
+struct Which {
+    /// Only those of this station.
+    #[arg(long, value_name = "NAME", conflicts_with = "contact")]
+    station: Option<String>,
+    /// Only those of this contact, as they list it.
+    #[arg(long, value_name = "STATION-FLOW")]
+    contact: Option<String>,
+    /// Only those of this spacecraft: its id, or the name of its mission.
+    #[arg(long, value_name = "ID|MISSION")]
+    spacecraft: Option<String>,
+}
+
 /// Asks, and prints the answer.
 ///
 /// # Errors
 /// No centre answers, or the configuration is wrong.
 pub fn run(command: &Gaps, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(Action::Ask(ask)) = &command.action {
+        return again(ask, out);
+    }
+    let which = command.which.filter()?;
     let mut report = ask_gaps(&command.node.socket()?)?;
-    report.gaps.retain(|gap| command.wants(gap));
+    report.gaps.retain(|gap| command.wants(gap, &which));
     if command.json {
         let line = serde_json::to_string(&report).expect("a report has text keys only");
         return Ok(writeln!(out, "{line}")?);
@@ -46,14 +92,43 @@ pub fn run(command: &Gaps, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(write_report(&report, out)?)
 }
 
+fn again(command: &Ask, out: &mut dyn Write) -> Result<(), Failure> {
+    let asked = ask_again(&command.node.socket()?, command.which.filter()?)?;
+    if command.json {
+        let line = serde_json::to_string(&asked).expect("it has text keys only");
+        return Ok(writeln!(out, "{line}")?);
+    }
+    let GapsAsked { gaps, frames, left, .. } = asked;
+    let mut line = match gaps {
+        0 => "nothing there is unrecoverable that asking again may bring".to_owned(),
+        _ => format!("asked for again: {frames} frames in {gaps} gaps"),
+    };
+    if left > 0 {
+        line += &format!("; {left} gaps stay, for the reason that `skyhaul gaps` says");
+    }
+    Ok(writeln!(out, "{line}")?)
+}
+
 impl Gaps {
-    fn wants(&self, gap: &GapStatus) -> bool {
-        let is_spacecraft = |wanted: &String| {
-            *wanted == gap.mission || gap.scid.is_some_and(|scid| scid.to_string() == *wanted)
-        };
-        self.station.as_ref().is_none_or(|station| *station == gap.station)
-            && self.spacecraft.as_ref().is_none_or(is_spacecraft)
+    fn wants(&self, gap: &GapStatus, which: &GapFilter) -> bool {
+        which.takes((&gap.station, gap.flow), &gap.mission, gap.scid)
             && self.state.as_ref().is_none_or(|state| *state == word(gap.state))
+    }
+}
+
+impl Which {
+    fn filter(&self) -> Result<GapFilter, Failure> {
+        let Self { station, contact, spacecraft } = self;
+        let filter = GapFilter { station: station.clone(), flow: None, spacecraft: spacecraft.clone() };
+        let Some(contact) = contact else { return Ok(filter) };
+        let parts = contact.rsplit_once('-');
+        let parts = parts.and_then(|(station, flow)| Some((station.to_owned(), flow.parse().ok()?)));
+        let Some((station, flow)) = parts else {
+            let help = "write it as `skyhaul gaps` lists it, such as polar-217544036";
+            let failure = Failure::new(Exit::Usage, &format!("`{contact}` is not a contact"), help);
+            return Err(failure.at("--contact"));
+        };
+        Ok(GapFilter { station: Some(station), flow: Some(flow), ..filter })
     }
 }
 

@@ -47,6 +47,7 @@ pub struct Gap {
 ///    +-------------------+   line down, no answer in time, or what was found   |
 ///                            did not come                                      |
 ///   Open <-------------- the station is there no more, or again -------------> |
+///   Open <-------------- somebody wants it to be asked again ------------------+
 ///    all states: the last missing frame comes, from wherever -> Filled <-------+
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +169,21 @@ impl Gap {
         let GapState::Requested { answer: Some(_), .. } = self.state else { return false };
         self.state = if self.asked >= most { GapState::Unrecoverable(Why::Refused) } else { GapState::Open };
         true
+    }
+
+    /// The station may have by now what it had not: it is to be asked again, as often as for the first time. Whether it is.
+    pub(super) fn ask_again(&mut self) -> bool {
+        let may_help = !matches!(
+            self.state,
+            GapState::Unrecoverable(Why::NoStation | Why::TooMany | Why::NotSent)
+                | GapState::Open
+                | GapState::Requested { .. }
+                | GapState::Filled
+        );
+        if may_help {
+            (self.state, self.asked) = (GapState::Open, 0);
+        }
+        may_help
     }
 
     /// The station is one that can be asked, or is not. Whether that changes anything.

@@ -60,6 +60,20 @@ struct Asked {
     gaps: Vec<u64>,
 }
 
+/// What is asked for again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AskedAgain {
+    /// Contacts that were meant.
+    pub contacts: u64,
+    /// Gaps that are open again.
+    pub gaps: u64,
+    /// Frames missing in them.
+    pub frames: u64,
+    /// Gaps that stay as they are, because asking again cannot help: their station is not in the configuration, or more is missing
+    /// than can be asked for.
+    pub left: u64,
+}
+
 /// What a ledger counts, of the contacts that it knows or has known since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Totals {
@@ -152,6 +166,32 @@ impl Ledger {
                 self.due.insert(id.clone());
             }
         }
+    }
+
+    /// Opens again what was unrecoverable in the contacts and gaps that `which` says: a station asked again may have its recording
+    /// back, or other settings.
+    pub fn ask_again(&mut self, which: impl Fn(&ContactId, &Opened, &Gap) -> bool) -> AskedAgain {
+        let mut again = AskedAgain::default();
+        for (id, contact) in &mut self.contacts {
+            let (mut is_meant, mut is_open) = (false, false);
+            for gap in contact.gaps.values_mut().filter(|gap| which(id, &contact.opened, gap)) {
+                is_meant = true;
+                if gap.ask_again() {
+                    is_open = true;
+                    again.gaps += 1;
+                    again.frames += gap.missing();
+                } else if matches!(gap.state, GapState::Unrecoverable(_)) {
+                    again.left += 1;
+                }
+            }
+            again.contacts += u64::from(is_meant);
+            if is_open {
+                contact.said_last = false;
+                self.changed.insert(id.clone());
+                self.due.insert(id.clone());
+            }
+        }
+        again
     }
 
     /// The contact ends; `packets` are the breaks in its packets' sequence counts.

@@ -77,6 +77,36 @@ fn what_is_missing_is_asked_for_exactly_and_filled_by_what_completes_the_contact
 }
 
 #[test]
+fn what_was_not_to_be_had_is_asked_for_again_when_somebody_wants_it() {
+    let mut ledger = ledger(30, &[3, 4, 12, 20]);
+    let ask = ledger.ask("polar", at(0)).unwrap();
+    ledger.answer(
+        "polar",
+        &Answer {
+            number: ask.number,
+            outcomes: vec![(0, Why::NotCovered), (0, Why::Disabled), (1, Why::Found)],
+        },
+    );
+    refill(&mut ledger, 2, &[20]);
+    assert_eq!(ledger.ask("polar", at(500)), None);
+    assert_eq!(ledger.ask_again(|id, _, _| id.station == "wallops"), AskedAgain::default());
+    let again = ledger.ask_again(|_, _, gap| gap.first == seen(3).count);
+    assert_eq!(again, AskedAgain { contacts: 1, gaps: 1, frames: 2, left: 0 });
+    let ask = ledger.ask("polar", at(500)).unwrap();
+    assert_eq!(
+        ask.spans.iter().map(|span| (span.first, span.count)).collect::<Vec<_>>(),
+        [(seen(3).count, 2)]
+    );
+    assert_eq!(ledger.contacts().next().unwrap().2.map(|gap| gap.asked).collect::<Vec<_>>(), [1, 1, 1]);
+    // What is under way or filled stays so; what no station can be asked for too.
+    ledger.stations(&BTreeSet::new());
+    ledger.disconnected("polar");
+    ledger.stations(&BTreeSet::new());
+    let again = ledger.ask_again(|_, _, _| true);
+    assert_eq!(again, AskedAgain { contacts: 1, gaps: 1, frames: 1, left: 1 });
+}
+
+#[test]
 fn a_part_of_a_gap_that_came_back_is_not_asked_for_again() {
     let mut ledger = ledger(20, &[3, 4, 5, 6, 7]);
     ledger.ask("polar", at(0)).unwrap();

@@ -25,7 +25,7 @@ use skyhaul_level0::{
 };
 use skyhaul_net::Clock;
 use skyhaul_store::{ContactReader, FlowStatus, Record, StationName};
-use skyhaul_units::{FlowId, Utc};
+use skyhaul_units::{Duration, FlowId, Utc};
 use std::io;
 use std::path::Path;
 
@@ -215,12 +215,8 @@ impl Processing {
         let (name, dir) = (self.name(), self.rules.products.dir.clone());
         let close = self.close.take().ok_or("the contact is not closed")?;
         let level0 = self.level0.take().ok_or("the contact has no opening record")?;
-        let ending = skyhaul_level0::Close {
-            closed: close.closed,
-            // Of the contact, not of now: processed again, it gives the same files.
-            created: close.closed,
-            uniqueness: Digit::new((self.flow.0 % 8) as u8).ok_or("no digit tells its products apart")?,
-        };
+        let (created, uniqueness) = self.naming(close.closed, shared)?;
+        let ending = skyhaul_level0::Close { closed: close.closed, created, uniqueness };
         let products = level0.finish(ending).map_err(|error| unwritable(&dir, without_help(&error)))?;
         if let Some(archive) = self.archive.take() {
             archive.publish(&format!("{name}.cadu")).map_err(|error| unwritable(&dir, error))?;
@@ -241,6 +237,19 @@ impl Processing {
         self.shown.state = ContactState::Done;
         let note = self.note(&products, clock.utc());
         Ok((self.shown, note))
+    }
+
+    /// The creation time and the digit of the contact's products: of the contact, not of now, so that processed again it gives the
+    /// same files. Names have whole seconds, and contacts of two stations may end in the same one.
+    fn naming(&self, closed: Utc, shared: &Shared) -> Result<(Utc, Digit), String> {
+        let own = (self.station.as_str().to_owned(), self.flow.0);
+        let book = shared.book();
+        let seconds = (0..NAMING_SECONDS).map(|later| closed + Duration::from_secs(later));
+        let digits = (0..8).filter_map(|step| Digit::new((self.flow.0.wrapping_add(step) % 8) as u8));
+        let digits: Vec<Digit> = digits.collect();
+        let mut names = seconds.flat_map(|second| digits.iter().map(move |digit| (second, *digit)));
+        let free = names.find(|(created, digit)| book.is_free(&own, *created, *digit));
+        free.ok_or_else(|| "no name tells its products from those of other contacts".to_owned())
     }
 
     /// The Raw Data Records of the contact, where they are wanted. Where they cannot be made the other products are there
@@ -280,7 +289,13 @@ impl Processing {
         let named = |product: &Product| product.sidecar.product.name.clone();
         let products = || products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
         let first = products().filter(|_| self.completes.is_none());
+        let of = |product: &Product| product.sidecar.product.first.zip(product.sidecar.product.last);
+        let times = products().filter_map(of).filter_map(|(first, last)| first.time.zip(last.time));
+        let times: Vec<(Utc, Utc)> = times.collect();
+        let from = times.iter().map(|(first, _)| first.as_micros()).min();
+        let to = times.iter().map(|(_, last)| last.as_micros()).max();
         Some(Note {
+            span_us: from.zip(to),
             station: self.station.as_str().to_owned(),
             flow: self.flow.0,
             mission: self.shown.mission.clone(),
@@ -436,6 +451,9 @@ impl Processing {
         }
     }
 }
+
+/// Seconds from the end of a contact in which a name for its products is looked for: of 480 contacts that end in one second.
+const NAMING_SECONDS: u64 = 60;
 
 /// When a block's frames were where.
 struct Way<'a> {

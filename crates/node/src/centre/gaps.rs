@@ -1,14 +1,15 @@
 //! The ledger of gaps at the centre: told of every frame that is durable, kept in the state folder, put to the stations.
 
 use super::shared::Shared;
-use crate::status::{GapCounts, GapProgress, GapReport, GapStatus};
+use crate::fault::Fault;
+use crate::status::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::{Content, Mission};
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::Open;
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::ledger::{
-    ContactId, Gap, GapState, Ledger, Opened, PacketGap, PacketGapState, PacketLoss, Place, Seen,
+    AskedAgain, ContactId, Gap, GapState, Ledger, Opened, PacketGap, PacketGapState, PacketLoss, Place, Seen,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_store::{Disk, Ledger as Records, LedgerError, Seq, StationName};
@@ -62,6 +63,22 @@ impl Gaps {
     /// The ledger.
     pub const fn ledger(&mut self) -> &mut Ledger {
         &mut self.ledger
+    }
+
+    /// Has stations asked again for what was unrecoverable.
+    ///
+    /// # Errors
+    /// There is no gap of frames that the filter takes: something in it is mistyped, or nothing was missed there.
+    pub fn ask_again(&mut self, which: &GapFilter) -> Result<GapsAsked, Fault> {
+        let AskedAgain { contacts, gaps, frames, left } = self.ledger.ask_again(|id, opened, gap| {
+            which.takes((&id.station, id.flow.0), &opened.mission, Some(gap.channel.scid.value()))
+        });
+        let is_filtered = *which != GapFilter::default();
+        if contacts == 0 && is_filtered {
+            let help = "see `skyhaul gaps` for the stations, contacts and spacecraft that there are";
+            return Err(Fault::configuration("no gap of frames is known there", "skyhaul gaps ask", help));
+        }
+        Ok(GapsAsked { contacts, gaps, frames, left })
     }
 
     /// What has changed since it was last kept; none where that was not long ago and nothing is over.

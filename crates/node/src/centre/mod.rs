@@ -75,6 +75,13 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     let server = StatusServer::start(&config.node.status_socket(), move |request| match request {
         Request::Status => Reply::Status(Box::new(status.status())),
         Request::Gaps => Reply::Gaps(Box::new(status.gaps().report())),
+        Request::AskGaps(which) => match status.gaps().ask_again(&which) {
+            Ok(asked) => {
+                status.life.wake_line();
+                Reply::Asked(asked)
+            }
+            Err(fault) => Reply::Answer(Err(fault).into()),
+        },
         _ => {
             let help = "give it to a station: it has the paths";
             Reply::Answer(

@@ -25,8 +25,9 @@ section! {
         /// How long after its end a window waits for contacts that have not begun. A contact of the spacecraft that is open
         /// then is waited for too, for an hour at most. What comes later makes a new version.
         wait: Duration => "30 min",
-        /// Joins contacts that overlap, frame by frame, for time-based products: a packet of which no station had every frame comes
-        /// whole. `false`: of each packet the better copy is taken, as one contact had it whole.
+        /// Joins contacts that overlap, frame by frame: a packet of which no station had every frame comes whole in time-based
+        /// products, and in a further version of each contact's own. `false`: time-based products have of each packet the better
+        /// copy, as one contact had it whole, and a contact's products what it heard itself.
         select: bool => "true",
         /// `pds`: a packet file and a construction record, named as EDOS names them; `packets`: a plain packet file.
         form: ProductForm => "pds",

@@ -107,7 +107,9 @@ pub fn run(
 fn reply(shared: &Shared, request: Request) -> Reply {
     let order = match request {
         Request::Status => return Reply::Status(Box::new(shared.status())),
-        Request::Gaps => return refused("a station does not know what is missing; ask its centre"),
+        Request::Gaps | Request::AskGaps(_) => {
+            return refused("a station does not know what is missing; ask its centre");
+        }
         Request::AddPath { path } => match serde_json::from_value::<config::LinePath>(path) {
             Ok(path) if path.name.is_some() => Order::Add(Box::new(path)),
             Ok(_) => return refused("the path has no name"),

@@ -81,3 +81,38 @@ pub struct GapCounts {
     /// Questions to stations.
     pub asks: u64,
 }
+
+/// Which gaps are meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapFilter {
+    /// Those of this station.
+    pub station: Option<String>,
+    /// Those of this contact of a station.
+    pub flow: Option<u32>,
+    /// Those of this spacecraft: its id, or the name of its mission.
+    pub spacecraft: Option<String>,
+}
+
+impl GapFilter {
+    /// Whether a contact's gap is one of them; `scid` is not known of packets of several virtual channels.
+    pub fn takes(&self, (station, flow): (&str, u32), mission: &str, scid: Option<u16>) -> bool {
+        let is_spacecraft =
+            |wanted: &String| wanted == mission || scid.is_some_and(|scid| scid.to_string() == *wanted);
+        self.station.as_ref().is_none_or(|wanted| wanted == station)
+            && self.flow.is_none_or(|wanted| wanted == flow)
+            && self.spacecraft.as_ref().is_none_or(is_spacecraft)
+    }
+}
+
+/// What is asked for again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapsAsked {
+    /// Contacts with gaps of frames that the filter takes.
+    pub contacts: u64,
+    /// Gaps that were unrecoverable and are open again.
+    pub gaps: u64,
+    /// Frames missing in them.
+    pub frames: u64,
+    /// Gaps that stay unrecoverable: their station is not in the configuration, or more is missing than can be asked for.
+    pub left: u64,
+}

@@ -10,7 +10,7 @@ mod request;
 mod socket;
 
 pub use delivery::{DeliveryState, DeliveryStatus};
-pub use gaps::{GapCounts, GapProgress, GapReport, GapStatus};
+pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
 pub use inputs::{InputFrames, InputStatus};
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
@@ -20,7 +20,7 @@ pub use model::{
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
 pub use request::{Answer, PathHint, Reply, Request};
-pub use socket::{StatusServer, ask, ask_gaps, order};
+pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};
 
 /// Memory of this process that is resident now, in bytes; zero where the system does not tell.
 pub fn resident_bytes() -> u64 {

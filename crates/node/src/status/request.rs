@@ -1,6 +1,6 @@
 //! What may be asked of a running node over its local socket: one line of JSON each way.
 
-use super::{GapReport, NodeStatus};
+use super::{GapFilter, GapReport, GapsAsked, NodeStatus};
 use crate::config::Time;
 use crate::fault::{Fault, Who};
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,8 @@ pub enum Request {
     Status,
     /// What is missing at a centre.
     Gaps,
+    /// To ask stations again for what was unrecoverable; a filter that is left out takes everything.
+    AskGaps(GapFilter),
     /// To use one more path; the keys are those of `[[path]]`, a name among them.
     AddPath {
         /// The keys.
@@ -85,6 +87,8 @@ pub enum Reply {
     Status(Box<NodeStatus>),
     /// To [`Request::Gaps`].
     Gaps(Box<GapReport>),
+    /// To [`Request::AskGaps`].
+    Asked(GapsAsked),
     /// To an order.
     Answer(Answer),
 }

@@ -1,6 +1,6 @@
 //! The local socket: whoever may connect asks one question, or gives one order, and gets one line of JSON.
 
-use super::{Answer, GapReport, NodeStatus, Reply, Request};
+use super::{Answer, GapFilter, GapReport, GapsAsked, NodeStatus, Reply, Request};
 use crate::fault::Fault;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -127,7 +127,19 @@ pub fn ask(path: &Path) -> Result<NodeStatus, Fault> {
 /// # Errors
 /// No centre answers there, or not in this version's form.
 pub fn ask_gaps(path: &Path) -> Result<GapReport, Fault> {
-    let text = exchange(path, &Request::Gaps, ORDER)?;
+    of_centre(path, &Request::Gaps)
+}
+
+/// Has the centre whose status socket is at `path` ask stations again for what was unrecoverable.
+///
+/// # Errors
+/// No centre answers there, or it knows of no such gap.
+pub fn ask_again(path: &Path, which: GapFilter) -> Result<GapsAsked, Fault> {
+    of_centre(path, &Request::AskGaps(which))
+}
+
+fn of_centre<T: serde::de::DeserializeOwned>(path: &Path, request: &Request) -> Result<T, Fault> {
+    let text = exchange(path, request, ORDER)?;
     if let Ok(refused @ Answer::Refused { .. }) = serde_json::from_str::<Answer>(&text) {
         return Err(Result::<String, Fault>::from(refused)
             .err()

@@ -5,11 +5,12 @@
 //! bytes and names, before it is begun; one that was interrupted is done again as planned, over the same files.
 
 use super::forms::{Contact, Job, Note, Plan, Target, Version};
-use super::overlap::groups;
+use super::overlap::{group_of, groups, with_completing};
 use crate::config::ProductRules;
 use crate::status::{AssembledProduct, AssemblyState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use skyhaul_level0::naming::{Digit, ProductName};
 use skyhaul_store::{Disk, Ledger, LedgerError};
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,13 +121,27 @@ impl Book {
     pub fn note(&mut self, note: Note) -> Result<(), LedgerError> {
         put(&self.notes, &note.key(), &note)?;
         let contact = note.contact();
+        let others: Vec<Contact> =
+            self.known.values().filter(|other| other.overlaps(&note)).map(Note::contact).collect();
         self.known.insert(contact.clone(), note);
-        self.enter(&contact);
-        let completing = self.known.values().filter(|note| completed(note).as_ref() == Some(&contact));
-        for later in completing.map(Note::contact).collect::<Vec<_>>() {
-            self.enter(&later);
+        // What came before it may be for its products too.
+        let is_of = |whole: &Contact| whole == &contact || others.contains(whole);
+        let completing = self.known.values().filter(|note| note.completed().as_ref().is_some_and(is_of));
+        let completing: Vec<Contact> = completing.map(Note::contact).collect();
+        for entered in core::iter::once(&contact).chain(&others).chain(&completing) {
+            self.enter(entered);
         }
         Ok(())
+    }
+
+    /// Whether no other contact has products that are named by this second and digit.
+    pub fn is_free(&self, own: &Contact, created: Utc, digit: Digit) -> bool {
+        let second = |time: Utc| time.as_micros().div_euclid(SECOND_US);
+        let others = self.known.iter().filter(|(contact, _)| *contact != own);
+        let names = others.flat_map(|(_, note)| note.versions.values());
+        let is_its =
+            |name: &ProductName| second(name.created()) == second(created) && name.uniqueness() == digit;
+        !names.filter_map(|version| ProductName::parse(&version.name).ok()).any(|name| is_its(&name))
     }
 
     /// Whether a contact is noted.
@@ -151,7 +166,9 @@ impl Book {
         let contacts: BTreeSet<_> = work.job.contacts.iter().chain(work.waiting.keys()).cloned().collect();
         let products: BTreeSet<_> = work.waiting.values().flatten().cloned().collect();
         let joined = self.joined(&work.job, &contacts);
+        let span_us = self.own(&work.job.target).and_then(|note| note.span_us);
         let plan = Plan {
+            span_us,
             created_us: second * SECOND_US,
             contacts: contacts.into_iter().collect(),
             products: products.into_iter().collect(),
@@ -198,15 +215,35 @@ impl Book {
         Ok(())
     }
 
-    /// The contacts of a window that are joined: as they were for the version before, where that was otherwise, so that it shows
-    /// what is new; and as they are now.
+    /// The contacts that are joined: as they were for the version before, where that was otherwise, so that it shows what is new; and
+    /// as they are now.
     fn joined(&self, job: &Job, contacts: &BTreeSet<Contact>) -> Vec<Vec<Contact>> {
-        let Some(window) = job.target.span().filter(|_| self.rules.products.select) else {
+        if !self.rules.products.select {
             return Vec::new();
+        }
+        let now: Vec<&Note> = contacts.iter().filter_map(|contact| self.known.get(contact)).collect();
+        let before: Vec<&Note> = job.contacts.iter().filter_map(|contact| self.known.get(contact)).collect();
+        let joined = |notes: &[&Note]| {
+            let notes = || notes.iter().copied();
+            let groups = match &job.target {
+                Target::Contact { station, flow } => {
+                    group_of(&(station.clone(), *flow), notes()).into_iter().collect()
+                }
+                Target::Window { .. } => {
+                    job.target.span().map_or_else(Vec::new, |window| groups(notes(), &window))
+                }
+            };
+            groups.into_iter().map(|group| with_completing(group, notes())).collect::<Vec<_>>()
         };
-        let now = groups(contacts.iter().filter_map(|contact| self.known.get(contact)), &window);
-        let before = groups(job.contacts.iter().filter_map(|contact| self.known.get(contact)), &window);
-        before.into_iter().filter(|group| !now.contains(group)).chain(now.iter().cloned()).collect()
+        let now = joined(&now);
+        let before = joined(&before).into_iter().filter(|group| !now.contains(group));
+        before.chain(now.iter().cloned()).collect()
+    }
+
+    /// The contact that a job's products are of, where they are of one.
+    fn own(&self, target: &Target) -> Option<&Note> {
+        let Target::Contact { station, flow } = target else { return None };
+        self.known.get(&(station.clone(), *flow))
     }
 
     /// The contacts whose data jobs still need.
@@ -260,20 +297,22 @@ impl Book {
                 entry.1.insert(product.clone());
             }
         }
-        let base = completed(note).and_then(|base| self.known.get(&base));
-        if let Some(base) = base {
-            let target = Target::Contact { station: base.station.clone(), flow: base.flow };
+        let own = note.completed().map_or(Some(note), |base| self.known.get(&base));
+        let others = self.known.values().filter(|other| {
+            let is_completed = note.completes.is_some() && Some(other.contact()) == own.map(Note::contact);
+            is_completed || own.is_some_and(|own| own.overlaps(other)) && self.is_joined(other)
+        });
+        let mut versions: BTreeMap<String, &Note> = BTreeMap::new();
+        for other in others {
+            let target = Target::Contact { station: other.station.clone(), flow: other.flow };
+            versions.insert(target.key(), other);
             targets.insert(target.key(), (target, note.cells.keys().cloned().collect()));
         }
-        let first = base.map(|base| (base.contact(), base.versions.clone()));
         for (key, (target, products)) in targets {
+            let first = versions.get(&key);
             let work = self.work.entry(key).or_insert_with(|| {
-                let (contacts, versions) = match (&target, &first) {
-                    (Target::Contact { .. }, Some((contact, versions))) => {
-                        (vec![contact.clone()], versions.clone())
-                    }
-                    _ => (Vec::new(), BTreeMap::new()),
-                };
+                let contacts = first.map(|first| first.contact()).into_iter().collect();
+                let versions = first.map_or_else(BTreeMap::new, |first| first.versions.clone());
                 let job = Job { target, contacts, versions, plan: None, sealed: false, made_us: 0 };
                 Work { job, waiting: BTreeMap::new() }
             });
@@ -283,27 +322,39 @@ impl Book {
         }
     }
 
+    /// Whether a contact's products take what overlapping contacts have.
+    fn is_joined(&self, note: &Note) -> bool {
+        let is_made = |product: &String| self.rules.of(&note.mission, product).session;
+        self.rules.products.select && note.versions.keys().any(is_made)
+    }
+
     fn is_due(&self, work: &Work, now: Utc, open: &[OpenContact]) -> bool {
         if work.waiting.is_empty() || work.job.sealed {
             return false;
         }
-        let Target::Window { scid, .. } = &work.job.target else { return true };
+        let scid = match &work.job.target {
+            Target::Window { scid, .. } => Some(*scid),
+            Target::Contact { station, flow } => {
+                let completes = |note: &Note| note.station == *station && note.completes == Some(*flow);
+                if work.waiting.keys().any(|contact| self.known.get(contact).is_some_and(completes)) {
+                    return true;
+                }
+                self.own(&work.job.target).map(|note| note.scid)
+            }
+        };
+        let is_window = matches!(work.job.target, Target::Window { .. });
         let is_first = work.job.versions.is_empty();
         let is_over =
             work.job.target.span().is_some_and(|window| now >= window.to + self.rules.products.wait);
-        if is_first && !is_over {
+        if is_window && is_first && !is_over {
             return false;
         }
-        let may_bring = open.iter().any(|contact| contact.scid.is_none_or(|open| open == *scid));
+        let may_bring = open.iter().any(|contact| contact.scid.is_none_or(|open| Some(open) == scid));
         let newest = work.waiting.keys().filter_map(|contact| self.known.get(contact));
         let newest = newest.map(|note| Utc::from_micros(note.noted_us)).max().unwrap_or_default();
         let over = work.job.target.span().map(|window| window.to + self.rules.products.wait);
         !may_bring || now >= newest.max(over.unwrap_or_default()) + PATIENCE
     }
-}
-
-fn completed(note: &Note) -> Option<Contact> {
-    note.completes.map(|flow| (note.station.clone(), flow))
 }
 
 fn put(ledger: &Ledger, key: &str, record: &impl Serialize) -> Result<(), LedgerError> {

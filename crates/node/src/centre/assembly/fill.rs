@@ -2,13 +2,14 @@
 //! frames of both.
 
 use super::job::{Source, Undone, walk};
-use crate::centre::files::ProductFiles;
 use crate::centre::shared::Shared;
 use bytes::Bytes;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::Record as Entry;
-use skyhaul_level0::{Assembly, Error, Standing};
+use skyhaul_level0::Standing;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Iter;
+use std::iter::Peekable;
 
 /// What becomes of a contact's frames.
 #[derive(Debug, Default)]
@@ -65,22 +66,25 @@ pub fn weave(sources: &[(Source, Standing)], shared: &Shared) -> Result<Vec<Fill
 }
 
 impl Fill {
-    /// Gives what belongs before a place.
-    pub fn before(
-        &mut self,
-        position: BitPosition,
-        assembly: &mut Assembly<ProductFiles>,
-    ) -> Result<(), Error> {
-        while let Some(first) = self.frames.first_entry().filter(|first| *first.key() < position) {
-            let (frame, standing) = first.remove();
-            assembly.completing(&frame, standing)?;
-        }
-        Ok(())
+    /// The frames of others, to be gone through beside its own.
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor { frames: self.frames.iter().peekable() }
+    }
+}
+
+/// Goes through the frames that belong among those of a contact.
+pub struct Cursor<'a> {
+    frames: Peekable<Iter<'a, BitPosition, (CapturedFrame, Standing)>>,
+}
+
+impl<'a> Cursor<'a> {
+    /// The next one that belongs before a place.
+    pub fn before(&mut self, position: BitPosition) -> Option<&'a (CapturedFrame, Standing)> {
+        self.frames.next_if(|(at, _)| **at < position).map(|(_, frame)| frame)
     }
 
-    /// Gives what is left.
-    pub fn rest(&mut self, assembly: &mut Assembly<ProductFiles>) -> Result<(), Error> {
-        let frames = core::mem::take(&mut self.frames);
-        frames.into_values().try_for_each(|(frame, standing)| assembly.completing(&frame, standing))
+    /// The next one that is left.
+    pub fn rest(&mut self) -> Option<&'a (CapturedFrame, Standing)> {
+        self.frames.next().map(|(_, frame)| frame)
     }
 }

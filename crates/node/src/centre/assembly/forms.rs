@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use skyhaul_level0::naming::ProductName;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{Cell, Previous, Window, WindowLength};
-use skyhaul_units::{Duration, Utc};
+use skyhaul_units::{Duration, FlowId, Utc};
 use std::collections::BTreeMap;
 
 /// A contact: its station and its flow there.
@@ -33,6 +33,9 @@ pub struct Note {
     pub cells: BTreeMap<String, Vec<Cell>>,
     /// Its session-based products as they were published.
     pub versions: BTreeMap<String, Version>,
+    /// When its first and its last packet were made; not known of contacts noted by earlier releases.
+    #[serde(default)]
+    pub span_us: Option<(i64, i64)>,
 }
 
 /// A version of a product.
@@ -82,7 +85,7 @@ pub enum Target {
         /// Its length in seconds.
         length_s: u64,
     },
-    /// Session-based ones, of a contact with what completes it.
+    /// Session-based ones, of a contact with what completes it and what contacts that overlap it have in its span.
     Contact {
         /// The station.
         station: String,
@@ -103,12 +106,39 @@ pub struct Plan {
     /// Contacts whose frames are joined, group by group; a contact may be in one of the version before, too.
     #[serde(default)]
     pub joined: Vec<Vec<Contact>>,
+    /// Of a contact's products: when its first and its last packet were made. Nothing outside comes from contacts that overlap.
+    #[serde(default)]
+    pub span_us: Option<(i64, i64)>,
+}
+
+impl Plan {
+    /// The span in which contacts that overlap bring packets.
+    pub fn span(&self) -> Option<Window> {
+        let (from, to) = self.span_us?;
+        Some(Window { from: Utc::from_micros(from), to: Utc::from_micros(to.saturating_add(1)) })
+    }
 }
 
 impl Note {
     /// The contact.
     pub fn contact(&self) -> Contact {
         (self.station.clone(), self.flow)
+    }
+
+    /// The contact of the same station that it completes.
+    pub fn completed(&self) -> Option<Contact> {
+        self.completes.map(|flow| (self.station.clone(), flow))
+    }
+
+    /// Whether packets of both were made at the same time, by the same spacecraft. Contacts that complete others overlap none.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_whole = self.completes.is_none() && other.completes.is_none();
+        let is_same = self.scid == other.scid && self.mission == other.mission;
+        let spans = self.span_us.zip(other.span_us);
+        is_whole
+            && is_same
+            && spans.is_some_and(|(one, other)| one.0 <= other.1 && other.0 <= one.1)
+            && self.contact() != other.contact()
     }
 
     /// What the record is called.
@@ -150,6 +180,12 @@ impl Target {
         let Self::Window { from_s, length_s, .. } = self else { return None };
         let from = Utc::from_micros(from_s.saturating_mul(MICROS));
         Some(Window { from, to: from + Duration::from_secs(*length_s) })
+    }
+
+    /// Whether they are products of a contact, and this contact is neither that nor completes it.
+    pub fn is_of_another(&self, station: &str, (flow, completes): (u32, Option<FlowId>)) -> bool {
+        let Self::Contact { station: own, flow: of } = self else { return false };
+        own != station || (flow != *of && completes != Some(FlowId(*of)))
     }
 
     /// What the record is called.

@@ -1,8 +1,8 @@
 //! Does one job: reads its contacts from the store, and publishes what the plan says.
 
-use super::fill::{Fill, weave};
+use super::fill::weave;
 use super::forms::{Job, Plan, Target};
-use super::join;
+use super::join::{self, Member};
 use crate::centre::files::ProductFiles;
 use crate::centre::shared::Shared;
 use crate::config::ProductRules;
@@ -15,6 +15,7 @@ use skyhaul_level0::report::{ContactInput, Product};
 use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Standing};
 use skyhaul_store::{Item, KeptReader, Record, StationName};
 use skyhaul_units::{FlowId, Utc};
+use std::path::Path;
 
 /// Why a job was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,16 @@ pub enum Undone {
     Refused(String),
     /// The centre ends.
     Stopped,
+}
+
+impl Undone {
+    /// The same, saying where.
+    fn about(self, dir: &Path) -> Self {
+        match self {
+            Self::Refused(reason) => Self::Refused(format!("{}: {reason}", dir.display())),
+            other => other,
+        }
+    }
 }
 
 /// One contact of a job.
@@ -86,6 +97,7 @@ pub fn run(
         job.versions.iter().filter_map(|(name, version)| Some((name.clone(), version.previous()?)));
     let edition = Edition {
         window,
+        span: plan.span(),
         only: window.map(|_| plan.products.clone()),
         created: Utc::from_micros(plan.created_us),
         previous: previous.collect(),
@@ -96,23 +108,16 @@ pub fn run(
     let sources: Vec<(Source, Standing)> =
         sources.into_iter().map(|source| with_standing(job, source)).collect();
     let fills = weave(&sources, shared)?;
-    for ((source, standing), mut fill) in sources.iter().zip(fills) {
-        let info = ContactInfo {
-            station: source.station.clone(),
-            contact: source.name(),
-            also_fits: source.open.also_fits.clone(),
-            scid: source.open.scid.unwrap_or(scid),
-            opened: source.open.opened,
-            window: None,
-        };
-        assembly
-            .contact(&source.mission, info, source.closed, *standing)
-            .map_err(|error| refused(error.to_string()))?;
-        give(source, &mut fill, shared, &mut assembly, &refused)?;
+    let members = sources.iter().zip(&fills).map(|((source, standing), fill)| {
+        let is_other = job.target.is_of_another(&source.station, (source.flow, source.open.completes));
+        Member { source, standing: *standing, fill, is_other }
+    });
+    let members: Vec<Member<'_>> = members.collect();
+    for member in &members {
+        give(member, scid, shared, &mut assembly).map_err(|undone| undone.about(dir))?;
     }
     for group in &plan.joined {
-        let members = join::members(group, sources.iter().map(|(source, standing)| (source, *standing)));
-        join::give(&members, scid, shared, &mut assembly)?;
+        join::give(&join::group(group, &members), scid, shared, &mut assembly)?;
     }
     let products = assembly.finish().map_err(|error| refused(error.to_string()))?;
     ProductFiles::clean(dir, WORK);
@@ -121,24 +126,43 @@ pub fn run(
 
 /// Gives the frames of a contact, and those that belong among them.
 fn give(
-    source: &Source,
-    fill: &mut Fill,
+    member: &Member<'_>,
+    scid: Scid,
     shared: &Shared,
     assembly: &mut Assembly<ProductFiles>,
-    refused: &impl Fn(String) -> Undone,
 ) -> Result<(), Undone> {
+    let Member { source, standing, fill, is_other } = *member;
+    let refused = |error: skyhaul_level0::Error| Undone::Refused(error.to_string());
+    let info = ContactInfo {
+        station: source.station.clone(),
+        contact: source.name(),
+        also_fits: source.open.also_fits.clone(),
+        scid: source.open.scid.unwrap_or(scid),
+        opened: source.open.opened,
+        window: None,
+    };
+    if is_other {
+        assembly.other(&source.mission, info, source.closed).map_err(refused)?;
+        assembly.inputs(source.inputs.clone());
+        return if fill.is_woven { Ok(()) } else { join::beside(member, scid, shared, assembly) };
+    }
+    assembly.contact(&source.mission, info, source.closed, standing).map_err(refused)?;
     if fill.is_woven {
         return Ok(());
     }
     assembly.inputs(source.inputs.clone());
-    walk(&source.station, source.flow, shared, &mut |entry| match entry {
-        Entry::Frame(frame) => fill
-            .before(frame.position, assembly)
-            .and_then(|()| assembly.frame(&frame))
-            .map_err(|error| refused(error.to_string())),
-        _ => Ok(()),
+    let mut completing = fill.cursor();
+    walk(&source.station, source.flow, shared, &mut |entry| {
+        let Entry::Frame(frame) = entry else { return Ok(()) };
+        while let Some((other, standing)) = completing.before(frame.position) {
+            assembly.completing(other, *standing).map_err(refused)?;
+        }
+        assembly.frame(&frame).map_err(refused)
     })?;
-    fill.rest(assembly).map_err(|error| refused(error.to_string()))
+    while let Some((other, standing)) = completing.rest() {
+        assembly.completing(other, *standing).map_err(refused)?;
+    }
+    Ok(())
 }
 
 /// A contact, and whether the version before had it.

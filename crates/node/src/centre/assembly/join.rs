@@ -2,6 +2,7 @@
 //!
 //! What comes out depends on what the contacts hold only, neither on the order in which they came nor on the clock.
 
+use super::fill::{Cursor, Fill};
 use super::forms::Contact;
 use super::job::{Source, Undone, reader, records};
 use crate::centre::files::ProductFiles;
@@ -16,8 +17,26 @@ use skyhaul_store::{Item, KeptReader};
 use skyhaul_units::Utc;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A contact to be joined, and whether the version before had it.
-pub type Member<'a> = (&'a Source, Standing);
+/// A contact to be joined.
+#[derive(Clone, Copy)]
+pub struct Member<'a> {
+    /// The contact.
+    pub source: &'a Source,
+    /// Whether the version before had it.
+    pub standing: Standing,
+    /// The frames of others that belong among its own.
+    pub fill: &'a Fill,
+    /// Its frames are given here alone: the products are of another contact.
+    pub is_other: bool,
+}
+
+/// What is joined.
+pub struct Group<'a> {
+    /// The contacts, in the order in which they began.
+    members: Vec<Member<'a>>,
+    /// New where a contact of it is, be it one that completes another.
+    standing: Standing,
+}
 
 /// Most frames that wait for their like: a minute of 11 Mbit/s, 80 MB of frames of a usual length. Where a recording begins further
 /// before another one, and was played later, packets come whole from each contact by itself.
@@ -25,19 +44,23 @@ const HELD: usize = 1 << 16;
 /// Frames by which it is found how far apart they are.
 const SAMPLE: usize = 256;
 
-/// The contacts of a group whose frames have the form of the first one's, in the order in which they began.
-pub fn members<'a>(group: &[Contact], sources: impl Iterator<Item = Member<'a>>) -> Vec<Member<'a>> {
-    let is_of = |source: &Source| {
-        group.iter().any(|(station, flow)| (station, *flow) == (&source.station, source.flow))
+/// The contacts of a group whose frames have the form of the first one's.
+pub fn group<'a>(contacts: &[Contact], all: &[Member<'a>]) -> Group<'a> {
+    let is_of = |member: &&Member<'a>| {
+        let source = member.source;
+        contacts.iter().any(|(station, flow)| (station, *flow) == (&source.station, source.flow))
     };
-    let mut members: Vec<Member<'a>> = sources.filter(|(source, _)| is_of(source)).collect();
-    members.sort_by_key(|(source, _)| (source.open.opened, &source.station, source.flow));
-    if let Some((first, _)) = members.first().copied() {
-        members.retain(|(source, _)| {
+    let is_new = all.iter().filter(is_of).any(|member| member.standing == Standing::New);
+    let standing = if is_new { Standing::New } else { Standing::Known };
+    let whole = all.iter().filter(is_of).filter(|member| member.source.open.completes.is_none());
+    let mut members: Vec<Member<'a>> = whole.copied().collect();
+    members.sort_by_key(|Member { source, .. }| (source.open.opened, &source.station, source.flow));
+    if let Some(Member { source: first, .. }) = members.first().copied() {
+        members.retain(|Member { source, .. }| {
             source.mission.name() == first.mission.name() && source.mission.frame() == first.mission.frame()
         });
     }
-    members
+    Group { members, standing }
 }
 
 /// Gives the products the frames that these contacts have together, and says what each gave.
@@ -45,24 +68,21 @@ pub fn members<'a>(group: &[Contact], sources: impl Iterator<Item = Member<'a>>)
 /// # Errors
 /// [`Undone`].
 pub fn give(
-    members: &[Member<'_>],
+    group: &Group<'_>,
     scid: Scid,
     shared: &Shared,
     assembly: &mut Assembly<ProductFiles>,
 ) -> Result<(), Undone> {
-    let [(first, _), _, ..] = members else { return Ok(()) };
-    let refused = |error: skyhaul_level0::Error| Undone::Refused(error.to_string());
-    let is_new = members.iter().any(|(_, standing)| *standing == Standing::New);
-    let standing = if is_new { Standing::New } else { Standing::Known };
+    let [Member { source: first, .. }, _, ..] = &group.members[..] else { return Ok(()) };
     let options = SelectOptions { window: None, held: HELD, ..SelectOptions::default() };
-    let mut select = Select::new(*first.mission.frame(), members.len(), options);
+    let mut select = Select::new(*first.mission.frame(), group.members.len(), options);
     let mut sides = Vec::new();
-    for (input, (source, _)) in members.iter().enumerate() {
-        let side = Side::open(source, shared)?;
+    for (input, member) in group.members.iter().enumerate() {
+        let side = Side::open(member, group.standing, shared)?;
         select.stride(input, side.stride);
         sides.push(side);
     }
-    let mut joint = assembly.joint(&first.mission, scid, standing).map_err(refused)?;
+    let mut joint = assembly.joint(&first.mission, scid, group.standing).map_err(refused)?;
     let mut going: Vec<usize> = (0..sides.len()).collect();
     while let Some(input) = going.iter().copied().min_by_key(|input| select.holding(*input)) {
         if let Some(frame) = sides[input].next(shared)? {
@@ -76,34 +96,65 @@ pub fn give(
         }
         // Nothing waits for a time: the contacts are held back instead.
         while let Some(selected) = select.poll(NO_TIME) {
-            joint.frame(&selected.frame).map_err(refused)?;
+            let from = &group.members[selected.input];
+            let is_listed = from.is_other && from.standing == Standing::New;
+            let given =
+                if is_listed { joint.new_frame(&selected.frame) } else { joint.frame(&selected.frame) };
+            given.map_err(refused)?;
         }
     }
     joint.finish().map_err(refused)?;
-    for (input, (source, _)) in members.iter().enumerate() {
+    for (input, member) in group.members.iter().enumerate() {
         if let Some(account) = select.account(input) {
-            assembly.joined(&source.name(), account.into());
+            assembly.joined(&member.source.name(), account.into());
         }
     }
     Ok(())
 }
 
-/// The good frames of one contact.
-struct Side {
+/// Gives the products the packets that a contact of which they are not had whole: what was sent twice comes in other frames.
+///
+/// # Errors
+/// [`Undone`].
+pub fn beside(
+    member: &Member<'_>,
+    scid: Scid,
+    shared: &Shared,
+    assembly: &mut Assembly<ProductFiles>,
+) -> Result<(), Undone> {
+    let mut side = Side::open(member, Standing::New, shared)?;
+    let mut joint = assembly.joint(&member.source.mission, scid, member.standing).map_err(refused)?;
+    while let Some(frame) = side.next(shared)? {
+        joint.frame(&frame).map_err(refused)?;
+    }
+    joint.finish().map_err(refused)
+}
+
+fn refused(error: skyhaul_level0::Error) -> Undone {
+    Undone::Refused(error.to_string())
+}
+
+/// The good frames of one contact, and those that belong among them.
+struct Side<'a> {
     reader: KeptReader,
     ready: VecDeque<CapturedFrame>,
     /// Bits from one frame to the next.
     stride: u64,
     /// The place of the next frame where the contact's own do not say where it was in the downlink: they are those of several inputs.
     place: Option<BitPosition>,
+    fill: Cursor<'a>,
+    /// Which of those that belong among them are given: all, or what the version before had.
+    given: Standing,
 }
 
-impl Side {
-    fn open(source: &Source, shared: &Shared) -> Result<Self, Undone> {
+impl<'a> Side<'a> {
+    fn open(member: &Member<'a>, given: Standing, shared: &Shared) -> Result<Self, Undone> {
+        let source = member.source;
         let usual = 8 * source.mission.cadu_len() as u64;
         let place = (!source.inputs.is_empty()).then_some(BitPosition::START);
         let reader = reader(&source.station, source.flow, shared)?;
-        let mut side = Self { reader, ready: VecDeque::new(), stride: usual, place };
+        let (ready, fill) = (VecDeque::new(), member.fill.cursor());
+        let mut side = Self { reader, ready, stride: usual, place, fill, given };
         while side.ready.len() < SAMPLE && side.read(shared)? {}
         if side.place.is_none() {
             side.stride = apart(side.ready.iter().map(|frame| frame.position)).unwrap_or(usual);
@@ -113,12 +164,27 @@ impl Side {
 
     fn next(&mut self, shared: &Shared) -> Result<Option<CapturedFrame>, Undone> {
         while self.ready.is_empty() && self.read(shared)? {}
-        let Some(mut frame) = self.ready.pop_front() else { return Ok(None) };
+        let Some(mut frame) = self.completing().or_else(|| self.ready.pop_front()) else { return Ok(None) };
         if let Some(place) = &mut self.place {
             frame.position = *place;
             *place = place.plus_bits(self.stride);
         }
         Ok(Some(frame))
+    }
+
+    /// A frame of another contact that belongs before the next one.
+    fn completing(&mut self) -> Option<CapturedFrame> {
+        let next = self.ready.front().map(|frame| frame.position);
+        loop {
+            let found = match next {
+                Some(position) => self.fill.before(position),
+                None => self.fill.rest(),
+            };
+            let (frame, standing) = found?;
+            if *standing == Standing::Known || self.given == Standing::New {
+                return Some(frame.clone());
+            }
+        }
     }
 
     /// Reads the next block; whether there was one.

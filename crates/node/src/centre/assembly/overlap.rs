@@ -1,5 +1,5 @@
-//! Which contacts of a window overlap: their packets were made in the same ten minutes. When they were received does not tell, as
-//! recordings are played later.
+//! Which contacts overlap: in a window those whose packets were made in the same ten minutes, with a contact those whose packets
+//! were made in its span. When they were received does not tell, as recordings are played later.
 
 use super::forms::{Contact, Note};
 use skyhaul_ccsds::select::MAX_INPUTS;
@@ -29,6 +29,23 @@ pub fn groups<'a>(notes: impl Iterator<Item = &'a Note>, window: &Window) -> Vec
     parts.filter(|part| part.len() > 1).map(<[Contact]>::to_vec).collect()
 }
 
+/// A contact and those of others that are joined with it, which are in an order of their own; none where it is alone. Of more than
+/// [`MAX_INPUTS`], the rest stand for themselves.
+pub fn group_of<'a>(own: &Contact, others: impl Iterator<Item = &'a Note>) -> Option<Vec<Contact>> {
+    let others = others.filter(|note| note.completes.is_none() && note.contact() != *own);
+    let others: BTreeSet<Contact> = others.map(Note::contact).collect();
+    let group: Vec<Contact> = core::iter::once(own.clone()).chain(others).take(MAX_INPUTS).collect();
+    (group.len() > 1).then_some(group)
+}
+
+/// Puts the contacts that complete one of a group behind it: their frames are among its own.
+pub fn with_completing<'a>(mut group: Vec<Contact>, notes: impl Iterator<Item = &'a Note>) -> Vec<Contact> {
+    let is_of = |note: &&Note| note.completed().is_some_and(|completed| group.contains(&completed));
+    let completing: BTreeSet<Contact> = notes.filter(is_of).map(Note::contact).collect();
+    group.extend(completing);
+    group
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +67,7 @@ mod tests {
             completes: None,
             cells: BTreeMap::from([("imager".to_owned(), cells.iter().map(cell).collect())]),
             versions: BTreeMap::new(),
+            span_us: None,
         }
     }
 
@@ -73,6 +91,20 @@ mod tests {
         let many: Vec<Note> = (0..40).map(|flow| note(flow, &[1])).collect();
         let sizes: Vec<usize> = flows(&many).iter().map(Vec::len).collect();
         assert_eq!(sizes, [16, 16, 8]);
+    }
+
+    #[test]
+    fn a_contact_is_joined_with_so_many_others_and_what_completes_any_of_them() {
+        let notes: Vec<Note> = (0..20).map(|flow| note(flow, &[1])).collect();
+        let own = notes[7].contact();
+        let group = group_of(&own, notes.iter()).unwrap();
+        assert_eq!((group.len(), &group[0]), (MAX_INPUTS, &own));
+        assert_eq!(group_of(&own, notes[7..8].iter()), None, "alone");
+        let of =
+            |flow: u32, completes| Note { station: "station-1".to_owned(), completes, ..note(flow, &[1]) };
+        let completing = [of(40, Some(7)), of(41, Some(8))];
+        let group = with_completing(vec![own.clone(), notes[0].contact()], notes.iter().chain(&completing));
+        assert_eq!(group, [own, notes[0].contact(), completing[0].contact()]);
     }
 
     proptest! {

@@ -45,6 +45,7 @@ fn note(flow: u32, at: Utc, packets: &[u64]) -> Note {
         completes: None,
         cells: BTreeMap::from([("imager".to_owned(), cells)]),
         versions: BTreeMap::from([("imager".to_owned(), version)]),
+        span_us: None,
     }
 }
 
@@ -142,6 +143,106 @@ fn a_contact_that_completes_another_makes_a_version_of_its_products() {
     );
     book.done(&job, BTreeMap::new()).unwrap();
     assert_eq!(book.next(hours(4), &[]).unwrap(), None);
+}
+
+/// A contact of another station that heard the packets of these seconds.
+fn heard(station: &str, flow: u32, at: Utc, span_s: (i64, i64)) -> Note {
+    let span_us = Some((span_s.0 * 1_000_000, span_s.1 * 1_000_000));
+    Note { station: station.to_owned(), span_us, ..note(flow, at, &[]) }
+}
+
+#[test]
+fn contacts_that_overlap_make_a_version_of_each_others_products_when_none_is_open() {
+    let disk = SimDisk::new(Bytes::mib(4));
+    let mut book = open(&disk);
+    for note in [
+        heard("svalbard", 1, hours(3), (0, 600)),
+        heard("tromso", 1, hours(3), (400, 900)),
+        heard("wallops", 1, hours(3), (901, 990)),
+        Note { scid: 43, ..heard("fairbanks", 1, hours(3), (0, 600)) },
+    ] {
+        book.note(note).unwrap();
+    }
+    assert_eq!(
+        book.next(hours(3), &[OpenContact { scid: Some(157) }]).unwrap(),
+        None,
+        "another may bring more"
+    );
+    let all = |contacts: &[(&str, u32)]| -> Vec<Contact> {
+        contacts.iter().map(|(station, flow)| ((*station).to_owned(), *flow)).collect()
+    };
+    for (own, span) in [(("svalbard", 1), (0, 600)), (("tromso", 1), (400, 900))] {
+        let job = book.next(hours(3), &[OpenContact { scid: Some(43) }]).unwrap().unwrap();
+        assert_eq!(job.target, Target::Contact { station: own.0.to_owned(), flow: 1 });
+        assert_eq!((job.contacts.clone(), job.versions["imager"].version), (all(&[own]), 1));
+        let plan = job.plan.clone().unwrap();
+        let other = if own.0 == "tromso" { ("svalbard", 1) } else { ("tromso", 1) };
+        assert_eq!(plan.contacts, all(&[("svalbard", 1), ("tromso", 1)]));
+        assert_eq!(plan.joined, [all(&[own, other])]);
+        assert_eq!(plan.span_us, Some((span.0 * 1_000_000, span.1 * 1_000_000)));
+        book.done(&job, made(&job, 2)).unwrap();
+    }
+    assert_eq!(book.next(hours(3), &[]).unwrap(), None);
+    assert!(book.held().is_empty());
+    // Frames found later in a recording of one take part in what both have, in the products of both.
+    book.note(Note { completes: Some(1), ..heard("tromso", 2, hours(4), (500, 501)) }).unwrap();
+    for own in [("svalbard", 1), ("tromso", 1)] {
+        let job = book.next(hours(4), &[]).unwrap().unwrap();
+        let other = if own.0 == "tromso" { ("svalbard", 1) } else { ("tromso", 1) };
+        let joined = job.plan.clone().unwrap().joined;
+        assert_eq!(joined, [all(&[own, other]), all(&[own, other, ("tromso", 2)])], "{:?}", job.target);
+        book.done(&job, made(&job, 3)).unwrap();
+    }
+    drop(book);
+    assert_eq!(open(&disk).next(hours(4), &[]).unwrap(), None, "as after a kill");
+}
+
+#[test]
+fn a_third_contact_changes_the_group_and_a_plan_that_was_begun_stays_as_it_was() {
+    let disk = SimDisk::new(Bytes::mib(4));
+    let mut book = open(&disk);
+    book.note(heard("svalbard", 1, hours(3), (0, 600))).unwrap();
+    book.note(heard("tromso", 1, hours(3), (400, 900))).unwrap();
+    let begun = book.next(hours(3), &[]).unwrap().unwrap();
+    book.note(heard("wallops", 1, hours(3), (500, 990))).unwrap();
+    disk.crash(3);
+    let mut book = open(&disk);
+    let mut versions = BTreeMap::new();
+    while let Some(job) = book.next(hours(3), &[]).unwrap() {
+        let version = versions.entry(job.target.key()).or_insert(1);
+        if *version == 1 && job.target == begun.target {
+            assert_eq!(job, begun);
+        } else {
+            assert_eq!(job.plan.as_ref().unwrap().joined.last().map(Vec::len), Some(3));
+        }
+        *version += 1;
+        book.done(&job, made(&job, *version)).unwrap();
+    }
+    assert_eq!(versions.into_values().collect::<Vec<_>>(), [3, 2, 2], "each of all three in the end");
+}
+
+#[test]
+fn a_name_that_another_contact_has_is_not_free() {
+    let mut book = open(&SimDisk::new(Bytes::mib(4)));
+    let one = note(1, hours(3), &[]);
+    let name = ProductName::parse(&one.versions["imager"].name).unwrap();
+    book.note(one).unwrap();
+    let (created, digit) = (name.created() + Duration::from_millis(700), name.uniqueness());
+    assert!(!book.is_free(&contact(2), created, digit));
+    assert!(book.is_free(&contact(1), created, digit), "processed again, it gets its own");
+    assert!(book.is_free(&contact(2), created, Digit::NINE));
+    assert!(book.is_free(&contact(2), created + Duration::from_secs(1), digit));
+}
+
+#[test]
+fn contacts_are_left_apart_where_that_is_not_wanted() {
+    for keys in ["select = false\n", "session = false\ntime = true\nwait = \"24 h\"\n"] {
+        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(Bytes::mib(4)));
+        let mut book = Book::open(&disk, rules(keys)).unwrap();
+        book.note(heard("svalbard", 1, hours(3), (0, 600))).unwrap();
+        book.note(heard("tromso", 1, hours(3), (400, 900))).unwrap();
+        assert_eq!(book.next(hours(3), &[]).unwrap(), None, "{keys}");
+    }
 }
 
 #[test]
