@@ -7,6 +7,7 @@ mod capture;
 mod configuration;
 mod offload;
 mod one_way;
+mod probe;
 mod products;
 mod repair;
 mod session;
@@ -22,6 +23,7 @@ pub use capture::{
 pub use configuration::configuration;
 pub use offload::offload_packets;
 pub use one_way::one_way;
+pub use probe::probe;
 pub use products::{common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table};
 pub use repair::repair_symbols;
 pub use session::session;
@@ -61,6 +63,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "packet_scan", body: packet_scan, rounds: 20_000 },
     Target { name: "packets", body: packets, rounds: 200_000 },
     Target { name: "delivery_notice", body: delivery_notice, rounds: 200_000 },
+    Target { name: "probe", body: probe, rounds: 100_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
     Target { name: "rdr_table", body: rdr_table, rounds: 5_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },

@@ -248,6 +248,7 @@ const SANS_IO: &[&str] = &[
     "oneway",
     "link",
     "vita49",
+    "probe",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -302,6 +303,7 @@ const USES: &[(&str, &[&str])] = &[
     ("link", &["units"]),
     ("vita49", &["units"]),
     ("emulator", &["units", "link", "net"]),
+    ("probe", &["units"]),
     (
         "net",
         &[
@@ -315,6 +317,7 @@ const USES: &[(&str, &[&str])] = &[
             "tls",
             "link",
             "oneway",
+            "probe",
         ],
     ),
     ("store", &["units"]),
@@ -360,6 +363,7 @@ const USES: &[(&str, &[&str])] = &[
             "store",
             "lab",
             "node",
+            "probe",
         ],
     ),
 ];

@@ -12,6 +12,7 @@ pub mod exchange;
 mod interface;
 mod lane;
 pub mod one_way;
+pub mod probe;
 pub mod relay;
 mod rest;
 mod socket;

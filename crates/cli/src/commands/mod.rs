@@ -12,6 +12,7 @@ mod one_way;
 mod packets;
 mod path;
 mod perf;
+mod probe;
 mod rdr;
 mod relay;
 mod replay;
@@ -55,6 +56,8 @@ pub enum Command {
     /// Measures what a line carries, with the transport that the nodes use.
     #[command(subcommand)]
     Perf(perf::Perf),
+    /// Measures a line with plain datagrams: round trip, rate, loss, order, path MTU, and where datagrams are dropped.
+    Probe(probe::Probe),
     /// Makes, explains and takes apart JPSS Raw Data Records (HDF5).
     #[command(subcommand)]
     Rdr(rdr::Rdr),
@@ -88,6 +91,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Path(command) => path::run(command, out),
         Command::OneWay(command) => one_way::run(command, out),
         Command::Perf(command) => perf::run(command, out),
+        Command::Probe(command) => probe::run(command, out),
         Command::Rdr(command) => rdr::run(command, out),
         Command::Relay(command) => relay::run(&command, out),
         Command::Replay(command) => replay::run(&command, out),

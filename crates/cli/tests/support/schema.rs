@@ -9,11 +9,12 @@ pub fn assert_valid(value: &Value, name: &str) {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema")).join(name);
     let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut faults = Vec::new();
-    check(value, &schema, "$", &mut faults);
+    check(value, (&schema, &schema), "$", &mut faults);
     assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
 }
 
-fn check(value: &Value, schema: &Value, at: &str, faults: &mut Vec<String>) {
+/// `root` has the parts that a schema refers to.
+fn check(value: &Value, (schema, root): (&Value, &Value), at: &str, faults: &mut Vec<String>) {
     let schema = schema.as_object().expect("a schema is an object");
     for (keyword, given) in schema {
         let holds =
@@ -31,7 +32,7 @@ fn check(value: &Value, schema: &Value, at: &str, faults: &mut Vec<String>) {
                 "properties" => {
                     for (key, inner) in given.as_object().unwrap() {
                         if let Some(value) = value.get(key) {
-                            check(value, inner, &format!("{at}.{key}"), faults);
+                            check(value, (inner, root), &format!("{at}.{key}"), faults);
                         }
                     }
                     true
@@ -44,11 +45,17 @@ fn check(value: &Value, schema: &Value, at: &str, faults: &mut Vec<String>) {
                 },
                 "items" => {
                     for (index, value) in value.as_array().into_iter().flatten().enumerate() {
-                        check(value, given, &format!("{at}[{index}]"), faults);
+                        check(value, (given, root), &format!("{at}[{index}]"), faults);
                     }
                     true
                 }
-                "$schema" | "title" | "description" => true,
+                "$ref" => {
+                    let place = given.as_str().and_then(|name| name.strip_prefix('#'));
+                    let part = place.and_then(|place| root.pointer(place));
+                    check(value, (part.expect("a part of this schema"), root), at, faults);
+                    true
+                }
+                "$schema" | "$defs" | "title" | "description" => true,
                 other => panic!("{at}: the test does not know the keyword {other}"),
             };
         if !holds {

@@ -1,0 +1,184 @@
+//! The far end as the measuring commands name and reach it.
+
+use super::{PORT, tell, unknown_host};
+use crate::commands::signals;
+use crate::failure::{Exit, Failure};
+use skyhaul_net::Clock;
+use skyhaul_net::probe::{Ability, HostFiles, SocketLine, calibrate, random};
+use skyhaul_probe::{Near, NearError};
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A far end, and how to reach it.
+#[derive(clap::Args)]
+pub struct FarFlags {
+    /// Where `skyhaul probe serve` runs: a name or address, with a port where it is not 4720.
+    #[arg(value_name = "HOST", required = true)]
+    host: Option<String>,
+    /// The UDP port to measure from, where a firewall wants one.
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    from_port: u16,
+}
+
+/// A far end that was found.
+pub struct FarEnd {
+    /// Its name as given.
+    pub name: String,
+    /// Where it is.
+    pub address: SocketAddr,
+    from_port: u16,
+    clock: Clock,
+    stop: Arc<AtomicBool>,
+}
+
+impl FarFlags {
+    /// Finds the far end.
+    ///
+    /// # Errors
+    /// The name leads nowhere.
+    pub fn find(&self) -> Result<FarEnd, Failure> {
+        let name = self.host.clone().unwrap_or_default();
+        let address = resolve(&name)?;
+        let (clock, stop) = (Clock::start(), signals::stop_flag()?);
+        Ok(FarEnd { name, address, from_port: self.from_port, clock, stop })
+    }
+}
+
+impl FarEnd {
+    /// A session with it.
+    ///
+    /// # Errors
+    /// It is not there, is no probe, or refuses.
+    pub fn open(&self) -> Result<Near<SocketLine>, Failure> {
+        self.open_from(self.from_port)
+    }
+
+    /// The same from a port.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_from(&self, port: u16) -> Result<Near<SocketLine>, Failure> {
+        let ends = (self.clock, Arc::clone(&self.stop));
+        let line = SocketLine::open(self.address, port, ends, HostFiles::default()).map_err(|source| {
+            let help = "see whether there is a route to it, and whether the port is free";
+            Failure::io("no socket can be had", &self.place(), help, source)
+        })?;
+        let random = random().map_err(|source| {
+            Failure::io("there is no randomness", "this host", "see whether /dev/urandom is there", source)
+        })?;
+        let nonce = u64::from_be_bytes(random.first_chunk().copied().unwrap_or_default());
+        Near::open(line, nonce).map_err(|error| self.failure(&error))
+    }
+
+    /// What a measurement ended with, as the user is told it.
+    pub fn failure(&self, error: &NearError) -> Failure {
+        let exit = match error {
+            NearError::Line(skyhaul_probe::LineError::Interrupted) => Exit::Interrupted,
+            NearError::Line(skyhaul_probe::LineError::Socket(_)) => Exit::Environment,
+            _ => Exit::Peer,
+        };
+        if exit == Exit::Interrupted {
+            return Failure::new(exit, "interrupted before there was a result", "start it again");
+        }
+        Failure::from_sentence(exit, &error.to_string()).at(&self.place())
+    }
+
+    /// The name and what it led to.
+    pub fn place(&self) -> String {
+        let address = self.address.to_string();
+        if self.name == address || self.name.is_empty() {
+            address
+        } else {
+            format!("{} ({address})", self.name)
+        }
+    }
+
+    /// IP and UDP headers of a datagram to it, IPv4's or IPv6's.
+    pub fn headers(&self) -> Bytes {
+        let is_v4 = match self.address.ip() {
+            std::net::IpAddr::V4(_) => true,
+            std::net::IpAddr::V6(address) => address.to_ipv4_mapped().is_some(),
+        };
+        Bytes::new(if is_v4 { 28 } else { 48 })
+    }
+
+    /// Calendar time.
+    pub fn unix_seconds(&self) -> f64 {
+        self.clock.utc().as_nanos() as f64 / 1e9
+    }
+}
+
+/// What this machine can do with datagrams of `payload`; says so where that is less than `wanted`, which is then cut down.
+///
+/// # Errors
+/// The loopback interface cannot be used.
+pub fn able(payload: Bytes, wanted: Option<Rate>) -> Result<(Ability, Rate), Failure> {
+    let ability = calibrate(payload, CALIBRATION).map_err(|source| {
+        Failure::io(
+            "this machine cannot be calibrated",
+            "the loopback interface",
+            "see whether it is up",
+            source,
+        )
+    })?;
+    if let Some(wanted) = wanted.filter(|wanted| *wanted > ability.rate) {
+        tell(&format!(
+            "note: this machine can do about {} with datagrams of {payload} ({} a second), less than the {wanted} asked for; \
+             nothing faster is tried",
+            round(ability.rate),
+            ability.datagrams_a_second
+        ));
+    }
+    let rate = wanted.map_or(ability.rate, |wanted| wanted.min(ability.rate));
+    Ok((ability, round(rate)))
+}
+
+/// Two figures of it: more would not be the same in the next run.
+fn round(rate: Rate) -> Rate {
+    let mut step = 1;
+    while rate.as_bps() / step >= 100 {
+        step *= 10;
+    }
+    Rate::from_bps(rate.as_bps() / step * step)
+}
+
+/// The first address of a name, with the probe's own port where there is none.
+fn resolve(host: &str) -> Result<SocketAddr, Failure> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<std::net::IpAddr>() {
+        return Ok((address, PORT).into());
+    }
+    let found = if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
+        host.to_socket_addrs()
+    } else {
+        (host, PORT).to_socket_addrs()
+    };
+    let mut addresses = found.map_err(|error| unknown_host(host, &error.to_string()))?;
+    addresses.next().ok_or_else(|| unknown_host(host, "no address"))
+}
+
+/// Long enough to be right to a tenth, too short to be noticed.
+const CALIBRATION: Duration = Duration::from_millis(150);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_given_or_the_probes_own() {
+        let found = |host: &str| resolve(host).map(|address| address.to_string()).ok();
+        assert_eq!(found("192.0.2.7").as_deref(), Some("192.0.2.7:4720"));
+        assert_eq!(found("192.0.2.7:99").as_deref(), Some("192.0.2.7:99"));
+        assert_eq!(found("2001:db8::1").as_deref(), Some("[2001:db8::1]:4720"));
+        assert_eq!(found("[2001:db8::1]:99").as_deref(), Some("[2001:db8::1]:99"));
+        assert_eq!(found("192.0.2.7:70000"), None);
+    }
+
+    #[test]
+    fn rates_are_told_to_two_figures() {
+        assert_eq!(round(Rate::from_bps(2_987_654_321)), Rate::from_mbps(2_900));
+        assert_eq!(round(Rate::from_bps(7)), Rate::from_bps(7));
+    }
+}

@@ -1,0 +1,70 @@
+//! `skyhaul probe`: measures a line with plain datagrams, against a serving end of its own.
+
+mod far;
+mod series;
+mod serve;
+mod survey;
+mod words;
+
+use crate::failure::{Exit, Failure};
+use std::io::Write;
+
+/// The arguments of `skyhaul probe`.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Needs `skyhaul probe serve` at the far end.
+
+Example:
+  skyhaul probe centre.example.org
+  skyhaul probe 192.0.2.7:4720 --seconds 20 --json"
+)]
+pub struct Probe {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    survey: survey::Survey,
+}
+
+/// What else it can do.
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Answers probes until it is interrupted.
+    Serve(serve::Serve),
+}
+
+/// Carries out one end.
+///
+/// # Errors
+/// An address cannot be used, the other end is not there, is none or refuses, or the run was interrupted.
+pub fn run(probe: Probe, out: &mut dyn Write) -> Result<(), Failure> {
+    match probe.command {
+        Some(Command::Serve(command)) => serve::run(&command, out),
+        None => survey::run(&probe.survey, out),
+    }
+}
+
+/// Says something beside the result.
+fn tell(words: &str) {
+    // Standard error may be closed; the measurement goes on all the same.
+    let _ = writeln!(std::io::stderr(), "{words}");
+}
+
+/// The port at which a probe serves unless it is told another.
+const PORT: u16 = 4720;
+
+/// A file that cannot be written.
+fn unwritable(path: &std::path::Path, source: std::io::Error) -> Failure {
+    Failure::io("the file cannot be written", &path.display().to_string(), "name another one", source)
+}
+
+/// A name or address that leads nowhere.
+fn unknown_host(host: &str, why: &str) -> Failure {
+    let what = format!("`{host}` leads to no address ({why})");
+    Failure::new(
+        Exit::Usage,
+        &what,
+        "give a name or address, with a port as in 192.0.2.7:4720 or [2001:db8::1]:4720",
+    )
+}

@@ -1,0 +1,120 @@
+//! `skyhaul probe` as its users run it: both ends over loopback, and what it refuses. Speed is not judged here.
+
+mod support;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Output;
+use support::process::{Running, printed, run, text};
+use support::refusal::{assert_refused, assert_told};
+use support::schema::assert_valid;
+
+fn serve(arguments: &[&str], folder: &Path) -> Running {
+    Running::start(&[&["probe", "serve", "--bind", "127.0.0.1:0"], arguments].concat(), folder)
+}
+
+fn probe(arguments: &[&str], folder: &Path) -> Output {
+    run(&[&["probe"], arguments].concat(), folder)
+}
+
+#[test]
+fn a_survey_finds_the_loopback_interface_and_its_account_closes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut far = serve(&[], folder.path());
+    let address = far.address();
+    let quick = [&address, "--seconds", "2", "--max-rate", "10 Mbit/s", "--json", "--series", "all.csv"];
+    let output = probe(&quick, folder.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_valid(&found, "probe-survey.json");
+    for way in [&found["up"], &found["down"]] {
+        let count = |name: &str| way["account"][name].as_i64().unwrap();
+        let host = &way["account"]["receiving_host"];
+        let dropped: i64 =
+            ["card", "softnet", "socket"].iter().map(|place| host[*place].as_i64().unwrap()).sum();
+        let explained = count("dropped_by_sender") + count("lost_on_path") + dropped + count("received");
+        assert_eq!(count("offered"), explained + count("unexplained"), "{way}");
+        assert!(count("received") > 0 && way["path_mtu"].as_u64() >= Some(1_260), "{way}");
+    }
+    let series = std::fs::read_to_string(folder.path().join("all.csv")).unwrap();
+    let packets = |way: &str| found[way]["sum"]["packets"].as_u64().unwrap();
+    assert_eq!(series.lines().count() as u64, 1 + packets("up") + packets("down"));
+    assert!(series.starts_with("stream,direction,payload,seq,planned_s,one_way_ms\n0,up,"), "{series}");
+    far.signal(Signal::INT);
+    let ended = far.end();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.output.starts_with("1 measurements, 0 refused"), "{}", ended.output);
+}
+
+#[test]
+fn a_far_end_that_is_absent_none_or_of_another_version_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    // A port that nobody has: one that was just given back.
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    assert_refused(
+        &probe(&[&free], folder.path()),
+        4,
+        &["nobody listens there", &free, "skyhaul probe serve"],
+    );
+    assert_told(
+        &probe(&[&answering(b"who is there?")], folder.path()),
+        4,
+        &["what answers there is no probe"],
+    );
+    let later = answering(b"SkhP\x09\x05\0\0\0\0\0\0\0\0\0");
+    let parts = ["the far end speaks version 9 of the probe's protocol", "install the same release"];
+    assert_told(&probe(&[&later], folder.path()), 4, &parts);
+}
+
+/// Where a program is that answers everything with these bytes, until the test ends.
+fn answering(answer: &'static [u8]) -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    std::thread::Builder::new()
+        .spawn(move || {
+            let mut buffer = [0; 2_048];
+            while let Ok((_, from)) = socket.recv_from(&mut buffer) {
+                let _ = socket.send_to(answer, from);
+            }
+        })
+        .unwrap();
+    address
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_refused(&probe(&["no-such-host.invalid"], folder.path()), 2, &["leads to no address"]);
+    let series = probe(&["127.0.0.1:9", "--series", "all.txt"], folder.path());
+    assert_refused(&series, 2, &["the form of `all.txt` is not known", ".csv or .jsonl"]);
+    let mut far = serve(&["--max-time", "1 s"], folder.path());
+    let address = far.address();
+    let parts = ["the far end has ended the measurement", "--max-time"];
+    assert_told(&probe(&[&address, "--seconds", "60"], folder.path()), 4, &parts);
+}
+
+#[test]
+fn a_machine_that_cannot_do_what_is_asked_says_so_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let output = probe(&[&free, "--max-rate", "900 Gbit/s"], folder.path());
+    assert_told(&output, 4, &["nobody listens there"]);
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with("note: this machine can do about ") && said.contains("900 Gbit/s asked for"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_page_of_messages_has_what_a_probe_says() {
+    let page = include_str!("../../../docs/messages.md");
+    for sentence in
+        ["nobody listens there", "what answers there is no probe", "the far end has ended the measurement"]
+    {
+        assert!(page.contains(&format!("| {sentence} | 4 |")), "{sentence}");
+    }
+    assert!(printed(&["probe", "--help"], Path::new(".")).contains("skyhaul probe serve"));
+}

@@ -1,0 +1,92 @@
+//! The serving end on a socket.
+
+use super::{HostFiles, ProbeSocket, random};
+use crate::Clock;
+use skyhaul_probe::wire::Limits;
+use skyhaul_probe::{Far, FarConfig, FarCounters, Handed};
+use skyhaul_units::Duration;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Why an end does not serve.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ServeError(#[from] io::Error);
+
+/// A serving end.
+#[derive(Debug)]
+pub struct Server {
+    socket: ProbeSocket,
+    far: Far,
+    files: HostFiles,
+    clock: Clock,
+}
+
+impl Server {
+    /// Binds to `address`.
+    ///
+    /// # Errors
+    /// The address is in use, not this host's, or not permitted; the system has no randomness.
+    pub fn bind(address: SocketAddr, limits: Limits, files: HostFiles) -> Result<Self, ServeError> {
+        let clock = Clock::start();
+        let socket = ProbeSocket::bind(address, clock)?;
+        let config = FarConfig { limits, utc_at_zero: clock.utc_at_start(), secret: random()? };
+        Ok(Self { socket, far: Far::new(config), files, clock })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn local_addr(&self) -> Result<SocketAddr, ServeError> {
+        Ok(self.socket.local_addr()?)
+    }
+
+    /// What it has done so far.
+    pub const fn counters(&self) -> FarCounters {
+        self.far.counters()
+    }
+
+    /// Serves until `stop` is set.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), ServeError> {
+        // Refused only where there are no such timers; pacing is then as it is, and measured.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK.as_nanos()));
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            let due = self.far.next_timeout().unwrap_or(now + WAIT_MAX).min(now + WAIT_MAX);
+            match self.socket.receive(due) {
+                Ok(Some((at, from, datagram))) => {
+                    let (files, inode) = (&self.files, self.socket.inode());
+                    let mut host = || files.counters(inode);
+                    self.far.datagram((at, self.clock.now()), from, &datagram, &mut host);
+                }
+                Ok(None) => {}
+                // An answer to something sent to a near end that is gone.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(error) => return Err(error.into()),
+            }
+            for _ in 0..SENDS_AT_ONCE {
+                let Some(out) = self.far.poll(self.clock.now()) else { break };
+                let taken = matches!(self.socket.send(out.to, &out.datagram), Ok(Handed::Taken));
+                if let (false, Some(session)) = (taken, out.stream) {
+                    self.far.refused(session);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How far the system may put off a wake-up.
+const TIMER_SLACK: Duration = Duration::from_micros(1);
+
+/// A stop flag is looked at this often.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Datagrams sent before the socket is read again.
+const SENDS_AT_ONCE: u32 = 16;

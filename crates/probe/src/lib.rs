@@ -1,0 +1,30 @@
+//! Measuring a line with datagrams of UDP: round trip, one-way delay, rate, loss, order, path MTU, and where what is missing went.
+//!
+//! One end serves ([`Far`]), the other measures ([`Near`]) over a [`Line`], which is a socket or a simulated one. What came
+//! of a stream of datagrams is a [`Trace`]; [`stats`] and [`Account`] make figures of it, and [`survey`](survey::survey) a whole
+//! picture of a line. Nothing here reads a clock or a socket.
+//!
+//! ```
+//! use skyhaul_probe::stats::{Character, LossProcess};
+//! // A burst of forty datagrams, lost in two thousand.
+//! let lost: Vec<bool> = (0..2_000).map(|seq| (500..540).contains(&seq)).collect();
+//! let process = LossProcess::of(&lost);
+//! assert_eq!((process.character, process.run_mean), (Character::Bursts, 40.0));
+//! ```
+
+mod account;
+mod clock;
+mod far;
+mod host;
+mod near;
+pub mod stats;
+mod stream;
+pub mod survey;
+pub mod wire;
+
+pub use account::{Account, ReceivingHost};
+pub use clock::{Comparison, Ping};
+pub use far::{Far, FarConfig, FarCounters, Outgoing, SESSIONS_MAX, SILENCE_MAX};
+pub use host::HostCounters;
+pub use near::{Handed, Line, LineError, Near, NearError};
+pub use stream::{Arrival, Direction, Spec, Trace};

@@ -1,0 +1,361 @@
+//! The measuring end: opens a session, compares clocks, and runs streams either way, over a [`Line`].
+
+mod streams;
+
+pub use streams::CATCH_UP_MAX;
+
+use crate::clock::{Comparison, Ping};
+use crate::host::HostCounters;
+use crate::wire::{HELLO_LEN, Limits, Message, Reason, WireError};
+use skyhaul_units::{Bytes, Duration, Instant, Utc};
+
+/// What the measuring end needs of the world: a clock, and a way to and from the far end.
+pub trait Line {
+    /// The time.
+    fn now(&self) -> Instant;
+    /// Calendar time at the zero of the clock.
+    fn utc_at_zero(&self) -> Utc;
+    /// Hands a datagram to the system.
+    ///
+    /// # Errors
+    /// Nobody listens at the far address, or the socket failed.
+    fn send(&mut self, datagram: &[u8]) -> Result<Handed, LineError>;
+    /// The next datagram from the far end and when it came; `None` when nothing came until `until`, or as soon as that has
+    /// passed.
+    ///
+    /// # Errors
+    /// Nobody listens at the far address, the socket failed, or the measurement is to stop.
+    fn receive(&mut self, until: Instant) -> Result<Option<(Instant, Vec<u8>)>, LineError>;
+    /// What this host's system counts.
+    fn host(&mut self) -> HostCounters;
+}
+
+/// What the system did with a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handed {
+    /// It took it.
+    Taken,
+    /// Its buffer was full; the datagram is lost.
+    Refused,
+    /// It is longer than the interface's packets may be.
+    TooLong,
+}
+
+/// Why a line cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// The far host answered that nobody listens there.
+    #[error("nobody listens there; start `skyhaul probe serve` at the far end, or give its port")]
+    Unreachable,
+    /// The user had enough.
+    #[error("interrupted")]
+    Interrupted,
+    /// The socket failed.
+    #[error("the socket failed ({0}); see whether the network is up")]
+    Socket(String),
+}
+
+/// Why a measurement ended without a result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NearError {
+    /// The line cannot be used.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// Nothing came back at all.
+    #[error(
+        "no answer in {0}; see whether `skyhaul probe serve` runs there, and whether a firewall lets UDP through both ways"
+    )]
+    Silent(Duration),
+    /// Something came back, but not from a probe.
+    #[error("what answers there is no probe; give the address of a `skyhaul probe serve`")]
+    Foreign,
+    /// The far end is a probe of another version.
+    #[error(
+        "the far end speaks version {0} of the probe's protocol, this one {own}; install the same release at both ends",
+        own = crate::wire::VERSION
+    )]
+    Version(u8),
+    /// The far end said no.
+    #[error("{}", refusal(*.0))]
+    Refused(Reason),
+    /// The far end answered before, and does so no more.
+    #[error("the far end stopped answering for {0}; see whether the line or the far end is down")]
+    Lost(Duration),
+}
+
+const fn refusal(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Version => "the far end speaks another version; install the same release at both ends",
+        Reason::Cookie => {
+            "the far end does not take our address for ours; see whether something on the way changes addresses or ports"
+        }
+        Reason::Busy => "the far end is busy with other measurements; try again in a minute",
+        Reason::Limit => {
+            "the far end does not allow so much; ask for less, or raise --max-rate and --max-time of `skyhaul probe serve`"
+        }
+        Reason::Session => "the far end has ended the measurement; raise --max-time of `skyhaul probe serve`",
+    }
+}
+
+/// The measuring end of a session.
+#[derive(Debug)]
+pub struct Near<L> {
+    line: L,
+    session: u64,
+    limits: Limits,
+    comparison: Comparison,
+    next_ping: u32,
+    next_stream: u32,
+    heard: Instant,
+    /// What came of a stream that is being received.
+    receiving: Option<streams::Receiving>,
+}
+
+impl<L: Line> Near<L> {
+    /// Opens a session over `line`; `nonce` is any number that nobody knows.
+    ///
+    /// # Errors
+    /// There is no far end, or it says no.
+    pub fn open(line: L, nonce: u64) -> Result<Self, NearError> {
+        let heard = line.now();
+        let limits = Limits { rate: skyhaul_units::Rate::ZERO, time: Duration::ZERO, datagrams: 0 };
+        let mut near = Self {
+            line,
+            session: 0,
+            limits,
+            comparison: Comparison::default(),
+            next_ping: 0,
+            next_stream: 1,
+            heard,
+            receiving: None,
+        };
+        let cookie = near.ask(&Message::Hello { nonce }, HELLO_LEN, |message| match message {
+            Message::Challenge { nonce: of, cookie } if of == nonce => Some(Ok(cookie)),
+            Message::Refused { reason, .. } => Some(Err(reason)),
+            _ => None,
+        })?;
+        let open = Message::Open { nonce, cookie };
+        let (session, limits) = near.ask(&open, HELLO_LEN, |message| match message {
+            Message::Opened { nonce: of, session, limits } if of == nonce => Some(Ok((session, limits))),
+            Message::Refused { about, reason } if about == nonce => Some(Err(reason)),
+            _ => None,
+        })?;
+        (near.session, near.limits) = (session, limits);
+        Ok(near)
+    }
+
+    /// What the far end lets itself be asked for.
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Round trips and clocks so far.
+    pub const fn comparison(&self) -> &Comparison {
+        &self.comparison
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.line.now()
+    }
+
+    /// Pings at `spacing` for `time`, and waits for the last answers.
+    ///
+    /// # Errors
+    /// The line cannot be used, or the far end stopped answering.
+    pub fn ping_for(&mut self, time: Duration, spacing: Duration) -> Result<(), NearError> {
+        let begin = self.line.now();
+        let end = begin + time;
+        let mut due = begin;
+        while due < end {
+            self.ping()?;
+            due += spacing;
+            self.listen(due.min(end))?;
+        }
+        let patience = self.patience();
+        let last = self.line.now() + patience;
+        while self.comparison.outstanding() > 0 && self.line.now() < last {
+            self.listen_once(last)?;
+        }
+        self.still_there()
+    }
+
+    /// The longest UDP payloads that arrive, up and down, not fragmented, of those that this host's interface takes.
+    ///
+    /// # Errors
+    /// The line cannot be used, or the far end stopped answering.
+    pub fn payloads(&mut self, most: Bytes) -> Result<(Bytes, Bytes), NearError> {
+        let mut largest = |is_up: bool| {
+            // What every line carries (RFC 8200: 1,280 bytes with headers) needs no asking.
+            let (mut fits, mut too_long) = (PAYLOAD_SURE, most.as_usize().max(PAYLOAD_SURE) + 1);
+            // The common ones first: most lines are settled in two questions.
+            let mut guesses = PAYLOADS_COMMON.iter().copied();
+            while too_long - fits > 1 {
+                let common = guesses.find(|size| fits < *size && *size < too_long);
+                let size = common.unwrap_or(usize::midpoint(fits, too_long));
+                if self.fits(size, is_up)? {
+                    fits = size;
+                } else {
+                    too_long = size;
+                }
+            }
+            Ok::<_, NearError>(Bytes::of(fits))
+        };
+        Ok((largest(true)?, largest(false)?))
+    }
+
+    /// Ends the session.
+    pub fn close(mut self) -> L {
+        // The far end forgets by itself what it was not told.
+        let _ = self.line.send(&Message::Close { session: self.session }.encode(0));
+        self.line
+    }
+
+    /// Whether a datagram of this payload arrives, tried several times: a line may lose some of any size.
+    fn fits(&mut self, size: usize, is_up: bool) -> Result<bool, NearError> {
+        let session = self.session;
+        for _ in 0..SIZE_TRIES {
+            self.next_ping = self.next_ping.wrapping_add(1);
+            let number = self.next_ping;
+            let answer = if is_up { 0 } else { u16::try_from(size).unwrap_or(u16::MAX) };
+            let question = Message::Size { session, number, answer }.encode(if is_up { size } else { 0 });
+            if self.line.send(&question)? == Handed::TooLong {
+                return Ok(false);
+            }
+            let until = self.line.now() + self.patience();
+            while self.line.now() < until {
+                match self.listen_once(until)? {
+                    Some(Message::Sized { number: of, .. }) if of == number => return Ok(true),
+                    _ => {}
+                }
+            }
+        }
+        self.still_there()?;
+        Ok(false)
+    }
+
+    /// Asks until there is an answer, with growing patience.
+    fn ask<T>(
+        &mut self,
+        question: &Message,
+        pad: usize,
+        mut answers: impl FnMut(Message) -> Option<Result<T, Reason>>,
+    ) -> Result<T, NearError> {
+        let begin = self.line.now();
+        let mut patience = self.patience();
+        let mut is_foreign = false;
+        let tries = if self.session == 0 { OPEN_TRIES } else { ASK_TRIES };
+        for attempt in 0..tries {
+            // A burst that takes one question takes the next as well: more each time.
+            for _ in 0..(attempt + 1).min(COPIES_MAX) {
+                self.line.send(&question.encode(pad))?;
+            }
+            let until = self.line.now() + patience;
+            while let Some((at, datagram)) = self.line.receive(until)? {
+                match Message::decode(&datagram) {
+                    Ok(message) => {
+                        if let Some(answer) = self.heard(at, message).and_then(&mut answers) {
+                            return answer.map_err(NearError::Refused);
+                        }
+                    }
+                    Err(WireError::Version(version)) => return Err(NearError::Version(version)),
+                    Err(WireError::Foreign | WireError::Damaged) => is_foreign = true,
+                }
+            }
+            patience = (patience * 2).min(PATIENCE_MAX);
+        }
+        let waited = self.line.now().since(begin);
+        let rounded = Duration::from_secs(waited.as_millis().div_ceil(1_000));
+        Err(match (is_foreign, self.session) {
+            (true, 0) => NearError::Foreign,
+            (false, 0) => NearError::Silent(rounded),
+            _ => NearError::Lost(rounded),
+        })
+    }
+
+    fn ping(&mut self) -> Result<(), NearError> {
+        self.next_ping = self.next_ping.wrapping_add(1);
+        let now = self.line.now();
+        let sent = self.utc(now);
+        self.line.send(&Message::Ping { session: self.session, number: self.next_ping, sent }.encode(0))?;
+        self.comparison.asked();
+        Ok(())
+    }
+
+    /// Takes what comes until `until`.
+    fn listen(&mut self, until: Instant) -> Result<(), NearError> {
+        loop {
+            let came = self.line.receive(until)?;
+            let Some((at, datagram)) = came else { return Ok(()) };
+            if let Ok(message) = Message::decode(&datagram) {
+                self.heard(at, message);
+            }
+        }
+    }
+
+    /// Takes the next that comes, `None` where that is nothing new.
+    fn listen_once(&mut self, until: Instant) -> Result<Option<Message>, NearError> {
+        let Some((at, datagram)) = self.line.receive(until)? else { return Ok(None) };
+        Ok(Message::decode(&datagram).ok().and_then(|message| self.heard(at, message)))
+    }
+
+    /// Takes what needs no question; gives back the rest.
+    fn heard(&mut self, at: Instant, message: Message) -> Option<Message> {
+        match message {
+            Message::Pong { session, sent, reached, answered, .. } if session == self.session => {
+                self.heard = at;
+                let back = self.utc(at);
+                self.comparison.answered(Ping { sent, reached, answered, back });
+                None
+            }
+            Message::Data { session, stream, seq, sent } if session == self.session => {
+                self.heard = at;
+                let arrived = self.utc(at);
+                if let Some(receiving) = &mut self.receiving {
+                    receiving.take(stream, crate::stream::Arrival { seq, sent, arrived });
+                }
+                None
+            }
+            other => {
+                self.heard = at;
+                Some(other)
+            }
+        }
+    }
+
+    fn still_there(&self) -> Result<(), NearError> {
+        let silence = self.line.now().since(self.heard);
+        if silence > LOST_AFTER { Err(NearError::Lost(silence)) } else { Ok(()) }
+    }
+
+    /// How long an answer may take.
+    fn patience(&self) -> Duration {
+        self.comparison.longest().map_or(PATIENCE_FIRST, |longest| longest * 2 + PATIENCE_LEAST)
+    }
+
+    fn utc(&self, at: Instant) -> Utc {
+        self.line.utc_at_zero() + at.since(Instant::ZERO)
+    }
+}
+
+/// For the first answer: a geostationary hop each way, and a queue.
+const PATIENCE_FIRST: Duration = Duration::from_millis(1_000);
+/// On top of twice the longest round trip.
+const PATIENCE_LEAST: Duration = Duration::from_millis(100);
+/// Patience grows no further.
+const PATIENCE_MAX: Duration = Duration::from_secs(2);
+/// At 30 % loss each way, one measurement in a million stays without an answer.
+const ASK_TRIES: u32 = 10;
+/// Before there was any answer: nine seconds, which a user waits without thinking that it hangs.
+const OPEN_TRIES: u32 = 5;
+/// Copies of a question in one attempt.
+const COPIES_MAX: u32 = 4;
+/// Without anything heard for so long, a far end that answered before is lost.
+const LOST_AFTER: Duration = Duration::from_secs(5);
+/// 10 % loss each way makes a size that fits look too long once in 40,000.
+const SIZE_TRIES: u32 = 6;
+/// A payload that every IPv6 line carries, and in practice every IPv4 line: 1,280 bytes less 48.
+const PAYLOAD_SURE: usize = 1_232;
+/// What lines mostly have, in an order that settles them fast: Ethernet 1,500 for IPv4 and IPv6 and each one more;
+/// PPPoE; 9,000-byte jumbo frames.
+const PAYLOADS_COMMON: &[usize] = &[1_472, 1_473, 1_452, 1_453, 1_464, 1_465, 8_972, 8_973, 8_952, 8_953];

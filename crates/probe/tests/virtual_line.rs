@@ -1,0 +1,201 @@
+//! The probe over modelled links under a virtual clock: it must find what the links were made to do.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+
+use skyhaul_link::{GilbertElliott, Link, LinkConfig, Loss, Policer, Reordering};
+use skyhaul_probe::stats::Character;
+use skyhaul_probe::survey::{Survey, SurveyPlan, survey};
+use skyhaul_probe::wire::Limits;
+use skyhaul_probe::{
+    Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near, NearError, Spec, Trace,
+};
+use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate, Utc};
+
+/// Both ends and the links between them.
+struct Virtual {
+    now: Instant,
+    up: Link<Vec<u8>>,
+    down: Link<Vec<u8>>,
+    far: Far,
+    /// Longest UDP payload each way; longer ones vanish, as in a black hole.
+    payload_max: usize,
+}
+
+/// By how much the far end's clock is ahead.
+const AHEAD: Duration = Duration::from_secs(7_200);
+
+impl Virtual {
+    fn new(up: LinkConfig, down: LinkConfig, seed: u64) -> Self {
+        let limits =
+            Limits { rate: Rate::from_mbps(1_000), time: Duration::from_secs(900), datagrams: 1 << 20 };
+        let far = Far::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(0) + AHEAD, secret: [9; 32] });
+        let (up, down) = (Link::new(up, seed), Link::new(down, seed + 1_000));
+        Self { now: Instant::ZERO, up, down, far, payload_max: 1_472 }
+    }
+
+    /// Lets the far end do what it has to do now.
+    fn far(&mut self) {
+        while let Some(datagram) = self.up.poll(self.now) {
+            let from = "192.0.2.1:9".parse().unwrap();
+            self.far.datagram((self.now, self.now), from, &datagram, &mut told);
+        }
+        while let Some(out) = self.far.poll(self.now) {
+            if out.datagram.len() <= self.payload_max {
+                let size = Bytes::of(out.datagram.len() + 28);
+                self.down.send(self.now, size, out.datagram);
+            }
+        }
+    }
+}
+
+fn told() -> HostCounters {
+    HostCounters::from_array([Some(0); HostCounters::COUNT])
+}
+
+impl Line for Virtual {
+    fn now(&self) -> Instant {
+        self.now
+    }
+    fn utc_at_zero(&self) -> Utc {
+        Utc::from_nanos(0)
+    }
+    fn send(&mut self, datagram: &[u8]) -> Result<Handed, LineError> {
+        if datagram.len() <= self.payload_max {
+            self.up.send(self.now, Bytes::of(datagram.len() + 28), datagram.to_vec());
+        }
+        Ok(Handed::Taken)
+    }
+    fn receive(&mut self, until: Instant) -> Result<Option<(Instant, Vec<u8>)>, LineError> {
+        loop {
+            self.far();
+            if let Some(datagram) = self.down.poll(self.now) {
+                return Ok(Some((self.now, datagram)));
+            }
+            if self.now >= until {
+                return Ok(None);
+            }
+            let events = [self.up.next_event(), self.down.next_event(), self.far.next_timeout()];
+            let next = events.into_iter().flatten().min().unwrap_or(until);
+            self.now = next.max(self.now + Duration::from_nanos(1)).min(until);
+        }
+    }
+    fn host(&mut self) -> HostCounters {
+        told()
+    }
+}
+
+fn near(config: LinkConfig, seed: u64) -> Near<Virtual> {
+    Near::open(Virtual::new(config.clone(), config, seed), 4).unwrap()
+}
+
+fn surveyed(up: LinkConfig, down: LinkConfig, seed: u64) -> Survey {
+    let mut near = Near::open(Virtual::new(up, down, seed), 4).unwrap();
+    let plan = SurveyPlan {
+        time: Duration::from_secs(60),
+        rate_max: Rate::from_mbps(400),
+        payload_max: Bytes::new(8_972),
+        headers: Bytes::new(28),
+    };
+    survey(&mut near, &plan, &mut |_| {}).unwrap()
+}
+
+fn line(rate: u64, one_way: u64, loss: Loss) -> LinkConfig {
+    LinkConfig { loss, ..LinkConfig::line(Rate::from_mbps(rate), Duration::from_millis(one_way)) }
+}
+
+fn independent(percent: u32) -> Loss {
+    Loss::Independent(Probability::from_ppb(percent * 10_000_000))
+}
+
+#[track_caller]
+fn near_to(found: f64, set: f64, within: f64) {
+    assert!((found - set).abs() <= within * set.abs(), "{found} is not {set}");
+}
+
+#[test]
+fn a_survey_finds_rate_delay_loss_and_mtu_of_a_line_whose_ways_differ() {
+    let found = surveyed(line(93, 80, independent(1)), line(20, 120, Loss::None), 3);
+    near_to(found.round_trip_ms.min, 200.0, 0.01);
+    near_to(found.up.available.ip_bits_per_second as f64, 93e6, 0.02);
+    near_to(found.down.available.ip_bits_per_second as f64, 20e6, 0.02);
+    assert!(!found.up.available.is_at_least && !found.down.available.is_at_least);
+    assert!(found.up.loss.loss_95[0] <= 0.01 && 0.01 <= found.up.loss.loss_95[1], "{:?}", found.up.loss);
+    assert_eq!((found.up.loss.character, found.down.loss.character), (Character::Random, Character::None));
+    assert_eq!((found.up.path_mtu, found.down.path_mtu), (1_500, 1_500));
+    near_to(found.bandwidth_delay_bytes as f64, 93e6 / 8.0 * 0.2, 0.03);
+    for (way, set) in [(&found.up, 80.0), (&found.down, 120.0)] {
+        assert!((way.one_way_ms.min - set).abs() <= found.clocks.uncertainty_ms);
+        assert_eq!((way.account.unexplained, way.account.offered), (0, way.sum.packets));
+        assert_eq!(way.account.lost_on_path, way.sum.lost_packets);
+    }
+    near_to(found.clocks.ahead_ms, AHEAD.as_secs_f64() * 1e3, 1e-4);
+    assert!(found.notes.iter().any(|note| note.contains("2.0 hours ahead")), "{:?}", found.notes);
+}
+
+#[test]
+fn what_the_links_lost_is_what_the_account_says_the_path_lost() {
+    for seed in 0..4 {
+        let mut near = near(line(50, 20, independent(5)), seed);
+        let spec = Spec { payload: Bytes::new(1_000), spacing: Duration::from_micros(400), count: 5_000 };
+        let trace = near.stream(Direction::Up, spec).unwrap();
+        let account = skyhaul_probe::Account::of(&trace);
+        assert_eq!((account.unexplained, account.offered), (0, 5_000));
+        assert_eq!(account.lost_on_path, 5_000 - trace.arrivals.len() as u64);
+        // The link lost pings and questions too, some two hundred of them.
+        let lost = near.close().up.counters().lost;
+        assert!((account.lost_on_path..account.lost_on_path + 60).contains(&lost), "{lost} {account:?}");
+    }
+}
+
+#[test]
+fn bursts_reordering_and_a_policer_are_seen() {
+    let bursts = Loss::GilbertElliott(
+        GilbertElliott::with_bursts(
+            Probability::from_ppb(20_000_000),
+            core::num::NonZeroU32::new(8).unwrap(),
+        )
+        .unwrap(),
+    );
+    let found = surveyed(line(40, 30, bursts), line(40, 30, Loss::None), 1);
+    assert_eq!(found.up.loss.character, Character::Bursts);
+    near_to(found.up.loss.run_mean, 8.0, 0.3);
+    let reordering =
+        Reordering { probability: Probability::from_ppb(20_000_000), extra_delay: Duration::from_millis(4) };
+    let policer = Policer { rate: Rate::from_mbps(30), burst: Bytes::kib(64) };
+    let up = LinkConfig { reordering: Some(reordering), ..line(90, 10, Loss::None) };
+    let down = LinkConfig { policer: Some(policer), ..line(90, 10, Loss::None) };
+    let found = surveyed(up, down, 2);
+    near_to(found.up.reordering.ppm as f64, 20_000.0, 0.2);
+    near_to(found.down.available.ip_bits_per_second as f64, 30e6, 0.03);
+    assert_eq!(found.down.loss.character, Character::None);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_survey() {
+    let run = || surveyed(line(10, 40, independent(10)), line(10, 40, independent(10)), 5);
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn datagrams_arrive_when_the_link_lets_them() {
+    let mut near = near(line(8, 25, Loss::None), 1);
+    near.ping_for(Duration::from_secs(1), Duration::from_millis(50)).unwrap();
+    let spec = Spec { payload: Bytes::new(972), spacing: Duration::from_millis(2), count: 50 };
+    for direction in [Direction::Up, Direction::Down] {
+        let trace: Trace = near.stream(direction, spec).unwrap();
+        assert_eq!((trace.arrivals.len(), trace.duplicates, trace.refused), (50, 0, 0));
+        assert_eq!(trace.sent_rate(), Rate::from_bps(3_888_000));
+        assert!(trace.pacing_errors().iter().all(|error| *error == 0), "{direction:?}");
+    }
+}
+
+#[test]
+fn a_line_that_is_cut_ends_the_measurement_with_a_reason() {
+    let outage = skyhaul_link::Outage { start: Duration::from_secs(2), length: Duration::from_secs(3_600) };
+    let mut near = near(LinkConfig { outages: vec![outage], ..line(8, 25, Loss::None) }, 1);
+    let spec = Spec { payload: Bytes::new(972), spacing: Duration::from_millis(2), count: 5_000 };
+    assert!(matches!(near.stream(Direction::Down, spec), Err(NearError::Lost(_))));
+    let cut = skyhaul_link::Outage { start: Duration::ZERO, length: Duration::from_secs(3_600) };
+    let dead = LinkConfig { outages: vec![cut], ..line(8, 25, Loss::None) };
+    let opened = Near::open(Virtual::new(dead, line(8, 25, Loss::None), 1), 4);
+    assert!(matches!(opened.err(), Some(NearError::Silent(_))));
+}

@@ -1,0 +1,32 @@
+//! What comes to the serving end of a probe, from anyone.
+
+use skyhaul_probe::wire::{Limits, Message};
+use skyhaul_probe::{Far, FarConfig, HostCounters};
+use skyhaul_units::{Duration, Instant, Rate, Utc};
+
+/// Any datagrams, each with a length of two bytes before it: one that is read is written and read the same, and who has not
+/// shown its address gets no more than it sent.
+pub fn probe(input: &[u8]) {
+    let limits = Limits { rate: Rate::from_mbps(10), time: Duration::from_secs(60), datagrams: 1_000 };
+    let mut far = Far::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(0), secret: [7; 32] });
+    let from = ([192, 0, 2, 1], 9).into();
+    let mut rest = input;
+    for millis in 0..64 {
+        let Some(([high, low], bytes)) = rest.split_first_chunk() else { break };
+        let length = usize::from(u16::from_be_bytes([*high, *low])).min(bytes.len());
+        let (datagram, later) = bytes.split_at(length);
+        rest = later;
+        if let Ok(message) = Message::decode(datagram) {
+            assert_eq!(Message::decode(&message.encode(0)), Ok(message));
+        }
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        far.datagram((now, now), from, datagram, &mut HostCounters::default);
+        let mut answered = 0;
+        while let Some(out) = far.poll(now) {
+            answered += out.datagram.len();
+        }
+        // Without a right cookie there is no session, and nobody can guess one.
+        assert!(answered <= datagram.len(), "{answered} bytes for {}", datagram.len());
+        assert_eq!(far.sessions(), 0);
+    }
+}
