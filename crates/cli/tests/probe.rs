@@ -68,6 +68,71 @@ fn a_far_end_that_is_absent_none_or_of_another_version_is_told() {
     assert_told(&probe(&[&later], folder.path()), 4, &parts);
 }
 
+#[test]
+fn sweep_loss_and_paths_say_what_their_schemas_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut far = serve(&[], folder.path());
+    let address = far.address();
+    let measured = |arguments: &[&str], schema: &str| -> Value {
+        let output = probe(&[arguments, &["--json"]].concat(), folder.path());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let found = serde_json::from_str(&text(&output.stdout)).unwrap();
+        assert_valid(&found, schema);
+        found
+    };
+    let sizes = ["--payload", "200,1000", "--spacing", "200us,1ms", "--count", "200", "--direction", "down"];
+    let swept = measured(&[&["sweep", &address][..], &sizes].concat(), "probe-sweep.json");
+    assert_eq!(swept["points"].as_array().map(Vec::len), Some(4), "{swept}");
+    let lost = measured(&["loss", &address, "--seconds", "1", "--rate", "2 Mbit/s"], "probe-loss.json");
+    assert_eq!(lost["sum"]["packets"], 178, "{lost}");
+    let pings = ["--flows", "4", "--pings", "20", "--spacing", "5 ms"];
+    let found = measured(&[&["paths", &address][..], &pings].concat(), "probe-paths.json");
+    assert_eq!(found["flows"].as_array().map(Vec::len), Some(4), "{found}");
+    let spoken =
+        probe(&["paths", &address, "--flows", "2", "--pings", "20", "--spacing", "5 ms"], folder.path());
+    assert!(text(&spoken.stdout).starts_with("2 flows to 127.0.0.1:"), "{}", text(&spoken.stdout));
+}
+
+#[test]
+fn a_line_is_watched_through_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut far = serve(&[], folder.path());
+    let address = far.address();
+    let watch = |more: &[&str]| {
+        let flags = ["--dir", "watch", "--every", "20 ms", "--interval", "300 ms", "--intervals", "2"];
+        let output = probe(&[&["long", &address][..], &flags, more].concat(), folder.path());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert_eq!(watch(&["--alarm-loss", "99 %"]), "");
+    let told = watch(&["--alarm-round-trip", "1 ns"]);
+    assert!(told.lines().count() == 2 && told.contains(" ms in the median, above 1 ns"), "{told}");
+    far.kill();
+    assert!(watch(&[]).contains(" gap: nobody listens there"));
+    let files = std::fs::read_dir(folder.path().join("watch")).unwrap();
+    let read =
+        |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    let lines: String = files.map(read).collect();
+    assert_eq!(lines.lines().count(), 6);
+    for line in lines.lines() {
+        assert_valid(&serde_json::from_str(line).unwrap(), "probe-long.json");
+    }
+}
+
+#[test]
+fn a_measurement_of_nothing_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused =
+        |arguments: &[&str], part: &str| assert_refused(&probe(arguments, folder.path()), 2, &[part]);
+    refused(&["loss", "127.0.0.1:9", "--rate", "0 bit/s"], "at a rate of nothing nothing is lost");
+    refused(&["sweep", "127.0.0.1:9", "--spacing", "0 ns"], "a spacing of nothing is none");
+    refused(
+        &["long", "127.0.0.1:9", "--dir", "watch", "--every", "1 ms"],
+        "pings every 1 ms over 60 s are not possible",
+    );
+    refused(&["paths", "127.0.0.1:9", "--spacing", "2 s"], "a spacing of 2 s is not possible");
+}
+
 /// Where a program is that answers everything with these bytes, until the test ends.
 fn answering(answer: &'static [u8]) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -174,26 +174,26 @@ impl Far {
             Message::Ping { session, number, sent } => {
                 let (reached, answered) = (self.utc(at), self.utc(now));
                 let pong = Message::Pong { session, number, sent, reached, answered };
-                self.reply(session, from, now, (&pong, 0), len);
+                self.reply((session, from), now, (&pong, 0), len);
             }
             Message::Size { session, number, answer } => {
                 let arrived = u16::try_from(len).unwrap_or(u16::MAX);
                 let sized = Message::Sized { session, number, arrived };
-                self.reply(session, from, now, (&sized, usize::from(answer).min(DATAGRAM_MAX)), len);
+                self.reply((session, from), now, (&sized, usize::from(answer).min(DATAGRAM_MAX)), len);
             }
             Message::Begin { session, stream, direction, spec } => {
                 let begun = match self.begin(now, (session, from), (stream, direction, spec), host) {
                     Ok(()) => Message::Begun { session, stream },
                     Err(reason) => Message::Refused { about: u64::from(stream), reason },
                 };
-                self.reply(session, from, now, (&begun, 0), len);
+                self.reply((session, from), now, (&begun, 0), len);
             }
             Message::Ask { session, stream } => {
                 let Some(found) = self.session(session, from, now) else {
                     return self.refuse(from, session, Reason::Session, len);
                 };
                 let tally = found.tally(stream, host);
-                self.reply(session, from, now, (&Message::Told { session, stream, tally }, 0), len);
+                self.reply((session, from), now, (&Message::Told { session, stream, tally }, 0), len);
             }
             Message::Fetch { session, stream, from: first } => {
                 let Some(found) = self.session(session, from, now) else {
@@ -201,7 +201,7 @@ impl Far {
                 };
                 let arrivals = found.arrivals(stream, first);
                 let answer = Message::Arrivals { session, stream, from: first, arrivals };
-                self.reply(session, from, now, (&answer, 0), len);
+                self.reply((session, from), now, (&answer, 0), len);
             }
             Message::Close { session } => {
                 if self.session(session, from, now).is_some() {
@@ -288,8 +288,7 @@ impl Far {
     /// Answers a session's question, where there is such a session and it has not had more than the limits.
     fn reply(
         &mut self,
-        id: u64,
-        from: SocketAddr,
+        (id, from): (u64, SocketAddr),
         now: Instant,
         (message, pad): (&Message, usize),
         len: usize,

@@ -16,10 +16,14 @@ mod account;
 mod clock;
 mod far;
 mod host;
+pub mod losses;
 mod near;
+pub mod paths;
 pub mod stats;
 mod stream;
 pub mod survey;
+pub mod sweep;
+pub mod watch;
 pub mod wire;
 
 pub use account::{Account, ReceivingHost};

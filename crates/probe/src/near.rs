@@ -149,6 +149,11 @@ impl<L: Line> Near<L> {
         self.limits
     }
 
+    /// What it measures over.
+    pub const fn line(&self) -> &L {
+        &self.line
+    }
+
     /// Round trips and clocks so far.
     pub const fn comparison(&self) -> &Comparison {
         &self.comparison
@@ -273,7 +278,11 @@ impl<L: Line> Near<L> {
         })
     }
 
-    fn ping(&mut self) -> Result<(), NearError> {
+    /// Asks after the far end's time once; the answer is taken by what listens next.
+    ///
+    /// # Errors
+    /// The line cannot be used.
+    pub fn ping(&mut self) -> Result<(), NearError> {
         self.next_ping = self.next_ping.wrapping_add(1);
         let now = self.line.now();
         let sent = self.utc(now);
@@ -283,7 +292,10 @@ impl<L: Line> Near<L> {
     }
 
     /// Takes what comes until `until`.
-    fn listen(&mut self, until: Instant) -> Result<(), NearError> {
+    ///
+    /// # Errors
+    /// The line cannot be used.
+    pub fn listen(&mut self, until: Instant) -> Result<(), NearError> {
         loop {
             let came = self.line.receive(until)?;
             let Some((at, datagram)) = came else { return Ok(()) };

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use skyhaul_link::{GilbertElliott, Link, LinkConfig, Loss, Policer, Reordering};
-use skyhaul_probe::stats::Character;
+use skyhaul_probe::losses::losses;
+use skyhaul_probe::stats::{Character, VlbiRule};
 use skyhaul_probe::survey::{Survey, SurveyPlan, survey};
+use skyhaul_probe::sweep::{SweepPlan, sweep};
 use skyhaul_probe::wire::Limits;
 use skyhaul_probe::{
     Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near, NearError, Spec, Trace,
@@ -186,6 +188,62 @@ fn datagrams_arrive_when_the_link_lets_them() {
         assert_eq!(trace.sent_rate(), Rate::from_bps(3_888_000));
         assert!(trace.pacing_errors().iter().all(|error| *error == 0), "{direction:?}");
     }
+}
+
+#[test]
+fn a_sweep_shows_the_narrowest_place_where_spacing_falls_below_a_datagrams_time() {
+    // 1,000 bytes and 28 of headers take 411 us at 20 Mbit/s.
+    let mut near = near(LinkConfig { queue: Bytes::kib(16), ..line(20, 10, Loss::None) }, 1);
+    let plan = SweepPlan {
+        direction: Direction::Down,
+        payloads: vec![Bytes::new(1_000)],
+        spacings: [100, 300, 500, 1_000].map(Duration::from_micros).to_vec(),
+        count: 2_000,
+        rate_max: Rate::from_mbps(40),
+        headers: Bytes::new(28),
+    };
+    let found = sweep(&mut near, &plan, &mut |_| {}).unwrap();
+    assert_eq!((found.left_out, found.points.len()), (1, 3));
+    let [full, half, quarter] = &found.points[..] else { panic!("three points") };
+    near_to(full.received_bps as f64, 20e6 * 1_000.0 / 1_028.0, 0.01);
+    near_to(full.inter_arrival_us.p50, 411.2, 0.01);
+    near_to(full.sum.lost_percent, 100.0 * (1.0 - 300.0 / 411.2), 0.1);
+    for (point, spacing) in [(half, 500.0), (quarter, 1_000.0)] {
+        assert_eq!((point.sum.lost_packets, point.account.unexplained), (0, 0));
+        near_to(point.received_bps as f64, 8e9 / spacing, 0.001);
+        near_to(point.inter_arrival_us.p50, spacing, 0.001);
+        assert!(point.pacing_error_us.max == 0.0 && point.reordering.reordered == 0);
+    }
+    assert_eq!(full.account.lost_on_path, full.sum.lost_packets);
+}
+
+#[test]
+fn the_loss_process_of_a_line_is_found_and_what_it_does_to_a_correlator() {
+    let spec = Spec { payload: Bytes::new(1_000), spacing: Duration::from_millis(1), count: 60_000 };
+    let rule = VlbiRule { datagrams_a_frame: 1, frames_in_a_row: 3 };
+    let of = |loss, seed| {
+        let mut near =
+            Near::open(Virtual::new(line(50, 20, loss), line(50, 20, Loss::None), seed), 4).unwrap();
+        losses(&mut near, Direction::Up, spec, rule).unwrap()
+    };
+    let random = of(independent(2), 1);
+    assert_eq!(random.process.character, Character::Random);
+    assert!(random.process.intervals.is_some_and(|fit| fit.probability >= 0.01));
+    near_to(random.vlbi.snr, 0.98f64.sqrt(), 0.005);
+    // Three of three lost, once in p^3 (1 - p) frames or so, in 3.6 million an hour: certain.
+    assert!(random.vlbi.sync_loss_an_hour > 0.999 && random.account.unexplained == 0);
+    let chain = GilbertElliott::with_bursts(
+        Probability::from_ppb(20_000_000),
+        core::num::NonZeroU32::new(5).unwrap(),
+    );
+    let bursts = of(Loss::GilbertElliott(chain.unwrap()), 2);
+    assert_eq!(bursts.process.character, Character::Bursts);
+    near_to(bursts.process.gilbert.unwrap().to_good, 0.2, 0.2);
+    assert!(bursts.vlbi.seen > random.vlbi.seen && bursts.vlbi.seen > 50, "{:?}", bursts.vlbi);
+    let total: u64 = bursts.intervals.iter().map(|(_, number)| number).sum();
+    assert_eq!(total + 1, bursts.process.lost);
+    let none = of(Loss::None, 3);
+    assert_eq!((none.process.character, none.vlbi.sync_loss_an_hour), (Character::None, 0.0));
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Down {
     fn catch_up(&mut self, now: Instant) {
         let late = now.since(self.due());
         if late > crate::near::CATCH_UP_MAX {
-            self.begin = self.begin + late;
+            self.begin += late;
         }
     }
 }

@@ -100,7 +100,7 @@ impl<L: Line> Near<L> {
             self.listen(due)?;
             let now = self.line.now();
             if now.since(due) > CATCH_UP_MAX {
-                begin = begin + now.since(due);
+                begin += now.since(due);
             }
             if now >= ping_at {
                 self.ping()?;

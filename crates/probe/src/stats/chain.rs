@@ -41,16 +41,15 @@ impl FrameMoves {
             let mut next = vec![[0.0; 2]; rule];
             let mut ended = 0.0;
             for (behind, share) in shares.iter().enumerate() {
-                for from in 0..2 {
-                    for to in 0..2 {
-                        next[0][to] += share[from] * self.clean[from][to];
-                        let hurt = share[from] * self.hurt[from][to];
-                        if behind + 1 == rule {
-                            ended += hurt;
-                            next[0][to] += hurt;
-                        } else {
-                            next[behind + 1][to] += hurt;
-                        }
+                let ways = [(0, 0), (0, 1), (1, 0), (1, 1)];
+                for (from, to) in ways {
+                    next[0][to] += share[from] * self.clean[from][to];
+                    let hurt = share[from] * self.hurt[from][to];
+                    if behind + 1 == rule {
+                        ended += hurt;
+                        next[0][to] += hurt;
+                    } else {
+                        next[behind + 1][to] += hurt;
                     }
                 }
             }

@@ -128,10 +128,8 @@ fn round(model: &GilbertFit, lost: &[bool], forward: &mut [[f64; 2]]) -> (Gilber
         let ahead = [emit[0] * backward[0], emit[1] * backward[1]];
         let joint = |from: usize, to: usize| before[from] * moves[from][to] * ahead[to];
         let all = (joint(0, 0) + joint(0, 1) + joint(1, 0) + joint(1, 1)).max(TINY);
-        for from in 0..2 {
-            for to in 0..2 {
-                moved[from][to] += joint(from, to) / all;
-            }
+        for (from, to) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            moved[from][to] += joint(from, to) / all;
         }
         let next = [0, 1].map(|from| moves[from][0] * ahead[0] + moves[from][1] * ahead[1]);
         let scale = (next[0] + next[1]).max(TINY);

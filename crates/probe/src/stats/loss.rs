@@ -95,6 +95,17 @@ impl LossProcess {
         process
     }
 
+    /// A model that loses as this does: the fitted one where two states are needed, one of independent losses otherwise. `None`
+    /// where nothing was lost.
+    pub fn model(&self) -> Option<GilbertFit> {
+        let alike =
+            GilbertFit { to_bad: 0.5, to_good: 0.5, loss_good: self.loss, loss_bad: self.loss, gain: 0.0 };
+        match self.gilbert.filter(|_| self.needs_two_states) {
+            Some(fit) => Some(fit),
+            None => (self.lost > 0).then_some(alike),
+        }
+    }
+
     fn judged(&self) -> Character {
         if self.lost == 0 {
             return Character::None;
@@ -147,8 +158,17 @@ fn runs(lost: &[bool]) -> Vec<(u64, u64)> {
     runs.into_iter().collect()
 }
 
+/// Intervals from each loss to the next in datagrams, and how many of each there were, the shortest first.
+pub fn interval_counts(lost: &[bool]) -> Vec<(u64, u64)> {
+    let mut counts = std::collections::BTreeMap::new();
+    for interval in intervals(lost) {
+        *counts.entry(interval).or_insert(0u64) += 1;
+    }
+    counts.into_iter().collect()
+}
+
 /// From each loss to the next, in datagrams.
-pub(super) fn intervals(lost: &[bool]) -> Vec<u64> {
+fn intervals(lost: &[bool]) -> Vec<u64> {
     let places: Vec<usize> =
         lost.iter().enumerate().filter(|(_, lost)| **lost).map(|(place, _)| place).collect();
     places.windows(2).map(|pair| (pair[1] - pair[0]) as u64).collect()
@@ -251,6 +271,7 @@ mod tests {
         assert_eq!(process.runs, [(1, 1), (2, 2)]);
         assert!((process.run_mean - 5.0 / 3.0).abs() < 1e-12 && (process.again - 0.4).abs() < 1e-12);
         assert_eq!(intervals(&lost), [1, 3, 2, 1]);
+        assert_eq!(interval_counts(&lost), [(1, 2), (2, 1), (3, 1)]);
         // (sum of (x_i - m)(x_{i+1} - m)) / (n m (1 - m)) with m = 1/2: (2 + 1 of equal pairs - 6 others) / 4 / 2.5.
         assert!((process.autocorrelation[0] - -0.3).abs() < 1e-12, "{:?}", process.autocorrelation);
     }

@@ -4,6 +4,7 @@ mod rate;
 mod way;
 
 pub use rate::{Available, Train};
+pub(crate) use way::one_way;
 pub use way::{Stream, Sum, Way};
 
 use crate::clock::Comparison;

@@ -3,13 +3,16 @@
 use super::{PORT, tell, unknown_host};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
+use serde::Serialize;
 use skyhaul_net::Clock;
 use skyhaul_net::probe::{Ability, HostFiles, SocketLine, calibrate, random};
+use skyhaul_probe::Direction;
 use skyhaul_probe::{Near, NearError};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{Bytes, Duration, Rate, Utc};
+use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A far end, and how to reach it.
 #[derive(clap::Args)]
@@ -31,6 +34,58 @@ pub struct FarEnd {
     from_port: u16,
     clock: Clock,
     stop: Arc<AtomicBool>,
+}
+
+/// Which way a stream goes.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Way {
+    /// To the far end.
+    Up,
+    /// From the far end.
+    Down,
+}
+
+impl From<Way> for Direction {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Up => Self::Up,
+            Way::Down => Self::Down,
+        }
+    }
+}
+
+/// What the JSON form of every measurement begins with.
+#[derive(Serialize)]
+pub struct Heading {
+    kind: &'static str,
+    version: &'static str,
+    far: String,
+    began_unix_s: f64,
+}
+
+impl Heading {
+    /// Of a measurement that begins now.
+    pub fn of(kind: &'static str, far: &FarEnd) -> Self {
+        let (version, far, began_unix_s) =
+            (env!("CARGO_PKG_VERSION"), far.address.to_string(), far.unix_seconds());
+        Self { kind, version, far, began_unix_s }
+    }
+
+    /// Writes it with what was found, as one object.
+    ///
+    /// # Errors
+    /// The output is gone.
+    pub fn write_json(&self, found: &impl Serialize, out: &mut dyn Write) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct Report<'a, T> {
+            #[serde(flatten)]
+            heading: &'a Heading,
+            #[serde(flatten)]
+            found: &'a T,
+        }
+        let line = serde_json::to_string(&Report { heading: self, found }).expect("a report is plain data");
+        Ok(writeln!(out, "{line}")?)
+    }
 }
 
 impl FarFlags {
@@ -85,6 +140,11 @@ impl FarEnd {
         Failure::from_sentence(exit, &error.to_string()).at(&self.place())
     }
 
+    /// The port of one of several flows: any free one, or those from the given one on.
+    pub const fn port_of(&self, flow: u16) -> u16 {
+        if self.from_port == 0 { 0 } else { self.from_port.saturating_add(flow) }
+    }
+
     /// The name and what it led to.
     pub fn place(&self) -> String {
         let address = self.address.to_string();
@@ -105,8 +165,22 @@ impl FarEnd {
     }
 
     /// Calendar time.
+    pub fn utc(&self) -> Utc {
+        self.clock.utc()
+    }
+
+    /// The same in seconds since 1970.
     pub fn unix_seconds(&self) -> f64 {
-        self.clock.utc().as_nanos() as f64 / 1e9
+        self.utc().as_nanos() as f64 / 1e9
+    }
+
+    /// Waits until `until`; `false` where that was interrupted.
+    #[allow(clippy::disallowed_methods, reason = "the far end is silent: there is nothing to be woken by")]
+    pub fn rest_until(&self, until: Utc) -> bool {
+        while self.utc() < until && !self.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(until.since(self.utc()).min(STEP).to_std());
+        }
+        !self.stop.load(Ordering::Relaxed)
     }
 }
 
@@ -158,6 +232,9 @@ fn resolve(host: &str) -> Result<SocketAddr, Failure> {
     let mut addresses = found.map_err(|error| unknown_host(host, &error.to_string()))?;
     addresses.next().ok_or_else(|| unknown_host(host, "no address"))
 }
+
+/// An interrupt is noticed this soon.
+const STEP: Duration = Duration::from_millis(100);
 
 /// Long enough to be right to a tenth, too short to be noticed.
 const CALIBRATION: Duration = Duration::from_millis(150);

@@ -1,9 +1,13 @@
 //! `skyhaul probe`: measures a line with plain datagrams, against a serving end of its own.
 
 mod far;
+mod long;
+mod loss;
+mod paths;
 mod series;
 mod serve;
 mod survey;
+mod sweep;
 mod words;
 
 use crate::failure::{Exit, Failure};
@@ -30,8 +34,16 @@ pub struct Probe {
 /// What else it can do.
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Watches a line for weeks with little traffic, and tells alarms.
+    Long(long::Long),
+    /// Says what kind of process loses datagrams: by chance or in bursts, how long, and what that means.
+    Loss(loss::Loss),
+    /// Finds parallel routes of different length.
+    Paths(paths::Paths),
     /// Answers probes until it is interrupted.
     Serve(serve::Serve),
+    /// Sends datagrams of many sizes and spacings, and says what comes through of each.
+    Sweep(sweep::Sweep),
 }
 
 /// Carries out one end.
@@ -40,7 +52,11 @@ enum Command {
 /// An address cannot be used, the other end is not there, is none or refuses, or the run was interrupted.
 pub fn run(probe: Probe, out: &mut dyn Write) -> Result<(), Failure> {
     match probe.command {
+        Some(Command::Long(command)) => long::run(&command, out),
+        Some(Command::Loss(command)) => loss::run(&command, out),
+        Some(Command::Paths(command)) => paths::run(&command, out),
         Some(Command::Serve(command)) => serve::run(&command, out),
+        Some(Command::Sweep(command)) => sweep::run(&command, out),
         None => survey::run(&probe.survey, out),
     }
 }

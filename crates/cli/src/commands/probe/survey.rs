@@ -1,6 +1,6 @@
 //! `skyhaul probe HOST`: a picture of a line in about a minute.
 
-use super::far::{FarEnd, FarFlags, able};
+use super::far::{FarEnd, FarFlags, Heading, able};
 use super::{series, tell, words};
 use crate::failure::Failure;
 use serde::Serialize;
@@ -31,10 +31,6 @@ pub struct Survey {
 /// What the JSON form says around a survey.
 #[derive(Serialize)]
 struct Report<'a> {
-    kind: &'static str,
-    version: &'static str,
-    far: String,
-    began_unix_s: f64,
     ability_bps: u64,
     #[serde(flatten)]
     survey: &'a Found,
@@ -49,7 +45,7 @@ pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
     let far = command.far.find()?;
     let (ability, rate_max) = able(PAYLOAD, command.max_rate)?;
     let mut near = far.open()?;
-    let began_unix_s = far.unix_seconds();
+    let heading = Heading::of("survey", &far);
     let time = Duration::from_secs(command.seconds);
     let plan = SurveyPlan { time, rate_max, payload_max: PAYLOAD_MAX, headers: far.headers() };
     let shows = !command.json;
@@ -70,16 +66,8 @@ pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
         series::write(path, &courses)?;
     }
     if command.json {
-        let report = Report {
-            kind: "survey",
-            version: env!("CARGO_PKG_VERSION"),
-            far: far.address.to_string(),
-            began_unix_s,
-            ability_bps: ability.rate.as_bps(),
-            survey: &found,
-        };
-        let line = serde_json::to_string(&report).expect("a report is plain data");
-        return Ok(writeln!(out, "{line}")?);
+        let report = Report { ability_bps: ability.rate.as_bps(), survey: &found };
+        return heading.write_json(&report, out);
     }
     Ok(write_text(&far, &found, out)?)
 }

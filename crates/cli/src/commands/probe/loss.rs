@@ -1,0 +1,149 @@
+//! `skyhaul probe loss`: what kind of process loses datagrams, and what that means.
+
+use super::far::{FarFlags, Heading, Way, able};
+use super::{series, tell, words};
+use crate::failure::{Exit, Failure};
+use skyhaul_probe::losses::{Losses, losses};
+use skyhaul_probe::stats::VlbiRule;
+use skyhaul_probe::{Direction, Spec};
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// The arguments of `skyhaul probe loss`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A correlator that copes with two damaged frames in a row loses its synchronisation at the third: --frames-in-a-row 3.
+
+Example:
+  skyhaul probe loss far.example.org --rate 100mbit --seconds 60
+  skyhaul probe loss correlator.example.org --payload 8032 --rate 1gbit --frames-in-a-row 3"
+)]
+pub struct Loss {
+    #[command(flatten)]
+    far: FarFlags,
+    /// UDP payload that is sent, all headers left out.
+    #[arg(long, value_name = "RATE", default_value = "10 Mbit/s")]
+    rate: Rate,
+    /// How long; a stream has 1,048,576 datagrams at the most, and ends then.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    seconds: u64,
+    /// UDP payload of a datagram in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = clap::value_parser!(u16).range(40..=8_972))]
+    payload: u16,
+    /// Which way.
+    #[arg(long, value_enum, default_value_t = Way::Up)]
+    direction: Way,
+    /// Datagrams that make one data frame of the correlator.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    datagrams_a_frame: u32,
+    /// Damaged frames one after the other that lose the correlator's synchronisation.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
+    frames_in_a_row: u32,
+    /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
+    #[arg(long, value_name = "FILE")]
+    series: Option<PathBuf>,
+    /// Prints the result as one JSON object (docs/schema/probe-loss.json).
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the stream and says what its losses are like.
+///
+/// # Errors
+/// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
+pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
+    series::check(command.series.as_deref())?;
+    if command.rate == Rate::ZERO {
+        return Err(Failure::new(
+            Exit::Usage,
+            "at a rate of nothing nothing is lost",
+            "give --rate more than 0 bit/s",
+        ));
+    }
+    let far = command.far.find()?;
+    let payload = Bytes::new(u64::from(command.payload));
+    let (_, able_to) = able(payload, Some(command.rate))?;
+    let mut near = far.open()?;
+    let heading = Heading::of("loss", &far);
+    let rate = command.rate.min(able_to);
+    let spec = Spec::at(rate, payload, Duration::from_secs(command.seconds), near.limits().datagrams);
+    let rule =
+        VlbiRule { datagrams_a_frame: command.datagrams_a_frame, frames_in_a_row: command.frames_in_a_row };
+    if !command.json {
+        tell(&format!("measuring: {} datagrams in {:.1} s", spec.count, spec.time().as_secs_f64()));
+    }
+    let found =
+        losses(&mut near, command.direction.into(), spec, rule).map_err(|error| far.failure(&error))?;
+    near.close();
+    if let Some(path) = &command.series {
+        series::write(path, &[series::Course { stream: 0, trace: &found.trace, one_way: &found.one_way }])?;
+    }
+    if command.json {
+        return heading.write_json(&found, out);
+    }
+    Ok(write_text(&far.place(), &found, out)?)
+}
+
+fn write_text(place: &str, found: &Losses, out: &mut dyn Write) -> io::Result<()> {
+    let (way, name) = match found.direction {
+        Direction::Up => ("up to", "up"),
+        Direction::Down => ("down from", "down"),
+    };
+    let process = &found.process;
+    writeln!(
+        out,
+        "{way} {place}: {} datagrams of {} bytes each {:.1} us",
+        found.sum.packets, found.stream.payload, found.stream.spacing_us
+    )?;
+    writeln!(out, "loss            {}", words::loss(process))?;
+    for (length, number) in process.runs.iter().take(RUNS_SHOWN) {
+        writeln!(out, "  runs of {length:<6} {number}")?;
+    }
+    match &process.intervals {
+        Some(fit) => writeln!(
+            out,
+            "intervals       {:.1} datagrams in the mean; {} exponential (Kolmogorov-Smirnov {:.4}, {:.4} is critical at 5 %)",
+            fit.mean,
+            if fit.fits { "may be" } else { "not" },
+            fit.distance,
+            fit.critical
+        )?,
+        None => writeln!(out, "intervals       too few to tell how they are distributed")?,
+    }
+    if let Some(fit) = process.gilbert.filter(|_| process.needs_two_states) {
+        writeln!(
+            out,
+            "Gilbert-Elliott becomes bad {}, good again {} per datagram; loses {} when good, {} when bad",
+            words::percent(fit.to_bad),
+            words::percent(fit.to_good),
+            words::percent(fit.loss_good),
+            words::percent(fit.loss_bad)
+        )?;
+    }
+    if let Some(first) = process.autocorrelation.first() {
+        writeln!(
+            out,
+            "autocorrelation {first:+.4} from one datagram to the next; {:.4} either way is chance",
+            process.autocorrelation_95
+        )?;
+    }
+    writeln!(out, "one way         {}", words::spread(&found.one_way_ms, "ms"))?;
+    writeln!(out, "reordering      {}", words::reordering(&found.reordering))?;
+    let vlbi = &found.vlbi;
+    writeln!(
+        out,
+        "VLBI            {} of the frames lost: signal-to-noise × {:.4}; {} in a row, which lose the correlator's synchronisation: \
+         {} seen, probability {:.2e} in an hour",
+        words::percent(vlbi.frames_lost),
+        vlbi.snr,
+        vlbi.rule.frames_in_a_row,
+        vlbi.seen,
+        vlbi.sync_loss_an_hour
+    )?;
+    words::account(name, &found.account, out)?;
+    found.account.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+}
+
+/// Lengths of runs that are printed; all are in the JSON form.
+const RUNS_SHOWN: usize = 12;

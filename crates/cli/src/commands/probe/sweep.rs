@@ -1,0 +1,154 @@
+//! `skyhaul probe sweep`: what comes through of datagrams of many sizes and spacings.
+
+use super::far::{FarFlags, Heading, Way, able};
+use super::{series, tell, words};
+use crate::failure::{Exit, Failure};
+use skyhaul_probe::Direction;
+use skyhaul_probe::sweep::{Point, Sweep as Found, SweepPlan, sweep};
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// The arguments of `skyhaul probe sweep`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Spacing below the time that a datagram takes on the line: the received rate is the line's. Above: one datagram a spacing.
+
+Example:
+  skyhaul probe sweep far.example.org --payload 400,1400 --spacing 12us,24us,50us,100us --count 10000"
+)]
+pub struct Sweep {
+    #[command(flatten)]
+    far: FarFlags,
+    /// UDP payloads in bytes.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "200,600,1000,1400",
+          value_parser = clap::value_parser!(u16).range(40..=8_972))]
+    payload: Vec<u16>,
+    /// From the beginning of one datagram to that of the next.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_delimiter = ',',
+        default_value = "20us,50us,100us,200us,500us,1ms"
+    )]
+    spacing: Vec<Duration>,
+    /// Datagrams of each stream.
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(20..))]
+    count: u32,
+    /// Which way.
+    #[arg(long, value_enum, default_value_t = Way::Up)]
+    direction: Way,
+    /// Streams that would be faster are left out; left out: as fast as both ends can and the far end allows.
+    #[arg(long, value_name = "RATE")]
+    max_rate: Option<Rate>,
+    /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
+    #[arg(long, value_name = "FILE")]
+    series: Option<PathBuf>,
+    /// Prints the result as one JSON object (docs/schema/probe-sweep.json).
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the sweep and prints its table.
+///
+/// # Errors
+/// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
+pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
+    series::check(command.series.as_deref())?;
+    if command.spacing.contains(&Duration::ZERO) {
+        return Err(Failure::new(
+            Exit::Usage,
+            "a spacing of nothing is none",
+            "give each --spacing more than 0 ns",
+        ));
+    }
+    let far = command.far.find()?;
+    let longest = command.payload.iter().copied().max().unwrap_or(1_400);
+    let (_, rate_max) = able(Bytes::new(u64::from(longest)), command.max_rate)?;
+    let mut near = far.open()?;
+    let heading = Heading::of("sweep", &far);
+    let plan = SweepPlan {
+        direction: command.direction.into(),
+        payloads: command.payload.iter().map(|payload| Bytes::new(u64::from(*payload))).collect(),
+        spacings: command.spacing.clone(),
+        count: command.count,
+        rate_max,
+        headers: far.headers(),
+    };
+    let mut progress = |doing: &str| {
+        if !command.json {
+            tell(&format!("measuring: {doing}"));
+        }
+    };
+    let found = sweep(&mut near, &plan, &mut progress).map_err(|error| far.failure(&error))?;
+    near.close();
+    if let Some(path) = &command.series {
+        let course =
+            |(stream, point): (usize, &'_ Point)| (stream, point.trace.clone(), point.one_way.clone());
+        let owned: Vec<_> = found.points.iter().enumerate().map(course).collect();
+        let courses: Vec<series::Course<'_>> = owned
+            .iter()
+            .map(|(stream, trace, one_way)| series::Course { stream: *stream, trace, one_way })
+            .collect();
+        series::write(path, &courses)?;
+    }
+    if command.json {
+        return heading.write_json(&found, out);
+    }
+    Ok(write_text(&far.place(), &found, out)?)
+}
+
+fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()> {
+    let way = if found.direction == Direction::Up { "up to" } else { "down from" };
+    writeln!(out, "{way} {place}, one-way delays to ±{:.3} ms", found.clocks.uncertainty_ms)?;
+    writeln!(
+        out,
+        "{:>7} {:>11} {:>11} {:>14} {:>14} {:>10} {:>9} {:>12} {:>12} {:>11}",
+        "payload",
+        "spacing us",
+        "sent at us",
+        "sent",
+        "received",
+        "lost",
+        "reordered",
+        "arrivals us",
+        "one way ms",
+        "pacing us"
+    )?;
+    for point in &found.points {
+        writeln!(
+            out,
+            "{:>7} {:>11.1} {:>11.1} {:>14} {:>14} {:>10} {:>9} {:>12.1} {:>12.3} {:>11.1}",
+            point.payload,
+            point.spacing_us,
+            point.sent_spacing_us,
+            words::rate(point.sent_bps),
+            words::rate(point.received_bps),
+            words::percent(point.sum.lost_percent / 100.0),
+            point.reordering.reordered,
+            point.inter_arrival_us.p50,
+            point.one_way_ms.p50,
+            point.pacing_error_us.p99
+        )?;
+    }
+    if found.left_out > 0 {
+        writeln!(out, "note: {} streams that would be faster than allowed were left out", found.left_out)?;
+    }
+    let total = |of: fn(&Point) -> i64| found.points.iter().map(of).sum::<i64>();
+    writeln!(
+        out,
+        "of all: {} dropped in the sending socket, {} on the path, {} in the receiving host, {} unexplained",
+        total(|point| signed(point.account.dropped_by_sender)),
+        total(|point| signed(point.account.lost_on_path)),
+        total(|point| {
+            let host = point.account.receiving_host;
+            signed(host.card + host.softnet + host.socket)
+        }),
+        total(|point| point.account.unexplained)
+    )?;
+    writeln!(out, "arrivals, one way: the median; pacing: how late 99 % left")
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
