@@ -135,8 +135,8 @@ fn a_measurement_of_nothing_is_refused() {
 
 /// Where a program is that answers everything with these bytes, until the test ends.
 fn answering(answer: &'static [u8]) -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap().to_string();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("the loopback interface has a free port");
+    let address = socket.local_addr().expect("a bound socket has an address").to_string();
     std::thread::Builder::new()
         .spawn(move || {
             let mut buffer = [0; 2_048];
@@ -144,7 +144,7 @@ fn answering(answer: &'static [u8]) -> String {
                 let _ = socket.send_to(answer, from);
             }
         })
-        .unwrap();
+        .expect("the system has a thread");
     address
 }
 

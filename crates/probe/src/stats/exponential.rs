@@ -25,7 +25,7 @@ pub struct ExponentialFit {
 }
 
 /// Fits an exponential distribution to `intervals`, counted in whole datagrams, at least one each. `None` for fewer than
-/// [`INTERVALS_MIN`].
+/// twenty.
 ///
 /// Independent losses leave geometric intervals. Each is spread over the datagram that it ends in, as the
 /// exponential distribution with the same chance for each whole number has it, so that what is compared is exactly exponential

@@ -37,7 +37,7 @@ impl GilbertFit {
 }
 
 /// Fits a model to a sequence of losses by expectation maximisation (Baum and Welch), from two beginnings, the better of
-/// which is taken. Of more than [`LENGTH_MAX`] datagrams the first are taken. `None` where nothing or everything was lost.
+/// which is taken. Of more than 400,000 datagrams the first are taken. `None` where nothing or everything was lost.
 pub fn gilbert_fit(lost: &[bool]) -> Option<GilbertFit> {
     let lost = &lost[..lost.len().min(LENGTH_MAX)];
     let losses = lost.iter().filter(|lost| **lost).count();
