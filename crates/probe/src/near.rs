@@ -107,6 +107,8 @@ pub struct Near<L> {
     next_ping: u32,
     next_stream: u32,
     heard: Instant,
+    /// Why the far end has ended the session.
+    ended: Option<Reason>,
     /// What came of a stream that is being received.
     receiving: Option<streams::Receiving>,
 }
@@ -127,6 +129,7 @@ impl<L: Line> Near<L> {
             next_ping: 0,
             next_stream: 1,
             heard,
+            ended: None,
             receiving: None,
         };
         let cookie = near.ask(&Message::Hello { nonce }, HELLO_LEN, |message| match message {
@@ -176,6 +179,7 @@ impl<L: Line> Near<L> {
             self.ping()?;
             due += spacing;
             self.listen(due.min(end))?;
+            self.not_ended()?;
         }
         let patience = self.patience();
         let last = self.line.now() + patience;
@@ -330,12 +334,22 @@ impl<L: Line> Near<L> {
             }
             other => {
                 self.heard = at;
+                if let Message::Refused { about, reason } = other
+                    && about == self.session
+                {
+                    self.ended = Some(reason);
+                }
                 Some(other)
             }
         }
     }
 
+    fn not_ended(&self) -> Result<(), NearError> {
+        self.ended.map_or(Ok(()), |reason| Err(NearError::Refused(reason)))
+    }
+
     fn still_there(&self) -> Result<(), NearError> {
+        self.not_ended()?;
         let silence = self.line.now().since(self.heard);
         if silence > LOST_AFTER { Err(NearError::Lost(silence)) } else { Ok(()) }
     }
