@@ -8,6 +8,7 @@
 # make bench   wall-clock figures of the hot paths on this machine
 # make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
+# make compare    published experiments again, on emulated links, beside the tools that are here (needs root); writes docs/published.md
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
 
@@ -16,7 +17,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady fuzz fuzz-long setup build
+.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady compare fuzz fuzz-long setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -54,6 +55,11 @@ bench-net: build
 
 bench-steady: build
 	bench/peers/steady.py target/release/skyhaul
+
+compare: build
+	bench/peers/install.sh target/peers
+	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 trollsat lfn mpdtp \
+		--report target/compare --markdown docs/published.md
 
 fuzz-long: setup
 	SKYHAUL_FUZZ_FACTOR=260 SKYHAUL_FUZZ_TARGETS=packets,contact_records,frames,bit_stream CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo test --locked --manifest-path fuzz/Cargo.toml -- --show-output mutated

@@ -1,19 +1,29 @@
 // Sends or receives as fast as a library can, from memory to memory, and says how much processor time it took.
 //
-//   library receive PORT            one line at the end: bytes, seconds, processor seconds
-//   library send PORT SECONDS MSS   the same, from the sending side
+//   library receive PORT [ADDRESS [SECONDS]]   one line at the end: bytes, seconds, processor seconds
+//   library send PORT SECONDS MSS [ADDRESS]    the same, from the sending side
+//   library version                            which library it is
 //
 // Built once with -DWITH_UDT and once with -DWITH_SRT. MSS is the IP packet's size, as both libraries count it. A pass
-// phrase in the environment (PEER_PHRASE) switches SRT's AES-128 on. Traffic stays on 127.0.0.1.
+// phrase in the environment (PEER_PHRASE) switches SRT's AES-128 on. The address is 127.0.0.1 unless one is given. With
+// SECONDS a receiver ends that long after the sender has come, whatever is under way, and counts what it got by then.
 
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
+
+#ifndef PEER_VERSION
+#define PEER_VERSION "of an unknown version"
+#endif
 
 #ifdef WITH_UDT
 #include <udt/udt.h>
@@ -100,20 +110,28 @@ static int fail(const char* what) {
     return 1;
 }
 
-static int receive(const sockaddr_in& at) {
+static int receive(const sockaddr_in& at, double limit) {
     peer::Socket listener = peer::make(1500);
     if (!peer::listen(listener, at)) return fail("the port cannot be used");
     peer::Socket from = peer::accept(listener);
     std::vector<char> bytes(1 << 20);
-    long long total = 0;
+    std::atomic<long long> total{0};
     double began = wall(), last = began, spent = processor(), spent_last = spent;
+    if (limit > 0) {
+        std::thread([&total, began, spent, limit] {
+            usleep((useconds_t)(limit * 1e6));
+            printf("%lld %.6f %.6f\n", total.load(), wall() - began, processor() - spent);
+            fflush(stdout);
+            _exit(0);
+        }).detach();
+    }
     int got;
     while ((got = peer::receive(from, bytes.data(), (int)bytes.size())) > 0) {
         total += got;
         last = wall();
         spent_last = processor();
     }
-    printf("%lld %.6f %.6f\n", total, last - began, spent_last - spent);
+    printf("%lld %.6f %.6f\n", total.load(), last - began, spent_last - spent);
     peer::close(from);
     peer::close(listener);
     return 0;
@@ -139,15 +157,28 @@ static int send(const sockaddr_in& to, double seconds, int mss) {
     return 0;
 }
 
+#ifdef WITH_UDT
+static const char* const name = "UDT ";
+#else
+static const char* const name = "SRT ";
+#endif
+
 int main(int count, char** arguments) {
-    if (count < 3) return fail("library receive PORT | library send PORT SECONDS MSS");
+    if (count == 2 && strcmp(arguments[1], "version") == 0) return printf("%s%s\n", name, PEER_VERSION) < 0;
+    bool is_sender = count >= 5 && strcmp(arguments[1], "send") == 0;
+    bool is_receiver = count >= 3 && strcmp(arguments[1], "receive") == 0;
+    if (!is_sender && !is_receiver) {
+        return fail("library receive PORT [ADDRESS [SECONDS]] | library send PORT SECONDS MSS [ADDRESS] | library version");
+    }
+    const char* where = is_sender ? (count > 5 ? arguments[5] : nullptr) : (count > 3 ? arguments[3] : nullptr);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons((unsigned short)atoi(arguments[2]));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (where && inet_pton(AF_INET, where, &address.sin_addr) != 1) return fail("that is no IPv4 address");
     peer::start();
-    bool is_sender = strcmp(arguments[1], "send") == 0 && count == 5;
-    int code = is_sender ? send(address, atof(arguments[3]), atoi(arguments[4])) : receive(address);
+    double limit = is_receiver && count > 4 ? atof(arguments[4]) : 0;
+    int code = is_sender ? send(address, atof(arguments[3]), atoi(arguments[4])) : receive(address, limit);
     peer::stop();
     return code;
 }

@@ -98,6 +98,14 @@ impl Namespace {
         Ok(listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
     }
 
+    /// Has the command `ip` do something in it.
+    ///
+    /// # Errors
+    /// There is no such command, or it fails.
+    pub fn ip(&self, arguments: &[&str]) -> Result<(), EmulatorError> {
+        ip(&[&["-n", self.name.as_str()], arguments].concat())
+    }
+
     /// Does `work` in it, on a thread that ends afterwards.
     ///
     /// # Errors

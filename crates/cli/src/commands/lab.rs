@@ -1,5 +1,6 @@
 //! `skyhaul lab`: experiments in virtual time, with what they must reach; emulated links for any program.
 
+mod compare;
 mod emulated;
 mod list;
 mod progress;
@@ -32,6 +33,14 @@ Example:
   skyhaul lab run --all"
     )]
     Run(Run),
+    /// Runs tools that people have on the same emulated line, beside what was published. Needs root.
+    #[command(after_help = "Without an experiment it lists them. Ends with 1 where a bar is missed.
+
+Example:
+  skyhaul lab compare
+  skyhaul lab compare dsn-93 --report out
+  skyhaul lab compare trollsat --tools adaptive,tcp-bbr --runs 3 --json")]
+    Compare(compare::Compare),
     /// Makes two network namespaces, a and b, joined by the links of a file, for any program. Needs root.
     #[command(after_help = "The links' own process stays behind until `skyhaul lab down`.
 
@@ -86,6 +95,7 @@ pub fn run(command: &Lab, out: &mut dyn Write) -> Result<(), Failure> {
         Lab::List => list::list(out),
         Lab::Kinds => list::kinds(out),
         Lab::Run(command) => run::run(command, out),
+        Lab::Compare(command) => compare::run(command, out),
         Lab::Up(command) => emulated::up(command, out),
         Lab::Exec(command) => emulated::exec(command),
         Lab::Set(command) => emulated::set(command, out),

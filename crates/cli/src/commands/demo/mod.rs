@@ -15,6 +15,8 @@ mod truth;
 mod verdict;
 mod wait;
 
+pub use wait::pause;
+
 use super::signals::stop_flag;
 use crate::failure::{Exit, Failure};
 use folder::Folder;

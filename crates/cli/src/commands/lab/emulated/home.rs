@@ -153,7 +153,8 @@ impl Home {
         let number: i32 = std::fs::read_to_string(self.folder.join("pid")).ok()?.trim().parse().ok()?;
         let command = std::fs::read(format!("/proc/{number}/cmdline")).ok()?;
         let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
-        let is_lab = words.windows(2).any(|pair| pair == [b"lab".as_slice(), b"up".as_slice()]);
+        let is_lab = |pair: &[&[u8]]| pair[0] == b"lab" && (pair[1] == b"up" || pair[1] == b"compare");
+        let is_lab = words.windows(2).any(is_lab);
         Pid::from_raw(number).filter(|_| is_lab)
     }
 }

@@ -5,7 +5,8 @@ mod home;
 mod show;
 mod up;
 
-use crate::commands::lab::emulated::home::Home;
+pub use home::Home;
+
 use crate::failure::{Exit, Failure};
 use assign::Assignment;
 use skyhaul_emulator::{Direction, EmulatorError, Namespace, Order, Place};
@@ -87,7 +88,8 @@ struct Name {
     lab: String,
 }
 
-fn lab_name(text: &str) -> Result<String, String> {
+/// What a lab may be called.
+pub fn lab_name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if (1..=32).contains(&text.len()) && text.chars().all(is_plain) && !text.starts_with('-') {
         return Ok(text.to_owned());

@@ -1,0 +1,206 @@
+//! One cell's line with the programs on it. Everything that is started here is ended here, by its identifier.
+
+use super::experiment::{Cell, Experiment};
+use super::program::Program;
+use crate::commands::demo::pause;
+use skyhaul_emulator::{Description, Emulation, EmulatorError, Namespace, Place};
+use skyhaul_units::{Bytes, Duration};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// A line that is up, in a cell of an experiment.
+pub struct Bench<'a> {
+    lab: &'a str,
+    pub cell: &'a Cell,
+    pub line: Description,
+    duration: Duration,
+    /// The user wants to end.
+    stop: &'a AtomicBool,
+    /// The line's own.
+    ended: Arc<AtomicBool>,
+    carrying: Option<JoinHandle<Result<(), EmulatorError>>>,
+}
+
+/// Why there is no figure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gone {
+    /// The user ended it.
+    Interrupted,
+    /// The tool did not.
+    Failed(String),
+}
+
+impl From<EmulatorError> for Gone {
+    fn from(error: EmulatorError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl<'a> Bench<'a> {
+    /// Makes the line of `cell`, new and empty.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the line carries packets while this thread waits for programs"
+    )]
+    pub fn up(
+        lab: &'a str,
+        experiment: &Experiment,
+        cell: &'a Cell,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, Gone> {
+        let line = experiment.line_of(cell);
+        let mut emulation = Emulation::set_up(lab, &line)?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ended);
+        let carrying = std::thread::spawn(move || {
+            let ran = emulation.run(&until);
+            ran.and(emulation.take_down())
+        });
+        let carrying = Some(carrying);
+        let duration = experiment.duration;
+        let bench = Self { lab, cell, line, duration, stop, ended, carrying };
+        bench.prepare()?;
+        Ok(bench)
+    }
+
+    /// Buffers of the kernel's TCP, and the second path of its multipath TCP.
+    fn prepare(&self) -> Result<(), Gone> {
+        if let Some(buffer) = self.cell.tcp_buffer {
+            let most = buffer.as_u64();
+            self.set_everywhere("net/ipv4/tcp_rmem", &format!("4096 131072 {most}"))?;
+            self.set_everywhere("net/ipv4/tcp_wmem", &format!("4096 16384 {most}"))?;
+        }
+        if self.line.links.len() > 1 {
+            for place in Place::ALL {
+                self.namespace(place).ip(&[
+                    "mptcp",
+                    "limits",
+                    "set",
+                    "subflows",
+                    "8",
+                    "add_addr_accepted",
+                    "8",
+                ])?;
+            }
+            for link in 1..self.line.links.len() {
+                self.namespace(Place::B).ip(&["mptcp", "endpoint", "add", &self.far(link), "signal"])?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn namespace(&self, place: Place) -> Namespace {
+        Namespace::new(self.lab, place)
+    }
+
+    /// The sender's address on a link.
+    pub fn near(&self, link: usize) -> String {
+        Place::A.ipv4(link).to_string()
+    }
+
+    /// The receiver's address on a link.
+    pub fn far(&self, link: usize) -> String {
+        Place::B.ipv4(link).to_string()
+    }
+
+    /// How long a tool sends, whole seconds.
+    pub const fn seconds(&self) -> u64 {
+        self.duration.as_nanos() / 1_000_000_000
+    }
+
+    /// The user wants to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Sets a value under /proc/sys in both places.
+    pub fn set_everywhere(&self, key: &str, value: &str) -> Result<(), Gone> {
+        for place in Place::ALL {
+            let written =
+                self.namespace(place).enter(|| Ok(std::fs::write(format!("/proc/sys/{key}"), value)))?;
+            written.map_err(|error| Gone::Failed(format!("{key} cannot be set to {value} ({error})")))?;
+        }
+        Ok(())
+    }
+
+    /// Starts a program at the receiver, and waits until it listens.
+    pub fn serve(&self, command: &[String], over: &str, port: u16) -> Result<Program, Gone> {
+        self.serve_at(Place::B, command, (over, port))
+    }
+
+    /// Starts a program at the sender that others there call, and waits until it listens.
+    pub fn serve_near(&self, command: &[String], over: &str, port: u16) -> Result<Program, Gone> {
+        self.serve_at(Place::A, command, (over, port))
+    }
+
+    fn serve_at(&self, place: Place, command: &[String], (over, port): (&str, u16)) -> Result<Program, Gone> {
+        let mut program = self.start(place, command)?;
+        for _ in 0..START.as_nanos() / STEP.as_nanos() {
+            if self.is_interrupted() {
+                return Err(Gone::Interrupted);
+            }
+            if self.namespace(place).enter(|| Ok(is_listening(over, port)))? {
+                return Ok(program);
+            }
+            if let Some(said) = program.has_ended() {
+                return Err(Gone::Failed(format!("{} ended at once: {said}", command[0])));
+            }
+            pause(STEP);
+        }
+        Err(Gone::Failed(format!("{} does not listen after five seconds", command[0])))
+    }
+
+    /// Starts a program at the sender.
+    pub fn begin(&self, command: &[String]) -> Result<Program, Gone> {
+        self.start(Place::A, command)
+    }
+
+    /// Runs a program at the sender to its end. Gives what it printed.
+    pub fn send(&self, command: &[String]) -> Result<String, Gone> {
+        self.finish(self.begin(command)?)
+    }
+
+    /// Waits for a program to end by itself. Gives what it printed.
+    pub fn finish(&self, program: Program) -> Result<String, Gone> {
+        program.finish(self.duration + PATIENCE, self.stop)
+    }
+
+    fn start(&self, place: Place, command: &[String]) -> Result<Program, Gone> {
+        Program::start(self.namespace(place).name(), command)
+    }
+}
+
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        // What could not be removed is found by the next line of this name, or by `skyhaul lab down`.
+        let _ = self.carrying.take().map(JoinHandle::join);
+    }
+}
+
+/// Whether a socket of this thread's namespace waits at a port.
+fn is_listening(over: &str, port: u16) -> bool {
+    let at = format!(":{port:04X}");
+    let listed = ["", "6"].map(|version| {
+        std::fs::read_to_string(format!("/proc/thread-self/net/{over}{version}")).unwrap_or_default()
+    });
+    let waits = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        let (local, remote) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        local.ends_with(&at) && remote.ends_with(":0000")
+    };
+    listed.iter().any(|table| table.lines().skip(1).any(waits))
+}
+
+/// How long a program may take to listen.
+const START: Duration = Duration::from_secs(5);
+
+/// How often it is looked at.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Beyond its own time: what waits in buffers of many megabytes, and every time-out of a connection that is ended.
+const PATIENCE: Duration = Duration::from_secs(25);
+
+/// Most that is kept of what a program prints: a minute of iperf3's eight streams is a quarter of a MiB.
+pub const MOST_SAID: Bytes = Bytes::mib(8);

@@ -1,0 +1,170 @@
+//! What was measured, and how it stands to what was published and to the bars.
+
+use super::experiment::{Bar, Experiment};
+use super::tool::Tool;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The figures of one experiment.
+pub struct Results<'a> {
+    pub experiment: &'a Experiment,
+    /// Each tool that is there, with its version, in the experiment's order.
+    pub versions: Vec<(Tool, String)>,
+    /// Each that is not, and why.
+    pub skipped: Vec<(Tool, String)>,
+    /// What it was measured on.
+    pub machine: String,
+    runs: BTreeMap<(usize, Tool), Runs>,
+}
+
+/// The runs of one tool in one cell.
+#[derive(Debug, Clone, Default)]
+pub struct Runs {
+    /// Goodput at the receiver, bit/s, in the order of size.
+    figures: Vec<f64>,
+    /// Why runs have none.
+    pub failures: Vec<String>,
+}
+
+/// How one bar stands in one cell.
+pub struct Verdict<'a> {
+    pub bar: &'a Bar,
+    pub cell: &'a str,
+    pub ratio: f64,
+}
+
+impl Verdict<'_> {
+    pub fn is_reached(&self) -> bool {
+        self.ratio >= self.bar.at_least
+    }
+}
+
+impl Runs {
+    pub fn median(&self) -> Option<f64> {
+        let middle = self.figures.len() / 2;
+        match self.figures.len() {
+            0 => None,
+            count if count % 2 == 1 => Some(self.figures[middle]),
+            _ => Some(f64::midpoint(self.figures[middle - 1], self.figures[middle])),
+        }
+    }
+
+    /// The least and the most.
+    pub fn spread(&self) -> Option<(f64, f64)> {
+        Some((*self.figures.first()?, *self.figures.last()?))
+    }
+}
+
+impl<'a> Results<'a> {
+    pub fn new(experiment: &'a Experiment) -> Self {
+        let (mut versions, mut skipped) = (Vec::new(), Vec::new());
+        for tool in &experiment.tools {
+            match tool.version() {
+                Ok(version) => versions.push((tool.clone(), version)),
+                Err(why) => skipped.push((tool.clone(), why)),
+            }
+        }
+        Self { experiment, versions, skipped, machine: String::new(), runs: BTreeMap::new() }
+    }
+
+    pub fn present(&self) -> Vec<Tool> {
+        self.versions.iter().map(|(tool, _)| tool.clone()).collect()
+    }
+
+    pub fn add(&mut self, cell: usize, tool: &Tool, goodput: f64) {
+        let figures = &mut self.runs.entry((cell, tool.clone())).or_default().figures;
+        figures.push(goodput);
+        figures.sort_by(f64::total_cmp);
+    }
+
+    pub fn fail(&mut self, cell: usize, tool: &Tool, why: String) {
+        self.runs.entry((cell, tool.clone())).or_default().failures.push(why);
+    }
+
+    pub fn of(&self, cell: usize, tool: &Tool) -> Runs {
+        self.runs.get(&(cell, tool.clone())).cloned().unwrap_or_default()
+    }
+
+    /// Every failure with its cell and tool.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &Tool, &str)> {
+        let cells = &self.experiment.cells;
+        self.runs.iter().flat_map(|((cell, tool), runs)| {
+            let label = cells[*cell].label.as_str();
+            runs.failures.iter().map(move |why| (label, tool, why.as_str()))
+        })
+    }
+
+    /// Each bar in each of its cells in which both tools have a figure.
+    pub fn verdicts(&self) -> Vec<Verdict<'a>> {
+        let mut verdicts = Vec::new();
+        for bar in &self.experiment.bars {
+            for (at, cell) in self.experiment.cells.iter().enumerate() {
+                let is_meant = bar.cells.is_empty() || bar.cells.contains(&cell.label);
+                let both = self.of(at, &bar.tool).median().zip(self.of(at, &bar.of).median());
+                if let (true, Some((ours, theirs))) = (is_meant, both) {
+                    verdicts.push(Verdict { bar, cell: &cell.label, ratio: ours / theirs.max(1.0) });
+                }
+            }
+        }
+        verdicts
+    }
+
+    /// One JSON object: rates in bit/s.
+    pub fn json(&self) -> Value {
+        let experiment = self.experiment;
+        let cells = experiment.cells.iter().enumerate().map(|(at, cell)| {
+            let tools = experiment.tools.iter().map(|tool| {
+                let runs = self.of(at, tool);
+                json!({
+                    "tool": tool,
+                    "median_bps": runs.median(),
+                    "min_bps": runs.spread().map(|(least, _)| least),
+                    "max_bps": runs.spread().map(|(_, most)| most),
+                    "published_bps": cell.published.get(tool).map(|rate| rate.as_bps()),
+                    "failures": runs.failures,
+                })
+            });
+            json!({ "cell": cell.label, "limit_bps": experiment.limit(cell), "tools": tools.collect::<Vec<_>>() })
+        });
+        let bars = self.verdicts().into_iter().map(|verdict| {
+            json!({
+                "tool": verdict.bar.tool, "of": verdict.bar.of, "cell": verdict.cell, "ratio": verdict.ratio,
+                "at_least": verdict.bar.at_least, "reached": verdict.is_reached(),
+            })
+        });
+        let words = |list: &[(Tool, String)]| -> Value {
+            list.iter().map(|(tool, word)| (tool.to_string(), Value::from(word.as_str()))).collect()
+        };
+        json!({
+            "name": experiment.name, "title": experiment.title, "source": experiment.source,
+            "seconds": experiment.duration.as_secs_f64(), "runs": experiment.runs, "machine": self.machine,
+            "versions": words(&self.versions), "skipped": words(&self.skipped),
+            "cells": cells.collect::<Vec<_>>(), "bars": bars.collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_bars_are_those_of_the_runs() {
+        let experiment = Experiment::find("dsn-93").unwrap();
+        let mut results = Results::new(&experiment);
+        let (ours, bbr) = (Tool::Adaptive, Tool::Tcp("bbr".to_owned()));
+        for (tool, figures) in [(&ours, [3.0, 1.0, 2.0]), (&bbr, [2.0, 2.0, 4.0])] {
+            figures.into_iter().for_each(|figure| results.add(0, tool, figure));
+        }
+        results.fail(0, &bbr, "hung".to_owned());
+        assert_eq!(
+            (results.of(0, &ours).median(), results.of(0, &ours).spread()),
+            (Some(2.0), Some((1.0, 3.0)))
+        );
+        assert_eq!(results.of(1, &ours).median(), None);
+        let verdicts = results.verdicts();
+        assert!(!verdicts.is_empty() && verdicts.iter().all(|verdict| verdict.ratio == 1.0));
+        assert_eq!(results.failures().count(), 1);
+        assert_eq!(results.json()["cells"][0]["tools"][0]["median_bps"], 2.0);
+    }
+}

@@ -1,0 +1,138 @@
+//! The figures as tables: for a terminal, and for a documentation.
+
+use super::results::{Results, Verdict};
+use super::tool::Tool;
+use core::fmt::Write;
+
+/// For people at a terminal.
+pub fn text(results: &Results<'_>) -> String {
+    let experiment = results.experiment;
+    let mut out = format!("{}: {}\n  {}\n", experiment.name, experiment.title, experiment.source);
+    let _ = writeln!(out, "  Mbit/s at the receiver, start included: {}", how(results));
+    let (head, rows) = grid(results);
+    let columns: Vec<Vec<&String>> = (0..head.len())
+        .map(|at| std::iter::once(&head[at]).chain(rows.iter().map(|row| &row[at])).collect())
+        .collect();
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|column| column.iter().map(|word| word.chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in std::iter::once(&head).chain(&rows) {
+        let words = row.iter().zip(&widths).map(|(word, width)| format!("  {word:<width$}"));
+        let _ = writeln!(out, "{}", words.collect::<String>().trim_end());
+    }
+    for line in lines(results) {
+        let _ = writeln!(out, "  {line}");
+    }
+    out.push('\n');
+    out
+}
+
+/// A page for a documentation.
+pub fn markdown(all: &[Results<'_>]) -> String {
+    let mut out = String::from(
+        "# Published experiments, measured again\n\n`make compare` writes this page: `skyhaul lab compare` runs each tool in the same \
+         [emulated line](emulator.md), one after the other,\nwith all ends on one machine. [compare.md](compare.md) says how. Figures are Mbit/s \
+         at the receiver, the start included;\nthe limit is what the line carries of TCP's payload, less what is lost.\n",
+    );
+    for results in all {
+        let experiment = results.experiment;
+        let _ = write!(
+            out,
+            "\n## {}\n\n{}. Source: {}.\n\n",
+            experiment.name, experiment.title, experiment.source
+        );
+        let _ = writeln!(out, "{}\n", sentence(&how(results)));
+        let (head, rows) = grid(results);
+        let _ = writeln!(out, "| {} |\n|{}", head.join(" | "), "---|".repeat(head.len()));
+        for row in rows {
+            let _ = writeln!(out, "| {} |", row.join(" | "));
+        }
+        out.push('\n');
+        for line in lines(results) {
+            let _ = writeln!(out, "- {line}");
+        }
+    }
+    out
+}
+
+/// Under which circumstances.
+fn how(results: &Results<'_>) -> String {
+    let experiment = results.experiment;
+    format!("{} a run, median of {} (least to most)", experiment.duration, experiment.runs)
+}
+
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}
+
+/// A row for each tool, a column for each cell; the published figures and the limit are rows too.
+fn grid(results: &Results<'_>) -> (Vec<String>, Vec<Vec<String>>) {
+    let cells = &results.experiment.cells;
+    let head = std::iter::once(String::new()).chain(cells.iter().map(|cell| cell.label.clone())).collect();
+    let row = |name: String, word: &dyn Fn(usize) -> String| -> Vec<String> {
+        std::iter::once(name).chain((0..cells.len()).map(word)).collect()
+    };
+    let mut rows = vec![row("limit".to_owned(), &|at| mbps(results.experiment.limit(&cells[at])))];
+    for tool in &results.experiment.tools {
+        if cells.iter().any(|cell| cell.published.contains_key(tool)) {
+            let published = |at: usize| {
+                cells[at].published.get(tool).map_or(String::new(), |rate| mbps(rate.as_bps() as f64))
+            };
+            rows.push(row(format!("{tool}, published"), &published));
+        }
+        if results.versions.iter().any(|(present, _)| present == tool) {
+            rows.push(row(tool.to_string(), &|at| figure(results, at, tool)));
+        }
+    }
+    (head, rows)
+}
+
+fn figure(results: &Results<'_>, at: usize, tool: &Tool) -> String {
+    let runs = results.of(at, tool);
+    match (runs.median(), runs.spread(), runs.failures.is_empty()) {
+        (Some(median), Some((least, most)), _) if least < most => {
+            format!("{} ({} to {})", mbps(median), mbps(least), mbps(most))
+        }
+        (Some(median), _, _) => mbps(median),
+        (None, _, true) => String::new(),
+        (None, _, false) => "failed".to_owned(),
+    }
+}
+
+/// Bars, versions, what failed and what was left out.
+fn lines(results: &Results<'_>) -> Vec<String> {
+    let verdicts = results.verdicts();
+    let mut lines: Vec<String> = verdicts.iter().map(verdict).collect();
+    lines.extend(results.failures().map(|(cell, tool, why)| format!("failed: {tool} at {cell}: {why}")));
+    lines.extend(results.skipped.iter().map(|(tool, why)| format!("skipped: {tool}: {why}")));
+    let mut versions: Vec<&str> = results.versions.iter().map(|(_, version)| version.as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    lines.push(format!("machine: {}", results.machine));
+    lines.push(format!("versions: {}", versions.join("; ")));
+    lines
+}
+
+fn verdict(verdict: &Verdict<'_>) -> String {
+    let word = if verdict.is_reached() { "pass" } else { "FAIL" };
+    let bar = verdict.bar;
+    format!(
+        "{word}  {}: {} ÷ {} is {:.2}, at least {}",
+        verdict.cell, bar.tool, bar.of, verdict.ratio, bar.at_least
+    )
+}
+
+/// To three digits.
+pub fn mbps(bps: f64) -> String {
+    let value = bps / 1e6;
+    let decimals = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$}")
+}

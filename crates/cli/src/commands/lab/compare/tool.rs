@@ -1,0 +1,244 @@
+//! The tools that are compared: how each is called, and what it says of a run.
+
+use super::bench::{Bench, Gone};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use std::str::FromStr;
+
+/// What sends and receives.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Tool {
+    /// Skyhaul's default: it finds the rate by itself.
+    Adaptive,
+    /// Skyhaul with the line's rate declared.
+    Line,
+    /// Kernel TCP with a congestion control of this name, by iperf3.
+    Tcp(String),
+    /// Kernel multipath TCP with a congestion control of this name.
+    Mptcp(String),
+    /// UDT 4.
+    Udt,
+    /// SRT in file mode.
+    Srt,
+    /// An application over two socat relays, between which TCP has this congestion control.
+    Socat(String),
+}
+
+impl FromStr for Tool {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let of = |prefix: &str| {
+            text.strip_prefix(prefix).filter(|name| {
+                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+            })
+        };
+        match text {
+            "adaptive" => Ok(Self::Adaptive),
+            "line" => Ok(Self::Line),
+            "udt" => Ok(Self::Udt),
+            "srt" => Ok(Self::Srt),
+            _ => (of("tcp-").map(|name| Self::Tcp(name.to_owned())))
+                .or_else(|| of("mptcp-").map(|name| Self::Mptcp(name.to_owned())))
+                .or_else(|| of("socat-").map(|name| Self::Socat(name.to_owned())))
+                .ok_or_else(|| {
+                    format!("no tool is called `{text}`; take adaptive, line, tcp-bbr, mptcp-bbr, socat-bbr, udt, srt")
+                }),
+        }
+    }
+}
+
+impl TryFrom<String> for Tool {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Tool> for String {
+    fn from(tool: Tool) -> Self {
+        tool.to_string()
+    }
+}
+
+impl core::fmt::Display for Tool {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Adaptive => f.write_str("adaptive"),
+            Self::Line => f.write_str("line"),
+            Self::Tcp(control) => write!(f, "tcp-{control}"),
+            Self::Mptcp(control) => write!(f, "mptcp-{control}"),
+            Self::Udt => f.write_str("udt"),
+            Self::Srt => f.write_str("srt"),
+            Self::Socat(control) => write!(f, "socat-{control}"),
+        }
+    }
+}
+
+impl Tool {
+    /// Whether it is this program.
+    pub const fn is_ours(&self) -> bool {
+        matches!(self, Self::Adaptive | Self::Line)
+    }
+
+    /// Its version where this machine has it; otherwise why not, and what to do.
+    pub fn version(&self) -> Result<String, String> {
+        let kernel =
+            || std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+        let control = |name: &str| match has_control(name) {
+            true => Ok(()),
+            false => {
+                Err(format!("this kernel has no congestion control `{name}`; try `modprobe tcp_{name}`"))
+            }
+        };
+        let install = "bench/peers/install.sh installs it";
+        match self {
+            Self::Adaptive | Self::Line => Ok(format!("skyhaul {}", env!("CARGO_PKG_VERSION"))),
+            Self::Tcp(name) => {
+                control(name)?;
+                let iperf3 =
+                    first_line("iperf3", "--version").ok_or(format!("there is no iperf3; {install}"))?;
+                Ok(format!("Linux {}, {iperf3}", kernel()))
+            }
+            Self::Mptcp(name) => {
+                control(name)?;
+                let enabled = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").unwrap_or_default();
+                if enabled.trim() != "1" {
+                    return Err("this kernel has no multipath TCP; set net.mptcp.enabled=1".to_owned());
+                }
+                Ok(format!("Linux {}", kernel()))
+            }
+            Self::Socat(name) => {
+                control(name)?;
+                let iperf3 =
+                    first_line("iperf3", "--version").ok_or(format!("there is no iperf3; {install}"))?;
+                let listed = Command::new("socat").arg("-V").output().ok();
+                let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+                let version = listed
+                    .as_deref()
+                    .and_then(|text| text.lines().find(|line| line.contains("socat version")));
+                let version = version.and_then(|line| line.split_whitespace().nth(2));
+                let version = version.ok_or(format!("there is no socat; {install}"))?;
+                Ok(format!("socat {version}, Linux {}, {iperf3}", kernel()))
+            }
+            Self::Udt => first_line(UDT, "version")
+                .ok_or(format!("there is no {UDT} on PATH; bench/peers/install.sh builds it")),
+            Self::Srt => first_line(SRT, "version")
+                .ok_or(format!("there is no {SRT} on PATH; bench/peers/install.sh builds it")),
+        }
+    }
+
+    /// Sends over the line of `bench` for its time. Gives the goodput at the receiver, bit/s, the start included.
+    pub fn run(&self, bench: &Bench<'_>) -> Result<f64, Gone> {
+        match self {
+            Self::Adaptive => perf(bench, &[]),
+            Self::Line => {
+                let rate = bench.line.links.iter().filter_map(|link| link.up.rate).min();
+                let rate = rate.ok_or(Gone::Failed("the line has no rate to declare".to_owned()))?;
+                perf(bench, &["--cc", "line", "--rate", &format!("{} bit/s", rate.as_bps())])
+            }
+            Self::Tcp(control) => iperf3(bench, &["-C", control, "-c", &bench.far(0)], Some(&bench.far(0))),
+            Self::Mptcp(control) => super::mptcp::run(bench, control),
+            Self::Udt => library(bench, UDT),
+            Self::Srt => library(bench, SRT),
+            Self::Socat(control) => socat(bench, control),
+        }
+    }
+}
+
+fn perf(bench: &Bench<'_>, flags: &[&str]) -> Result<f64, Gone> {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("skyhaul"));
+    let program = program.to_string_lossy().into_owned();
+    let links = bench.line.links.len();
+    let mut serve = vec![
+        program.clone(),
+        "perf".into(),
+        "serve".into(),
+        "--insecure-test".into(),
+        "--once".into(),
+        "--bind".into(),
+    ];
+    serve.extend((0..links).map(|link| format!("{}:{PORT}", bench.far(link))));
+    let _serving = bench.serve(&serve, "udp", PORT)?;
+    let mut send = vec![program, "perf".into(), "send".into(), "--insecure-test".into(), "--json".into()];
+    send.extend(["--duration".into(), format!("{} s", bench.seconds())]);
+    if links == 1 {
+        send.extend(["--to".into(), format!("{}:{PORT}", bench.far(0))]);
+    } else {
+        let paths = (0..links).map(|link| format!("{}:0={}:{PORT}", bench.near(link), bench.far(link)));
+        send.extend(paths.flat_map(|path| ["--path".into(), path]));
+    }
+    send.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    let said = bench.send(&send)?;
+    number(said.lines().last().unwrap_or_default(), "/goodput_bps")
+}
+
+fn iperf3(bench: &Bench<'_>, flags: &[&str], bind: Option<&str>) -> Result<f64, Gone> {
+    let at = PORT.to_string();
+    let mut serve: Vec<String> = ["iperf3", "-s", "-1", "-p", &at].map(str::to_owned).into();
+    serve.extend(bind.iter().flat_map(|address| ["-B".to_owned(), (*address).to_owned()]));
+    let _serving = bench.serve(&serve, "tcp", PORT)?;
+    let (seconds, streams) = (bench.seconds().to_string(), bench.cell.streams.to_string());
+    let mut send: Vec<String> = ["iperf3", "-J", "-t", &seconds, "-P", &streams].map(str::to_owned).into();
+    if !flags.contains(&"-p") {
+        send.extend(["-p".to_owned(), at]);
+    }
+    send.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    number(&bench.send(&send)?, "/end/sum_received/bits_per_second")
+}
+
+fn socat(bench: &Bench<'_>, control: &str) -> Result<f64, Gone> {
+    let relay = RELAY_PORT.to_string();
+    let far = format!("TCP-LISTEN:{relay},fork,reuseaddr");
+    let onward = format!("TCP:127.0.0.1:{PORT}");
+    let near = format!("TCP-LISTEN:{relay},fork,reuseaddr,bind=127.0.0.1");
+    let over = format!("TCP:{}:{relay}", bench.far(0));
+    bench.set_everywhere("net/ipv4/tcp_congestion_control", control)?;
+    let _far = bench.serve(&["socat".to_owned(), far, onward], "tcp", RELAY_PORT)?;
+    let _near = bench.serve_near(&["socat".to_owned(), near, over], "tcp", RELAY_PORT)?;
+    iperf3(bench, &["-c", "127.0.0.1", "-p", &relay], None)
+}
+
+/// A program of `bench/peers/library.cpp`. The receiver counts for the given time from the connection on and then ends.
+fn library(bench: &Bench<'_>, program: &str) -> Result<f64, Gone> {
+    let (at, seconds, address) = (PORT.to_string(), bench.seconds().to_string(), bench.far(0));
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let serving = bench.serve(&words(&[program, "receive", &at, &address, &seconds]), "udp", PORT)?;
+    let longer = (bench.seconds() + 30).to_string();
+    let _sending = bench.begin(&words(&[program, "send", &at, &longer, "1500", &address]))?;
+    let said = bench.finish(serving)?;
+    let mut figures = said.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
+    match (figures.next(), figures.next()) {
+        (Some(bytes), Some(span)) if span > 0.0 => Ok(bytes * 8.0 / span),
+        _ => Err(Gone::Failed(format!("{program} said `{}`", said.trim()))),
+    }
+}
+
+fn number(json: &str, place: &str) -> Result<f64, Gone> {
+    let read: Value = serde_json::from_str(json).unwrap_or_default();
+    let said =
+        || read["error"].as_str().map_or_else(|| "its result cannot be read".to_owned(), str::to_owned);
+    read.pointer(place).and_then(Value::as_f64).ok_or_else(|| Gone::Failed(said()))
+}
+
+fn has_control(name: &str) -> bool {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    known.unwrap_or_default().split_whitespace().any(|known| known == name)
+}
+
+fn first_line(program: &str, flag: &str) -> Option<String> {
+    let output = Command::new(program).arg(flag).output().ok()?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(said.lines().next()?.split(" (").next()?.trim().to_owned())
+}
+
+const UDT: &str = "skyhaul-peer-udt";
+const SRT: &str = "skyhaul-peer-srt";
+
+/// Where the far end of each tool listens.
+pub const PORT: u16 = 5201;
+const RELAY_PORT: u16 = 5202;
