@@ -37,7 +37,7 @@ pub struct Gaps {
 /// What is done about gaps.
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Asks stations again for frames that were not to be had: a recording may be back, or [refill] tries more.
+    /// Asks stations again for frames that were not to be had: a recording may be back, or the refill table tries more.
     #[command(
         after_help = "What is open or requested is asked for anyway. A station that is not connected is asked when it is.
 
