@@ -266,9 +266,11 @@ impl<'a> Sender<'a> {
     }
 
     /// What should be in the session: what is under way, until its report is back, and as much again. More would only
-    /// grow older there.
+    /// grow older there. The slowest path is given what the faster ones will not be through with until it arrives: where
+    /// less waits it is given nothing.
     fn ahead(&mut self, now: Instant, session: &Session) -> u64 {
-        let span = session.rtt() * 2 + REPORTS * 2;
+        let longest = session.paths().map(|(_, path)| path.estimate.rtt).max().unwrap_or_default();
+        let span = session.rtt().max(longest) * 2 + REPORTS * 2;
         let busy = self.tally.recent_rate(now) * span;
         busy.as_u64().max(AHEAD_MIN.as_u64()).max(8 * self.plan.block as u64)
     }
