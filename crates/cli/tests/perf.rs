@@ -142,6 +142,32 @@ fn a_stream_with_a_deadline_has_two_paths_to_go_over() {
     assert_eq!(serving.end().code, Some(0));
 }
 
+/// The slower of two paths carries what the faster one will not be through with until it arrives: where no more than that
+/// waits, it is given nothing. It is as fast as the other, twenty times as long, and has had time to find its rate.
+#[test]
+fn a_path_of_a_longer_round_trip_is_used_beside_a_short_one() {
+    let here = Path::new(".");
+    let serving = Serving::start(&["127.0.0.1:0", "--insecure-test", "--once"], here);
+    let relays = [("10 ms", &serving.addresses[0]), ("200 ms", &serving.addresses[1])].map(|(delay, to)| {
+        let line = ["--delay", delay, "--rate", "40 Mbit/s", "--queue", "500 kB"];
+        let mut relay =
+            Running::start(&[&["relay", "--listen", "127.0.0.1:0", "--to", to], &line[..]].concat(), here);
+        let path = format!("127.0.0.1:0={}", relay.address());
+        (relay, path)
+    });
+    let [(near, first), (far, second)] = relays;
+    let way = ["--path", &first, "--path", &second, "--insecure-test", "--json"];
+    let output = send(&[&way[..], &["--duration", "7 s", "--block", "64 KiB"]].concat(), here);
+    let result = result(&output);
+    assert!(shares(&result)[1] > 0.15, "{result}");
+    // The sender's goodbye comes over the relays.
+    assert_eq!(serving.end().code, Some(0));
+    for relay in [near, far] {
+        relay.signal(rustix::process::Signal::INT);
+        assert_eq!(relay.end().code, Some(0));
+    }
+}
+
 #[test]
 fn lanes_carry_one_stream_between_two_ends() {
     let here = Path::new(".");
