@@ -78,7 +78,8 @@ fn what_a_killed_lab_left_is_removed_by_down_and_by_the_next_up() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    std::fs::write(folder.join("line.toml"), LINE).unwrap();
+    // A device may have the name of a word of iproute's, or its beginning.
+    std::fs::write(folder.join("line.toml"), LINE.replace("geo", "l")).unwrap();
     let _lab = Lab("t-killed", folder);
     for next in ["down", "up"] {
         printed(&["lab", "up", "line.toml", "--lab", "t-killed"], folder);
@@ -109,6 +110,21 @@ fn a_wrong_file_is_refused_with_its_line() {
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2));
     assert!(said.contains("line.toml:3") && said.contains("unknown field `rate`"), "{said}");
+}
+
+#[test]
+fn what_a_lab_fails_of_behind_its_command_is_told_there() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The kernel keeps this name of a device for all of them.
+    std::fs::write(folder.path().join("line.toml"), LINE.replace("geo", "all")).unwrap();
+    let refused = run(&["lab", "up", "line.toml", "--lab", "t-behind"], folder.path());
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(said.contains("failed (") || said.contains("cannot "), "{said}");
+    assert!(!Path::new("/run/netns/skyhaul-t-behind-a").exists());
 }
 
 #[test]

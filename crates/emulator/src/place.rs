@@ -136,12 +136,12 @@ impl Namespace {
         let with = |rest: &[&str]| ip(&[&on, rest].concat());
         with(&["address", "add", &v4, "dev", name])?;
         with(&["address", "add", &v6, "dev", name, "nodad"])?;
-        with(&["link", "set", name, "mtu", &mtu, "txqueuelen", DEVICE_QUEUE, "up"])
+        with(&["link", "set", "dev", name, "mtu", &mtu, "txqueuelen", DEVICE_QUEUE, "up"])
     }
 
     /// Packets that its device of a link dropped before they came to the link.
     pub(crate) fn device_drops(&self, link: &str) -> Option<u64> {
-        let listed = answer(&["-n", &self.name, "-s", "-j", "link", "show", link]).ok()?;
+        let listed = answer(&["-n", &self.name, "-s", "-j", "link", "show", "dev", link]).ok()?;
         let listed: serde_json::Value = serde_json::from_str(&listed).ok()?;
         listed.get(0)?.pointer("/stats64/tx/dropped")?.as_u64()
     }

@@ -7,7 +7,8 @@ use crate::failure::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_emulator::{Description, Emulation};
 use skyhaul_units::Rate;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -64,9 +65,16 @@ fn beyond(description: &Description, emulation: &mut Emulation) -> Vec<String> {
 /// Starts the lab in a process of its own, which outlives this one, and waits until it is up. Returns its announcement.
 pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
     home.settle()?;
-    let log = std::fs::File::create(home.log()).map_err(|source| {
+    let unwritable = |source| {
         Failure::io("the lab's log cannot be written", &home.log().display().to_string(), "free /run", source)
-    })?;
+    };
+    let mut log = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(home.log())
+        .map_err(unwritable)?;
     let program = std::env::current_exe().map_err(|source| {
         Failure::io("this program cannot be found", "/proc/self/exe", "start it by its path", source)
     })?;
@@ -75,7 +83,7 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
         .arg(file)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(log)
+        .stderr(log.try_clone().map_err(unwritable)?)
         .process_group(0)
         .spawn()
         .map_err(|source| {
@@ -91,7 +99,9 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
     // It may have ended by itself.
     let _ = child.kill();
     let _ = child.wait();
-    let said = std::fs::read_to_string(home.log()).unwrap_or_default();
+    // By the file itself: the lab may have removed its name before it failed.
+    let mut said = String::new();
+    let _ = log.rewind().and_then(|()| log.read_to_string(&mut said));
     home.clear_leftovers()?;
     if !has_spoken {
         return Err(Failure::new(
