@@ -6,6 +6,7 @@ use serde::Deserialize;
 use skyhaul_emulator::Description;
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A file of `scenarios/published/`, or of the user.
@@ -72,25 +73,32 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("mpdtp", include_str!("../../../../../../scenarios/published/mpdtp.toml")),
 ];
 
+/// The text of one that the program holds, or of the user's file.
+pub fn text_of(name: &str) -> Result<Cow<'static, str>, Failure> {
+    if let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
+        return Ok(Cow::Borrowed(text));
+    }
+    if !name.contains(['/', '.']) {
+        let known: Vec<_> = BUILTIN.iter().map(|(name, _)| *name).collect();
+        let what = format!("no experiment is called `{name}`");
+        let help = format!("take one of {}, or the path of a file", known.join(", "));
+        return Err(Failure::new(Exit::Usage, &what, &help));
+    }
+    let text = std::fs::read_to_string(name).map_err(|source| {
+        Failure::io("the experiment cannot be read", name, "give the path of its file", source)
+    })?;
+    Ok(Cow::Owned(text))
+}
+
 impl Experiment {
     /// One that the program holds, or the user's file.
+    #[cfg(test)]
     pub fn find(name: &str) -> Result<Self, Failure> {
-        if let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
-            return Self::parse(text, name);
-        }
-        if !name.contains(['/', '.']) {
-            let known: Vec<_> = BUILTIN.iter().map(|(name, _)| *name).collect();
-            let what = format!("no experiment is called `{name}`");
-            let help = format!("take one of {}, or the path of a file", known.join(", "));
-            return Err(Failure::new(Exit::Usage, &what, &help));
-        }
-        let text = std::fs::read_to_string(name).map_err(|source| {
-            Failure::io("the experiment cannot be read", name, "give the path of its file", source)
-        })?;
-        Self::parse(&text, name)
+        Self::parse(&text_of(name)?, name)
     }
 
-    fn parse(text: &str, place: &str) -> Result<Self, Failure> {
+    /// What `text`, which stands at `place`, says.
+    pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
         let help = "docs/compare.md shows every key";
         let refused =
             |what: &str, line: usize| Failure::new(Exit::Usage, what, help).at(&format!("{place}:{line}"));

@@ -6,6 +6,7 @@ mod mptcp;
 mod page;
 mod program;
 mod results;
+mod study;
 mod table;
 mod tool;
 
@@ -13,12 +14,13 @@ use super::emulated::{Home, lab_name};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use bench::{Bench, Gone};
-use experiment::{BUILTIN, Cell, Experiment};
+use experiment::{Cell, Experiment};
 use results::Results;
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use study::{Kind, Study};
 use tool::Tool;
 
 /// The arguments of `skyhaul lab compare`.
@@ -59,13 +61,12 @@ pub struct Compare {
 /// An experiment is wrong, this is not root, a bar is missed, or the user ended it.
 pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     if command.experiments.is_empty() {
-        for (name, _) in BUILTIN {
-            let experiment = Experiment::find(name)?;
-            writeln!(out, "{name:<18} {}", experiment.title)?;
+        for (name, title) in Kind::list()? {
+            writeln!(out, "{name:<18} {title}")?;
         }
         return Ok(());
     }
-    let experiments: Vec<Experiment> =
+    let experiments: Vec<Kind> =
         command.experiments.iter().map(|name| command.selected(name)).collect::<Result<_, _>>()?;
     if let Some(folder) = &command.report {
         std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
@@ -75,16 +76,17 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     home.settle()?;
     let stop = signals::stop_flag()?;
     let mut all = Vec::new();
-    let outcome = experiments.iter().try_for_each(|experiment| {
-        let results = measure(experiment, &command.lab, &stop)?;
-        if command.json {
-            writeln!(out, "{}", results.json())?;
-        } else {
-            write!(out, "{}", table::text(&results))?;
+    let outcome = experiments.iter().try_for_each(|kind| {
+        let mut study = kind.study();
+        let measured = study.measure(&command.lab, &stop);
+        if measured.is_ok() && command.json {
+            writeln!(out, "{}", study.json())?;
+        } else if measured.is_ok() {
+            write!(out, "{}", study.text())?;
         }
         out.flush()?;
-        all.push(results);
-        Ok::<_, Failure>(())
+        all.push(study);
+        measured
     });
     home.leave();
     // What was measured before an interruption is kept.
@@ -101,8 +103,13 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
 
 impl Compare {
     /// An experiment with what the command changes of it.
-    fn selected(&self, name: &str) -> Result<Experiment, Failure> {
-        let mut experiment = Experiment::find(name)?;
+    fn selected(&self, name: &str) -> Result<Kind, Failure> {
+        match Kind::find(name)? {
+            Kind::Goodput(experiment) => Ok(Kind::Goodput(self.narrowed(experiment, name)?)),
+        }
+    }
+
+    fn narrowed(&self, mut experiment: Experiment, name: &str) -> Result<Experiment, Failure> {
         experiment.runs = self.runs.unwrap_or(experiment.runs);
         experiment.duration = self.duration.unwrap_or(experiment.duration).max(Duration::from_secs(1));
         if !self.tools.is_empty() {
@@ -120,8 +127,8 @@ impl Compare {
 }
 
 /// Each tool that is there, in each cell, in turn: round by round, so that what the machine does besides meets all alike.
-fn measure<'a>(experiment: &'a Experiment, lab: &str, stop: &AtomicBool) -> Result<Results<'a>, Failure> {
-    let mut results = Results::new(experiment);
+fn measure(results: &mut Results<'_>, lab: &str, stop: &AtomicBool) -> Result<(), Failure> {
+    let experiment = results.experiment;
     for round in 1..=experiment.runs {
         for (at, cell) in experiment.cells.iter().enumerate() {
             for tool in results.present() {
@@ -139,7 +146,7 @@ fn measure<'a>(experiment: &'a Experiment, lab: &str, stop: &AtomicBool) -> Resu
         }
     }
     results.machine = machine();
-    Ok(results)
+    Ok(())
 }
 
 /// How many processors there are, and what else they had to do.
@@ -162,13 +169,15 @@ fn note(experiment: &Experiment, cell: &Cell, tool: &Tool, round: u32) {
     );
 }
 
-fn judge(all: &[Results<'_>]) -> Result<(), Failure> {
-    let verdicts: Vec<_> = all.iter().flat_map(Results::verdicts).collect();
-    let missed = verdicts.iter().filter(|verdict| !verdict.is_reached()).count();
+fn judge(all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
+    let (judged, missed) = all
+        .iter()
+        .map(|study| study.bars())
+        .fold((0, 0), |(judged, missed), bars| (judged + bars.judged, missed + bars.missed));
     if missed == 0 {
         return Ok(());
     }
-    let what = format!("{missed} of {} bars are missed", verdicts.len());
+    let what = format!("{missed} of {judged} bars are missed");
     Err(Failure::new(
         Exit::Result,
         &what,

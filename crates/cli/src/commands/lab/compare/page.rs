@@ -1,26 +1,29 @@
 //! The figures as one page that needs nothing else.
 
 use super::results::Results;
+use super::study::Study;
 use super::table::{mbps, text};
 use core::fmt::Write;
 use skyhaul_lab::page::{Chart, HEIGHT, Scale, document, escape, middle, stroke};
 
-/// All experiments, each with a drawing and its table.
-pub fn page(all: &[Results<'_>]) -> String {
-    let mut body = String::from("<h1>Tools on the same emulated line</h1>\n");
-    for results in all {
-        let experiment = results.experiment;
-        let _ = write!(
-            body,
-            "<h2>{}</h2>\n<p>{}. Source: {}.</p>\n{}<pre>{}</pre>\n",
-            escape(&experiment.name),
-            escape(&experiment.title),
-            escape(&experiment.source),
-            figure(results),
-            escape(&text(results))
-        );
-    }
+/// All experiments, each with its section.
+pub fn page(all: &[Box<dyn Study + '_>]) -> String {
+    let sections: String = all.iter().map(|study| study.html()).collect();
+    let body = format!("<h1>Tools on the same emulated line</h1>\n{sections}");
     document("Tools on the same emulated line", STYLE, &body)
+}
+
+/// One experiment with a drawing and its table.
+pub fn section(results: &Results<'_>) -> String {
+    let experiment = results.experiment;
+    format!(
+        "<h2>{}</h2>\n<p>{}. Source: {}.</p>\n{}<pre>{}</pre>\n",
+        escape(&experiment.name),
+        escape(&experiment.title),
+        escape(&experiment.source),
+        figure(results),
+        escape(&text(results))
+    )
 }
 
 /// Medians over the cells, a line for each tool, with the least and the most; the limit is dashed.

@@ -1,6 +1,7 @@
 //! The figures as tables: for a terminal, and for a documentation.
 
 use super::results::{Results, Verdict};
+use super::study::Study;
 use super::tool::Tool;
 use core::fmt::Write;
 
@@ -29,29 +30,29 @@ pub fn text(results: &Results<'_>) -> String {
 }
 
 /// A page for a documentation.
-pub fn markdown(all: &[Results<'_>]) -> String {
-    let mut out = String::from(
+pub fn markdown(all: &[Box<dyn Study + '_>]) -> String {
+    let head = String::from(
         "# Published experiments, measured again\n\n`make compare` writes this page: `skyhaul lab compare` runs each tool in the same \
          [emulated line](emulator.md), one after the other,\nwith all ends on one machine. [compare.md](compare.md) says how. Figures are Mbit/s \
          at the receiver, the start included;\nthe limit is what the line carries of TCP's payload, less what is lost.\n",
     );
-    for results in all {
-        let experiment = results.experiment;
-        let _ = write!(
-            out,
-            "\n## {}\n\n{}. Source: {}.\n\n",
-            experiment.name, experiment.title, experiment.source
-        );
-        let _ = writeln!(out, "{}\n", sentence(&how(results)));
-        let (head, rows) = grid(results);
-        let _ = writeln!(out, "| {} |\n|{}", head.join(" | "), "---|".repeat(head.len()));
-        for row in rows {
-            let _ = writeln!(out, "| {} |", row.join(" | "));
-        }
-        out.push('\n');
-        for line in lines(results) {
-            let _ = writeln!(out, "- {line}");
-        }
+    all.iter().fold(head, |out, study| out + &study.markdown())
+}
+
+/// One experiment's section of such a page.
+pub fn section(results: &Results<'_>) -> String {
+    let experiment = results.experiment;
+    let mut out =
+        format!("\n## {}\n\n{}. Source: {}.\n\n", experiment.name, experiment.title, experiment.source);
+    let _ = writeln!(out, "{}\n", sentence(&how(results)));
+    let (head, rows) = grid(results);
+    let _ = writeln!(out, "| {} |\n|{}", head.join(" | "), "---|".repeat(head.len()));
+    for row in rows {
+        let _ = writeln!(out, "| {} |", row.join(" | "));
+    }
+    out.push('\n');
+    for line in lines(results) {
+        let _ = writeln!(out, "- {line}");
     }
     out
 }
