@@ -5,6 +5,7 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use support::process::{printed, run, text};
@@ -18,6 +19,15 @@ fn can_emulate() -> bool {
     let can = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
     if !can {
         eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
+    }
+    can
+}
+
+/// Stand-ins are shell scripts, which cannot listen by themselves.
+fn can_listen() -> bool {
+    let can = Command::new("socat").arg("-V").output().is_ok();
+    if !can {
+        eprintln!("SKIPPED: stand-ins for tools need socat");
     }
     can
 }
@@ -41,6 +51,8 @@ fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
     let reached = tool["median_bps"].as_f64().unwrap_or_else(|| panic!("{said}"));
     assert!((1e6..5e6).contains(&reached), "{said}");
     assert_eq!(tool["published_bps"], 4_000_000);
+    assert!(found["cells"][0]["seeds"][0].is_u64(), "{said}");
+    assert!(found["calibration"].is_null(), "a thin line needs none: {said}");
     assert!(
         found["skipped"]["tcp-nosuchcontrol"].as_str().unwrap().contains("no congestion control"),
         "{said}"
@@ -56,13 +68,88 @@ fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut first = String::new();
-    BufReader::new(interrupted.stderr.take().unwrap()).read_line(&mut first).unwrap();
-    assert!(first.contains("mine: clean, adaptive"), "{first}");
+    let lines = BufReader::new(interrupted.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let said: Vec<String> = lines.take_while(|line| !line.contains("mine: clean, adaptive")).collect();
+    assert!(said.iter().any(|line| line == "mine: takes about 61 s"), "{said:?}");
     kill_process(Pid::from_child(&interrupted), Signal::INT).unwrap();
     assert_eq!(interrupted.wait().unwrap().code(), Some(130));
     assert!(
         !Path::new("/run/netns/skyhaul-t-compare-a").exists()
             && !Path::new("/run/skyhaul/lab/t-compare").exists()
     );
+}
+
+/// Runs the experiment with programs of these names and texts before all others. Gives what went wrong with `tcp-reno`, after
+/// making sure that nothing is left.
+fn failure_with(stand_ins: &[(&str, &str)], lab: &str, flags: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("mine.toml"), MINE.replace("tcp-nosuchcontrol", "tcp-reno")).unwrap();
+    for (name, program) in stand_ins {
+        std::fs::write(folder.join(name), format!("#!/bin/sh\n{program}\n")).unwrap();
+        std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let output = Command::new("sh")
+        .args(["-c", "PATH=\"$PWD:$PATH\" exec \"$@\"", "sh", env!("CARGO_BIN_EXE_skyhaul")])
+        .args(["lab", "compare", "mine.toml", "--lab", lab, "--tools", "tcp-reno", "--json"])
+        .args(flags)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(!Path::new(&format!("/run/netns/skyhaul-{lab}-a")).exists());
+    assert!(!Path::new(&format!("/run/skyhaul/lab/{lab}")).exists());
+    let said = text(&output.stdout);
+    let found: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{output:?}"));
+    if let Some(why) = found["skipped"]["tcp-reno"].as_str() {
+        return why.to_owned();
+    }
+    found["cells"][0]["tools"][0]["failures"][0].as_str().unwrap_or_else(|| panic!("{said}")).to_owned()
+}
+
+/// Whether a process runs whose command line holds `word`.
+fn runs(word: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(word))
+}
+
+#[test]
+fn a_tool_that_hangs_and_will_not_end_is_ended_and_reported() {
+    if !can_emulate() || !can_listen() {
+        return;
+    }
+    // It listens, never ends, ignores requests to, and leaves a process in a session of its own.
+    let hangs = "case $1 in --version) echo 'iperf 9 (stand-in)'; exit;; esac
+trap '' TERM INT HUP
+setsid sleep 31415926 &
+case $1 in -s) exec socat TCP-LISTEN:5201,fork,reuseaddr PIPE;; esac
+while :; do sleep 27182818; done";
+    let why = failure_with(&[("iperf3", hangs)], "t-hangs", &["--patience", "1 s", "--duration", "1 s"]);
+    assert!(why.contains("iperf3 (process ") && why.contains("hung, and was ended after 2 s"), "{why}");
+    assert!(!runs("31415926") && !runs("27182818"), "a stand-in is still there");
+}
+
+#[test]
+fn a_tool_that_does_not_say_its_version_or_is_not_there_is_skipped() {
+    if !can_emulate() {
+        return;
+    }
+    let why = failure_with(&[("iperf3", "trap '' TERM\nwhile :; do sleep 16180339; done")], "t-mute", &[]);
+    assert!(why.contains("there is no iperf3"), "{why}");
+    assert!(!runs("16180339"), "a stand-in is still there");
+    let why = failure_with(&[("iperf3", "exit 127")], "t-absent", &[]);
+    assert!(why.contains("bench/peers/install.sh installs it"), "{why}");
+}
+
+#[test]
+fn a_receiver_that_dies_on_the_way_ends_the_run_with_its_name() {
+    if !can_emulate() || !can_listen() {
+        return;
+    }
+    let dies = "case $1 in --version) echo 'iperf 9 (stand-in)'; exit;; esac
+case $1 in -s) socat TCP-LISTEN:5201,fork,reuseaddr PIPE & sleep 1; kill $!; exit 3;; esac
+while :; do sleep 14142135; done";
+    let why = failure_with(&[("iperf3", dies)], "t-dies", &["--duration", "60 s"]);
+    assert!(why.contains("the other end was gone: iperf3 ended with exit status: 3"), "{why}");
+    assert!(!runs("14142135"), "a stand-in is still there");
 }

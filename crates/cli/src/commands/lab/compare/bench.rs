@@ -1,7 +1,7 @@
 //! One cell's line with the programs on it. Everything that is started here is ended here, by its identifier.
 
 use super::experiment::{Cell, Experiment};
-use super::program::Program;
+use super::program::{Program, end};
 use crate::commands::demo::pause;
 use skyhaul_emulator::{Description, Emulation, EmulatorError, Namespace, Place};
 use skyhaul_units::{Bytes, Duration};
@@ -9,15 +9,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+/// Where experiments take place, and what bounds them.
+pub struct Site<'a> {
+    /// Whose places the line joins.
+    pub lab: &'a str,
+    /// The user wants to end.
+    pub stop: &'a AtomicBool,
+    /// How long a tool may take beyond its time before it is ended.
+    pub patience: Duration,
+}
+
 /// A line that is up, in a cell of an experiment.
 pub struct Bench<'a> {
-    lab: &'a str,
+    pub site: &'a Site<'a>,
     pub cell: &'a Cell,
     pub line: Description,
-    duration: Duration,
-    /// The user wants to end.
-    stop: &'a AtomicBool,
-    /// The line's own.
+    pub duration: Duration,
+    _carried: Carried,
+}
+
+/// A line that carries packets until this is dropped, and is removed then.
+pub struct Carried {
+    namespaces: [Namespace; 2],
     ended: Arc<AtomicBool>,
     carrying: Option<JoinHandle<Result<(), EmulatorError>>>,
 }
@@ -37,29 +50,30 @@ impl From<EmulatorError> for Gone {
     }
 }
 
+/// Has a line carry packets while this thread waits for programs.
+#[allow(clippy::disallowed_methods, reason = "the line carries packets while this thread waits for programs")]
+pub fn carry(lab: &str, mut emulation: Emulation) -> Carried {
+    let ended = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&ended);
+    let carrying = std::thread::spawn(move || {
+        let ran = emulation.run(&until);
+        ran.and(emulation.take_down())
+    });
+    let namespaces = Place::ALL.map(|place| Namespace::new(lab, place));
+    Carried { namespaces, ended, carrying: Some(carrying) }
+}
+
 impl<'a> Bench<'a> {
-    /// Makes the line of `cell`, new and empty.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the line carries packets while this thread waits for programs"
-    )]
+    /// Makes the line of a cell in a round, new and empty, for a run of `duration`.
     pub fn up(
-        lab: &'a str,
-        experiment: &Experiment,
-        cell: &'a Cell,
-        stop: &'a AtomicBool,
+        site: &'a Site<'a>,
+        experiment: &'a Experiment,
+        (cell, round): (usize, u32),
+        duration: Duration,
     ) -> Result<Self, Gone> {
-        let line = experiment.line_of(cell);
-        let mut emulation = Emulation::set_up(lab, &line)?;
-        let ended = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&ended);
-        let carrying = std::thread::spawn(move || {
-            let ran = emulation.run(&until);
-            ran.and(emulation.take_down())
-        });
-        let carrying = Some(carrying);
-        let duration = experiment.duration;
-        let bench = Self { lab, cell, line, duration, stop, ended, carrying };
+        let line = experiment.line_in(cell, round);
+        let carried = carry(site.lab, Emulation::set_up(site.lab, &line)?);
+        let bench = Self { site, cell: &experiment.cells[cell], line, duration, _carried: carried };
         bench.prepare()?;
         Ok(bench)
     }
@@ -91,7 +105,7 @@ impl<'a> Bench<'a> {
     }
 
     pub fn namespace(&self, place: Place) -> Namespace {
-        Namespace::new(self.lab, place)
+        Namespace::new(self.site.lab, place)
     }
 
     /// The sender's address on a link.
@@ -105,13 +119,13 @@ impl<'a> Bench<'a> {
     }
 
     /// How long a tool sends, whole seconds.
-    pub const fn seconds(&self) -> u64 {
+    pub fn seconds(&self) -> u64 {
         self.duration.as_nanos() / 1_000_000_000
     }
 
     /// The user wants to end.
     pub fn is_interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.site.stop.load(Ordering::Relaxed)
     }
 
     /// Sets a value under /proc/sys in both places.
@@ -156,23 +170,27 @@ impl<'a> Bench<'a> {
         self.start(Place::A, command)
     }
 
-    /// Runs a program at the sender to its end. Gives what it printed.
-    pub fn send(&self, command: &[String]) -> Result<String, Gone> {
-        self.finish(self.begin(command)?)
+    /// Runs a program at the sender to its end. Gives what it printed. A far end that is gone before ends it.
+    pub fn send(&self, command: &[String], far: &mut Program) -> Result<String, Gone> {
+        self.finish(self.begin(command)?, far)
     }
 
     /// Waits for a program to end by itself. Gives what it printed.
-    pub fn finish(&self, program: Program) -> Result<String, Gone> {
-        program.finish(self.duration + PATIENCE, self.stop)
+    pub fn finish(&self, program: Program, other: &mut Program) -> Result<String, Gone> {
+        program.finish(self.duration + self.site.patience, self.site.stop, Some(other))
     }
 
     fn start(&self, place: Place, command: &[String]) -> Result<Program, Gone> {
-        Program::start(self.namespace(place).name(), command)
+        Program::inside(self.namespace(place).name(), command)
     }
 }
 
-impl Drop for Bench<'_> {
+impl Drop for Carried {
     fn drop(&mut self) {
+        // Tools are ended before; this is for what one of them started in a session of its own. The places are ours alone.
+        for namespace in self.namespaces.iter().filter(|namespace| namespace.exists()) {
+            namespace.processes().unwrap_or_default().into_iter().for_each(end);
+        }
         self.ended.store(true, Ordering::Relaxed);
         // What could not be removed is found by the next line of this name, or by `skyhaul lab down`.
         let _ = self.carrying.take().map(JoinHandle::join);
@@ -199,8 +217,8 @@ const START: Duration = Duration::from_secs(5);
 /// How often it is looked at.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Beyond its own time: what waits in buffers of many megabytes, and every time-out of a connection that is ended.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// A tool's, beyond its own time: what waits in buffers of many megabytes, and every time-out of a connection that is ended.
+pub const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Most that is kept of what a program prints: a minute of iperf3's eight streams is a quarter of a MiB.
 pub const MOST_SAID: Bytes = Bytes::mib(8);

@@ -1,11 +1,13 @@
 //! `skyhaul lab compare`: tools that people have, one after the other on the same emulated line, beside what was published.
 
+mod ability;
 mod bench;
 mod experiment;
-mod mptcp;
+mod goodput;
 mod page;
 mod program;
 mod results;
+mod stream;
 mod study;
 mod table;
 mod tool;
@@ -13,13 +15,12 @@ mod tool;
 use super::emulated::{Home, lab_name};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use bench::{Bench, Gone};
-use experiment::{Cell, Experiment};
-use results::Results;
+use ability::Ability;
+use bench::{Gone, PATIENCE, Site};
+use experiment::{Experiment, MOST_RUNS};
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use study::{Kind, Study};
 use tool::Tool;
 
@@ -39,8 +40,11 @@ pub struct Compare {
     #[arg(long, value_name = "DURATION")]
     duration: Option<Duration>,
     /// Runs of each tool in each cell, in place of the experiment's own number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
     runs: Option<u32>,
+    /// How long a tool may take beyond its time before it is taken to hang, and ended.
+    #[arg(long, value_name = "DURATION", default_value_t = PATIENCE)]
+    patience: Duration,
     /// The name of the lab that is made; several can be up at a time.
     #[arg(long = "lab", value_name = "NAME", default_value = "compare", value_parser = lab_name)]
     lab: String,
@@ -66,7 +70,7 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let experiments: Vec<Kind> =
+    let mut kinds: Vec<Kind> =
         command.experiments.iter().map(|name| command.selected(name)).collect::<Result<_, _>>()?;
     if let Some(folder) = &command.report {
         std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
@@ -75,10 +79,14 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     home.clear_leftovers()?;
     home.settle()?;
     let stop = signals::stop_flag()?;
+    let site = Site { lab: &command.lab, stop: &stop, patience: command.patience };
+    let (ability, notes) = prepare(&mut kinds, &site);
+    let planned: Vec<Box<dyn Study + '_>> =
+        kinds.iter().zip(notes).map(|(kind, notes)| kind.study(ability, notes)).collect();
+    announce(&planned);
     let mut all = Vec::new();
-    let outcome = experiments.iter().try_for_each(|kind| {
-        let mut study = kind.study();
-        let measured = study.measure(&command.lab, &stop);
+    let outcome = planned.into_iter().try_for_each(|mut study| {
+        let measured = study.measure(&site);
         if measured.is_ok() && command.json {
             writeln!(out, "{}", study.json())?;
         } else if measured.is_ok() {
@@ -110,8 +118,15 @@ impl Compare {
     }
 
     fn narrowed(&self, mut experiment: Experiment, name: &str) -> Result<Experiment, Failure> {
-        experiment.runs = self.runs.unwrap_or(experiment.runs);
-        experiment.duration = self.duration.unwrap_or(experiment.duration).max(Duration::from_secs(1));
+        if let Some(runs) = self.runs {
+            experiment.runs = runs;
+            experiment.cells.iter_mut().for_each(|cell| cell.runs = None);
+            experiment.only.iter_mut().for_each(|only| only.runs = None);
+        }
+        if let Some(duration) = self.duration {
+            experiment.duration = duration.max(Duration::from_secs(1));
+            experiment.only.iter_mut().for_each(|only| only.duration = None);
+        }
         if !self.tools.is_empty() {
             experiment.tools.clone_from(&self.tools);
         }
@@ -126,27 +141,46 @@ impl Compare {
     }
 }
 
-/// Each tool that is there, in each cell, in turn: round by round, so that what the machine does besides meets all alike.
-fn measure(results: &mut Results<'_>, lab: &str, stop: &AtomicBool) -> Result<(), Failure> {
-    let experiment = results.experiment;
-    for round in 1..=experiment.runs {
-        for (at, cell) in experiment.cells.iter().enumerate() {
-            for tool in results.present() {
-                note(experiment, cell, &tool, round);
-                let measured = Bench::up(lab, experiment, cell, stop).and_then(|bench| tool.run(&bench));
-                match measured {
-                    Ok(goodput) => results.add(at, &tool, goodput),
-                    Err(Gone::Failed(why)) => results.fail(at, &tool, why),
-                    Err(Gone::Interrupted) => {
-                        let help = "nothing is left behind; run it again";
-                        return Err(Failure::new(Exit::Interrupted, "interrupted before the end", help));
-                    }
-                }
-            }
-        }
+/// Finds what the machine emulates, if a line may be beyond it, and makes lines slower that are to fit it. Gives what is to be
+/// said of each experiment.
+fn prepare(kinds: &mut [Kind], site: &Site<'_>) -> (Option<Ability>, Vec<Vec<String>>) {
+    if kinds.iter().all(|kind| kind.needs() < ability::SURE) {
+        return (None, vec![Vec::new(); kinds.len()]);
     }
-    results.machine = machine();
-    Ok(())
+    let found = Ability::find(site.lab, site.stop);
+    let notes = kinds.iter_mut().map(|kind| match &found {
+        Ok(ability) => kind.fit(ability).into_iter().collect(),
+        Err(Gone::Failed(why)) => vec![format!("what this machine emulates is not known: {why}")],
+        Err(Gone::Interrupted) => Vec::new(),
+    });
+    let notes: Vec<Vec<String>> = notes.collect();
+    for (kind, note) in
+        kinds.iter().zip(&notes).flat_map(|(kind, notes)| notes.iter().map(move |note| (kind, note)))
+    {
+        say(&format!("{}: {note}", kind.name()));
+    }
+    (found.ok(), notes)
+}
+
+/// What is not there, and how long what is takes.
+fn announce(planned: &[Box<dyn Study + '_>]) {
+    for study in planned {
+        let name = study.name();
+        study.skipped().iter().for_each(|skipped| say(&format!("{name}: skipped: {skipped}")));
+        say(&format!("{name}: takes {}", about(study.estimate())));
+    }
+    if planned.len() > 1 {
+        let sum = planned.iter().fold(Duration::ZERO, |sum, study| sum + study.estimate());
+        say(&format!("all: take {}", about(sum)));
+    }
+}
+
+/// A time as people say it.
+fn about(span: Duration) -> String {
+    match (span.as_millis() + 500) / 1_000 {
+        seconds @ 0..100 => format!("about {} s", seconds.max(1)),
+        seconds => format!("about {} min", seconds.div_ceil(60)),
+    }
 }
 
 /// How many processors there are, and what else they had to do.
@@ -157,16 +191,9 @@ fn machine() -> String {
     format!("{processors} processors, load over the last five minutes {load}")
 }
 
-fn note(experiment: &Experiment, cell: &Cell, tool: &Tool, round: u32) {
-    // Standard error may be closed; the result comes all the same.
-    let _ = writeln!(
-        std::io::stderr(),
-        "{}: {}, {tool}, run {round} of {}, {} …",
-        experiment.name,
-        cell.label,
-        experiment.runs,
-        experiment.duration
-    );
+/// Standard error may be closed; the result comes all the same.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn judge(all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {

@@ -2,9 +2,9 @@
 
 use super::bench::{Gone, MOST_SAID};
 use crate::commands::demo::pause;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use skyhaul_units::Duration;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,21 +18,32 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts it in a network namespace, as the first of a process group of its own.
-    pub fn start(namespace: &str, command: &[String]) -> Result<Self, Gone> {
-        let mut child = Command::new("ip")
-            .args(["netns", "exec", namespace])
-            .args(command)
+    /// Starts it in a network namespace.
+    pub fn inside(namespace: &str, command: &[String]) -> Result<Self, Gone> {
+        let words = ["ip", "netns", "exec", namespace].map(str::to_owned);
+        Self::start(&[&words, command].concat(), command.first()).map_err(|error| {
+            Gone::Failed(format!("`ip netns exec` cannot be run ({error}); install iproute2"))
+        })
+    }
+
+    /// Starts it here. Nothing where there is none of this name.
+    pub fn here(command: &[&str]) -> Option<Self> {
+        let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+        Self::start(&command, command.first()).ok()
+    }
+
+    /// As the first of a process group of its own.
+    fn start(command: &[String], name: Option<&String>) -> io::Result<Self> {
+        let (program, arguments) = command.split_first().ok_or(io::ErrorKind::NotFound)?;
+        let mut child = Command::new(program)
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            .spawn()
-            .map_err(|error| {
-                Gone::Failed(format!("`ip netns exec` cannot be run ({error}); install iproute2"))
-            })?;
+            .spawn()?;
         let said = [child.stdout.take().map(listen), child.stderr.take().map(listen)];
-        let name = command.first().map_or("", |name| name.rsplit('/').next().unwrap_or(name)).to_owned();
+        let name = name.map_or("", |name| name.rsplit('/').next().unwrap_or(name)).to_owned();
         Ok(Self { name, child, said })
     }
 
@@ -44,24 +55,49 @@ impl Program {
         Some(last.map_or_else(|| status.to_string(), |line| line.trim().to_owned()))
     }
 
-    /// Waits until it ends by itself, for `limit` at most. Gives what it printed.
-    pub fn finish(mut self, limit: Duration, stop: &AtomicBool) -> Result<String, Gone> {
-        for _ in 0..limit.as_nanos() / STEP.as_nanos() {
+    /// Waits until it ends by itself, for `limit` at most. Gives what it printed. If `other`, the program at the far end, fails
+    /// before, this one has no longer than [`GRACE`].
+    pub fn finish(
+        mut self,
+        limit: Duration,
+        stop: &AtomicBool,
+        mut other: Option<&mut Self>,
+    ) -> Result<String, Gone> {
+        let (mut left, mut alone) = (limit.as_nanos() / STEP.as_nanos(), None);
+        while left > 0 {
             if stop.load(Ordering::Relaxed) {
                 return Err(Gone::Interrupted);
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 let [out, errors] = self.words();
-                if status.success() || !out.trim().is_empty() {
+                if status.success() || (alone.is_none() && !out.trim().is_empty()) {
                     return Ok(out);
                 }
                 let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word").trim();
-                return Err(Gone::Failed(format!("{} ended with {status}: {last}", self.name)));
+                let why = alone.unwrap_or_else(|| format!("{} ended with {status}: {last}", self.name));
+                return Err(Gone::Failed(why));
+            }
+            if let (None, Some(other)) = (&alone, &mut other)
+                && let Some(why) = other.has_failed()
+            {
+                alone = Some(format!("the other end was gone: {why}"));
+                left = left.min(GRACE.as_nanos() / STEP.as_nanos());
             }
             pause(STEP);
+            left -= 1;
         }
         let pid = self.child.id();
-        Err(Gone::Failed(format!("{} (process {pid}) hung, and was ended after {limit}", self.name)))
+        Err(Gone::Failed(
+            alone.unwrap_or_else(|| {
+                format!("{} (process {pid}) hung, and was ended after {limit}", self.name)
+            }),
+        ))
+    }
+
+    /// How it ended, if it has, and not well.
+    fn has_failed(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        (!status.success()).then(|| format!("{} ended with {status}", self.name))
     }
 
     fn words(&mut self) -> [String; 2] {
@@ -74,6 +110,13 @@ impl Program {
         // All of them may have ended.
         let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
     }
+}
+
+/// Ends a process of this number at once.
+pub fn end(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // It may have ended by itself.
+    let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
 }
 
 impl Drop for Program {
@@ -92,10 +135,13 @@ fn listen(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
         let mut kept = Vec::new();
         // A pipe that breaks has said what it had to say.
         let _ = from.by_ref().take(MOST_SAID.as_u64()).read_to_end(&mut kept);
-        let _ = std::io::copy(&mut from, &mut std::io::sink());
+        let _ = io::copy(&mut from, &mut io::sink());
         String::from_utf8_lossy(&kept).into_owned()
     })
 }
 
 /// How often a program is looked at.
 const STEP: Duration = Duration::from_millis(20);
+
+/// How long a program may go on when the one at the other end is gone: its own time-out may say more than we do.
+const GRACE: Duration = Duration::from_secs(3);

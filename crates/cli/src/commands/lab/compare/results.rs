@@ -1,7 +1,8 @@
 //! What was measured, and how it stands to what was published and to the bars.
 
+use super::ability::Ability;
 use super::experiment::{Bar, Experiment};
-use super::tool::Tool;
+use super::tool::{Figure, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -14,6 +15,10 @@ pub struct Results<'a> {
     pub skipped: Vec<(Tool, String)>,
     /// What it was measured on.
     pub machine: String,
+    /// What that machine emulated before the first run; nothing where this could not be found.
+    pub ability: Option<Ability>,
+    /// In what the line is not the experiment's, or not to be trusted.
+    pub notes: Vec<String>,
     runs: BTreeMap<(usize, Tool), Runs>,
 }
 
@@ -22,6 +27,8 @@ pub struct Results<'a> {
 pub struct Runs {
     /// Goodput at the receiver, bit/s, in the order of size.
     figures: Vec<f64>,
+    /// Bytes, in the order of size; where the tool tells.
+    windows: Vec<f64>,
     /// Why runs have none.
     pub failures: Vec<String>,
 }
@@ -41,12 +48,12 @@ impl Verdict<'_> {
 
 impl Runs {
     pub fn median(&self) -> Option<f64> {
-        let middle = self.figures.len() / 2;
-        match self.figures.len() {
-            0 => None,
-            count if count % 2 == 1 => Some(self.figures[middle]),
-            _ => Some(f64::midpoint(self.figures[middle - 1], self.figures[middle])),
-        }
+        middle(&self.figures)
+    }
+
+    /// Of the most bytes that were under way in each run.
+    pub fn window(&self) -> Option<f64> {
+        middle(&self.windows)
     }
 
     /// The least and the most.
@@ -56,7 +63,7 @@ impl Runs {
 }
 
 impl<'a> Results<'a> {
-    pub fn new(experiment: &'a Experiment) -> Self {
+    pub fn new(experiment: &'a Experiment, ability: Option<Ability>, notes: Vec<String>) -> Self {
         let (mut versions, mut skipped) = (Vec::new(), Vec::new());
         for tool in &experiment.tools {
             match tool.version() {
@@ -64,17 +71,20 @@ impl<'a> Results<'a> {
                 Err(why) => skipped.push((tool.clone(), why)),
             }
         }
-        Self { experiment, versions, skipped, machine: String::new(), runs: BTreeMap::new() }
+        let (machine, runs) = (String::new(), BTreeMap::new());
+        Self { experiment, versions, skipped, machine, ability, notes, runs }
     }
 
     pub fn present(&self) -> Vec<Tool> {
         self.versions.iter().map(|(tool, _)| tool.clone()).collect()
     }
 
-    pub fn add(&mut self, cell: usize, tool: &Tool, goodput: f64) {
-        let figures = &mut self.runs.entry((cell, tool.clone())).or_default().figures;
-        figures.push(goodput);
-        figures.sort_by(f64::total_cmp);
+    pub fn add(&mut self, cell: usize, tool: &Tool, figure: Figure) {
+        let runs = self.runs.entry((cell, tool.clone())).or_default();
+        runs.figures.push(figure.goodput_bps);
+        runs.figures.sort_by(f64::total_cmp);
+        runs.windows.extend(figure.window);
+        runs.windows.sort_by(f64::total_cmp);
     }
 
     pub fn fail(&mut self, cell: usize, tool: &Tool, why: String) {
@@ -113,18 +123,27 @@ impl<'a> Results<'a> {
     pub fn json(&self) -> Value {
         let experiment = self.experiment;
         let cells = experiment.cells.iter().enumerate().map(|(at, cell)| {
-            let tools = experiment.tools.iter().map(|tool| {
+            let shares =
+                experiment.tools.iter().filter_map(|tool| Some((tool, experiment.share(tool, cell)?)));
+            let tools = shares.map(|(tool, share)| {
                 let runs = self.of(at, tool);
                 json!({
                     "tool": tool,
+                    "seconds": share.duration.as_secs_f64(),
+                    "runs": share.runs,
                     "median_bps": runs.median(),
                     "min_bps": runs.spread().map(|(least, _)| least),
                     "max_bps": runs.spread().map(|(_, most)| most),
+                    "window_bytes": runs.window(),
                     "published_bps": cell.published.get(tool).map(|rate| rate.as_bps()),
                     "failures": runs.failures,
                 })
             });
-            json!({ "cell": cell.label, "limit_bps": experiment.limit(cell), "tools": tools.collect::<Vec<_>>() })
+            let seeds: Vec<u64> = (1..=experiment.rounds()).map(|round| experiment.seed(at, round)).collect();
+            json!({
+                "cell": cell.label, "limit_bps": experiment.limit(cell), "seeds": seeds,
+                "tools": tools.collect::<Vec<_>>(),
+            })
         });
         let bars = self.verdicts().into_iter().map(|verdict| {
             json!({
@@ -135,12 +154,29 @@ impl<'a> Results<'a> {
         let words = |list: &[(Tool, String)]| -> Value {
             list.iter().map(|(tool, word)| (tool.to_string(), Value::from(word.as_str()))).collect()
         };
+        let ability = self.ability.map(|ability| {
+            json!({
+                "stream_bps": ability.stream.as_bps(), "datagrams_bps": ability.datagrams.as_bps(),
+                "line_bps": ability.line().as_bps(), "needed_bps": experiment.needs().as_bps(),
+            })
+        });
         json!({
             "name": experiment.name, "title": experiment.title, "source": experiment.source,
             "seconds": experiment.duration.as_secs_f64(), "runs": experiment.runs, "machine": self.machine,
+            "calibration": ability, "notes": self.notes,
             "versions": words(&self.versions), "skipped": words(&self.skipped),
             "cells": cells.collect::<Vec<_>>(), "bars": bars.collect::<Vec<_>>(),
         })
+    }
+}
+
+/// Of figures in the order of size.
+fn middle(figures: &[f64]) -> Option<f64> {
+    let middle = figures.len() / 2;
+    match figures.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(figures[middle]),
+        _ => Some(f64::midpoint(figures[middle - 1], figures[middle])),
     }
 }
 
@@ -151,10 +187,12 @@ mod tests {
     #[test]
     fn medians_and_bars_are_those_of_the_runs() {
         let experiment = Experiment::find("dsn-93").unwrap();
-        let mut results = Results::new(&experiment);
+        let mut results = Results::new(&experiment, None, Vec::new());
         let (ours, bbr) = (Tool::Adaptive, Tool::Tcp("bbr".to_owned()));
         for (tool, figures) in [(&ours, [3.0, 1.0, 2.0]), (&bbr, [2.0, 2.0, 4.0])] {
-            figures.into_iter().for_each(|figure| results.add(0, tool, figure));
+            for goodput_bps in figures {
+                results.add(0, tool, Figure { goodput_bps, window: Some(8.0) });
+            }
         }
         results.fail(0, &bbr, "hung".to_owned());
         assert_eq!(
@@ -162,9 +200,21 @@ mod tests {
             (Some(2.0), Some((1.0, 3.0)))
         );
         assert_eq!(results.of(1, &ours).median(), None);
+        assert_eq!(results.of(0, &ours).window(), Some(8.0));
         let verdicts = results.verdicts();
         assert!(!verdicts.is_empty() && verdicts.iter().all(|verdict| verdict.ratio == 1.0));
         assert_eq!(results.failures().count(), 1);
-        assert_eq!(results.json()["cells"][0]["tools"][0]["median_bps"], 2.0);
+        let json = results.json();
+        assert_eq!(json["cells"][0]["tools"][0]["median_bps"], 2.0);
+        let seeds: Vec<u64> = json["cells"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|cell| cell["seeds"].as_array().unwrap())
+            .map(|seed| seed.as_u64().unwrap())
+            .collect();
+        let different: std::collections::BTreeSet<&u64> = seeds.iter().collect();
+        assert_eq!(different.len(), seeds.len());
+        assert!(seeds.len() >= experiment.cells.len());
     }
 }

@@ -1,11 +1,13 @@
 //! The kinds of experiment: what a file of each measures, and what all of them give.
 
+use super::ability::Ability;
+use super::bench::Site;
 use super::experiment::{self, BUILTIN, Experiment};
+use super::goodput;
 use super::results::Results;
-use super::{page, table};
 use crate::failure::Failure;
 use serde_json::Value;
-use std::sync::atomic::AtomicBool;
+use skyhaul_units::{Duration, Rate};
 
 /// An experiment of one of the kinds. A file says which by a table that only this kind has.
 #[derive(Debug, Clone)]
@@ -23,8 +25,18 @@ pub struct Bars {
 
 /// One experiment of any kind: it is measured once, and then says what came out.
 pub trait Study {
-    /// Measures on a line of its own in `lab`, until done or until the user wants to end. What was measured before is kept.
-    fn measure(&mut self, lab: &str, stop: &AtomicBool) -> Result<(), Failure>;
+    fn name(&self) -> &str;
+
+    /// Each thing that is not there, and why.
+    fn skipped(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// About how long it takes to measure.
+    fn estimate(&self) -> Duration;
+
+    /// Measures on lines of its own, until done or until the user wants to end. What was measured before is kept.
+    fn measure(&mut self, site: &Site<'_>) -> Result<(), Failure>;
 
     /// For people at a terminal.
     fn text(&self) -> String;
@@ -59,38 +71,30 @@ impl Kind {
         }
     }
 
-    /// What is to be measured, and nothing measured yet.
-    pub fn study(&self) -> Box<dyn Study + '_> {
+    pub fn name(&self) -> &str {
         match self {
-            Self::Goodput(experiment) => Box::new(Results::new(experiment)),
+            Self::Goodput(experiment) => &experiment.name,
         }
     }
-}
 
-impl Study for Results<'_> {
-    fn measure(&mut self, lab: &str, stop: &AtomicBool) -> Result<(), Failure> {
-        super::measure(self, lab, stop)
+    /// What its links carry together.
+    pub fn needs(&self) -> Rate {
+        match self {
+            Self::Goodput(experiment) => experiment.needs(),
+        }
     }
 
-    fn text(&self) -> String {
-        table::text(self)
+    /// Makes the line slower if it is to fit the machine. Gives what is to be said where the machine is not up to it.
+    pub fn fit(&mut self, ability: &Ability) -> Option<String> {
+        match self {
+            Self::Goodput(experiment) => goodput::fit(experiment, ability),
+        }
     }
 
-    fn json(&self) -> Value {
-        self.json()
-    }
-
-    fn markdown(&self) -> String {
-        table::section(self)
-    }
-
-    fn html(&self) -> String {
-        page::section(self)
-    }
-
-    fn bars(&self) -> Bars {
-        let verdicts = self.verdicts();
-        let missed = verdicts.iter().filter(|verdict| !verdict.is_reached()).count();
-        Bars { judged: verdicts.len(), missed }
+    /// What is to be measured, and nothing measured yet.
+    pub fn study(&self, ability: Option<Ability>, notes: Vec<String>) -> Box<dyn Study + '_> {
+        match self {
+            Self::Goodput(experiment) => Box::new(Results::new(experiment, ability, notes)),
+        }
     }
 }

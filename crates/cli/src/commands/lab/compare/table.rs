@@ -60,7 +60,24 @@ pub fn section(results: &Results<'_>) -> String {
 /// Under which circumstances.
 fn how(results: &Results<'_>) -> String {
     let experiment = results.experiment;
-    format!("{} a run, median of {} (least to most)", experiment.duration, experiment.runs)
+    let mut words = format!("{} a run", experiment.duration);
+    for only in &experiment.only {
+        let tools: Vec<String> = only.tools.iter().map(Tool::to_string).collect();
+        if let Some(duration) = only.duration.filter(|duration| *duration != experiment.duration) {
+            let _ = write!(words, ", {duration} of {}", tools.join(", "));
+        }
+    }
+    let more = experiment.cells.iter().filter_map(|cell| Some((cell.runs?, &cell.label)));
+    match experiment.rounds() {
+        1 => words,
+        _ => {
+            let _ = write!(words, "; median (least to most) of {}", experiment.runs);
+            for (runs, label) in more {
+                let _ = write!(words, ", at {label} of {runs}");
+            }
+            words
+        }
+    }
 }
 
 fn sentence(words: &str) -> String {
@@ -86,8 +103,20 @@ fn grid(results: &Results<'_>) -> (Vec<String>, Vec<Vec<String>>) {
         if results.versions.iter().any(|(present, _)| present == tool) {
             rows.push(row(tool.to_string(), &|at| figure(results, at, tool)));
         }
+        let bound = |at: usize| window_rate(results, at, tool);
+        if results.experiment.show_windows && (0..cells.len()).any(|at| bound(at).is_some()) {
+            rows.push(row(format!("{tool}, window ÷ round trip"), &|at| {
+                bound(at).map_or(String::new(), mbps)
+            }));
+        }
     }
     (head, rows)
+}
+
+/// What the most bytes that a tool had under way come to in a round trip of the empty line, bit/s.
+pub fn window_rate(results: &Results<'_>, at: usize, tool: &Tool) -> Option<f64> {
+    let trip = results.experiment.round_trip(&results.experiment.cells[at]).as_secs_f64();
+    results.of(at, tool).window().filter(|_| trip > 0.0).map(|window| window * 8.0 / trip)
 }
 
 fn figure(results: &Results<'_>, at: usize, tool: &Tool) -> String {
@@ -111,6 +140,7 @@ fn lines(results: &Results<'_>) -> Vec<String> {
     let mut versions: Vec<&str> = results.versions.iter().map(|(_, version)| version.as_str()).collect();
     versions.sort_unstable();
     versions.dedup();
+    lines.extend(results.notes.iter().map(|note| format!("note: {note}")));
     lines.push(format!("machine: {}", results.machine));
     lines.push(format!("versions: {}", versions.join("; ")));
     lines

@@ -1,11 +1,14 @@
 //! The tools that are compared: how each is called, and what it says of a run.
 
 use super::bench::{Bench, Gone};
+use super::program::Program;
+use super::stream::{Connection, Protocol};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use skyhaul_units::{Duration, Rate};
 use std::path::PathBuf;
-use std::process::Command;
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
 
 /// What sends and receives.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -87,8 +90,11 @@ impl Tool {
 
     /// Its version where this machine has it; otherwise why not, and what to do.
     pub fn version(&self) -> Result<String, String> {
-        let kernel =
-            || std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+        // What a distribution adds behind the first hyphen says nothing of the protocols.
+        let kernel = || {
+            let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+            release.trim().split('-').next().unwrap_or_default().to_owned()
+        };
         let control = |name: &str| match has_control(name) {
             true => Ok(()),
             false => {
@@ -116,12 +122,11 @@ impl Tool {
                 control(name)?;
                 let iperf3 =
                     first_line("iperf3", "--version").ok_or(format!("there is no iperf3; {install}"))?;
-                let listed = Command::new("socat").arg("-V").output().ok();
-                let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+                let listed = said("socat", "-V");
                 let version = listed
                     .as_deref()
-                    .and_then(|text| text.lines().find(|line| line.contains("socat version")));
-                let version = version.and_then(|line| line.split_whitespace().nth(2));
+                    .and_then(|text| text.lines().find(|line| line.contains("socat version")))
+                    .and_then(|line| line.split_whitespace().nth(2));
                 let version = version.ok_or(format!("there is no socat; {install}"))?;
                 Ok(format!("socat {version}, Linux {}, {iperf3}", kernel()))
             }
@@ -132,22 +137,39 @@ impl Tool {
         }
     }
 
-    /// Sends over the line of `bench` for its time. Gives the goodput at the receiver, bit/s, the start included.
-    pub fn run(&self, bench: &Bench<'_>) -> Result<f64, Gone> {
-        match self {
+    /// Sends over the line of `bench` for its time.
+    pub fn run(&self, bench: &Bench<'_>) -> Result<Figure, Gone> {
+        let goodput_bps = match self {
             Self::Adaptive => perf(bench, &[]),
             Self::Line => {
                 let rate = bench.line.links.iter().filter_map(|link| link.up.rate).min();
                 let rate = rate.ok_or(Gone::Failed("the line has no rate to declare".to_owned()))?;
                 perf(bench, &["--cc", "line", "--rate", &format!("{} bit/s", rate.as_bps())])
             }
-            Self::Tcp(control) => iperf3(bench, &["-C", control, "-c", &bench.far(0)], Some(&bench.far(0))),
-            Self::Mptcp(control) => super::mptcp::run(bench, control),
+            Self::Tcp(control) => {
+                return iperf3(bench, &["-C", control, "-c", &bench.far(0)], Some(&bench.far(0)));
+            }
+            Self::Mptcp(control) => {
+                let connection = Connection::open(bench.site.lab, Protocol::Multipath, Some(control))?;
+                let (bytes, span) = connection.measure(bench.duration, bench.site.stop)?;
+                Ok(Rate::over(bytes, span).as_bps() as f64)
+            }
             Self::Udt => library(bench, UDT),
             Self::Srt => library(bench, SRT),
-            Self::Socat(control) => socat(bench, control),
-        }
+            Self::Socat(control) => return socat(bench, control),
+        };
+        Ok(Figure { goodput_bps: goodput_bps?, window: None })
     }
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// At the receiver, the start included.
+    pub goodput_bps: f64,
+    /// The most bytes that all connections together could have under way: the lesser of the far end's window and the
+    /// congestion window. Only where the tool tells.
+    pub window: Option<f64>,
 }
 
 fn perf(bench: &Bench<'_>, flags: &[&str]) -> Result<f64, Gone> {
@@ -163,7 +185,7 @@ fn perf(bench: &Bench<'_>, flags: &[&str]) -> Result<f64, Gone> {
         "--bind".into(),
     ];
     serve.extend((0..links).map(|link| format!("{}:{PORT}", bench.far(link))));
-    let _serving = bench.serve(&serve, "udp", PORT)?;
+    let mut serving = bench.serve(&serve, "udp", PORT)?;
     let mut send = vec![program, "perf".into(), "send".into(), "--insecure-test".into(), "--json".into()];
     send.extend(["--duration".into(), format!("{} s", bench.seconds())]);
     if links == 1 {
@@ -173,25 +195,39 @@ fn perf(bench: &Bench<'_>, flags: &[&str]) -> Result<f64, Gone> {
         send.extend(paths.flat_map(|path| ["--path".into(), path]));
     }
     send.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    let said = bench.send(&send)?;
+    let said = bench.send(&send, &mut serving)?;
     number(said.lines().last().unwrap_or_default(), "/goodput_bps")
 }
 
-fn iperf3(bench: &Bench<'_>, flags: &[&str], bind: Option<&str>) -> Result<f64, Gone> {
+fn iperf3(bench: &Bench<'_>, flags: &[&str], bind: Option<&str>) -> Result<Figure, Gone> {
     let at = PORT.to_string();
     let mut serve: Vec<String> = ["iperf3", "-s", "-1", "-p", &at].map(str::to_owned).into();
     serve.extend(bind.iter().flat_map(|address| ["-B".to_owned(), (*address).to_owned()]));
-    let _serving = bench.serve(&serve, "tcp", PORT)?;
+    let mut serving = bench.serve(&serve, "tcp", PORT)?;
     let (seconds, streams) = (bench.seconds().to_string(), bench.cell.streams.to_string());
     let mut send: Vec<String> = ["iperf3", "-J", "-t", &seconds, "-P", &streams].map(str::to_owned).into();
     if !flags.contains(&"-p") {
         send.extend(["-p".to_owned(), at]);
     }
     send.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    number(&bench.send(&send)?, "/end/sum_received/bits_per_second")
+    let said = bench.send(&send, &mut serving)?;
+    let goodput_bps = number(&said, "/end/sum_received/bits_per_second")?;
+    let read: Value = serde_json::from_str(&said).unwrap_or_default();
+    Ok(Figure { goodput_bps, window: window(&read) })
 }
 
-fn socat(bench: &Bench<'_>, control: &str) -> Result<f64, Gone> {
+/// What iperf3 says of the windows of its connections.
+fn window(said: &Value) -> Option<f64> {
+    let streams = said.pointer("/end/streams")?.as_array()?;
+    let of = |stream: &Value, key: &str| stream.pointer(&format!("/sender/{key}")).and_then(Value::as_f64);
+    let windows = streams.iter().map(|stream| {
+        let both = of(stream, "max_snd_wnd").zip(of(stream, "max_snd_cwnd"));
+        both.map(|(theirs, ours)| theirs.min(ours)).filter(|window| *window > 0.0)
+    });
+    windows.sum()
+}
+
+fn socat(bench: &Bench<'_>, control: &str) -> Result<Figure, Gone> {
     let relay = RELAY_PORT.to_string();
     let far = format!("TCP-LISTEN:{relay},fork,reuseaddr");
     let onward = format!("TCP:127.0.0.1:{PORT}");
@@ -200,7 +236,9 @@ fn socat(bench: &Bench<'_>, control: &str) -> Result<f64, Gone> {
     bench.set_everywhere("net/ipv4/tcp_congestion_control", control)?;
     let _far = bench.serve(&["socat".to_owned(), far, onward], "tcp", RELAY_PORT)?;
     let _near = bench.serve_near(&["socat".to_owned(), near, over], "tcp", RELAY_PORT)?;
-    iperf3(bench, &["-c", "127.0.0.1", "-p", &relay], None)
+    // The connections here are those to the relay: their windows say nothing of the line.
+    let figure = iperf3(bench, &["-c", "127.0.0.1", "-p", &relay], None)?;
+    Ok(Figure { window: None, ..figure })
 }
 
 /// A program of `bench/peers/library.cpp`. The receiver counts for the given time from the connection on and then ends.
@@ -209,8 +247,8 @@ fn library(bench: &Bench<'_>, program: &str) -> Result<f64, Gone> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let serving = bench.serve(&words(&[program, "receive", &at, &address, &seconds]), "udp", PORT)?;
     let longer = (bench.seconds() + 30).to_string();
-    let _sending = bench.begin(&words(&[program, "send", &at, &longer, "1500", &address]))?;
-    let said = bench.finish(serving)?;
+    let mut sending = bench.begin(&words(&[program, "send", &at, &longer, "1500", &address]))?;
+    let said = bench.finish(serving, &mut sending)?;
     let mut figures = said.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
     match (figures.next(), figures.next()) {
         (Some(bytes), Some(span)) if span > 0.0 => Ok(bytes * 8.0 / span),
@@ -231,14 +269,20 @@ fn has_control(name: &str) -> bool {
 }
 
 fn first_line(program: &str, flag: &str) -> Option<String> {
-    let output = Command::new(program).arg(flag).output().ok()?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    Some(said.lines().next()?.split(" (").next()?.trim().to_owned())
+    Some(said(program, flag)?.lines().next()?.split(" (").next()?.trim().to_owned())
+}
+
+/// What a program answers to a question after itself; one that does not answer is as good as not there.
+fn said(program: &str, flag: &str) -> Option<String> {
+    Program::here(&[program, flag])?.finish(ANSWER, &AtomicBool::new(false), None).ok()
 }
 
 const UDT: &str = "skyhaul-peer-udt";
 const SRT: &str = "skyhaul-peer-srt";
 
+/// How long a program may take to say its version.
+const ANSWER: Duration = Duration::from_secs(3);
+
 /// Where the far end of each tool listens.
-pub const PORT: u16 = 5201;
+const PORT: u16 = 5201;
 const RELAY_PORT: u16 = 5202;

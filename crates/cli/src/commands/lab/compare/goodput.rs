@@ -1,0 +1,92 @@
+//! The goodput of tools in the cells of an experiment.
+
+use super::ability::{self, Ability};
+use super::bench::{Bench, Gone, Site};
+use super::experiment::Experiment;
+use super::results::Results;
+use super::study::{Bars, Study};
+use super::{machine, page, say, table};
+use crate::failure::{Exit, Failure};
+use serde_json::Value;
+use skyhaul_units::Duration;
+
+impl Study for Results<'_> {
+    fn name(&self) -> &str {
+        &self.experiment.name
+    }
+
+    fn skipped(&self) -> Vec<String> {
+        self.skipped.iter().map(|(tool, why)| format!("{tool}: {why}")).collect()
+    }
+
+    fn estimate(&self) -> Duration {
+        self.experiment.estimate(&self.present())
+    }
+
+    fn measure(&mut self, site: &Site<'_>) -> Result<(), Failure> {
+        measure(self, site)
+    }
+
+    fn text(&self) -> String {
+        table::text(self)
+    }
+
+    fn json(&self) -> Value {
+        self.json()
+    }
+
+    fn markdown(&self) -> String {
+        table::section(self)
+    }
+
+    fn html(&self) -> String {
+        page::section(self)
+    }
+
+    fn bars(&self) -> Bars {
+        let verdicts = self.verdicts();
+        let missed = verdicts.iter().filter(|verdict| !verdict.is_reached()).count();
+        Bars { judged: verdicts.len(), missed }
+    }
+}
+
+/// Each tool that is there, in each of its cells, in turn: round by round, so that what the machine does besides meets all alike.
+fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
+    let experiment = results.experiment;
+    let present = results.present();
+    for round in 1..=experiment.rounds() {
+        for (at, cell) in experiment.cells.iter().enumerate() {
+            for tool in &present {
+                let Some(share) = experiment.share(tool, cell).filter(|share| share.runs >= round) else {
+                    continue;
+                };
+                let (name, label) = (&experiment.name, &cell.label);
+                say(&format!("{name}: {label}, {tool}, run {round} of {}, {} …", share.runs, share.duration));
+                let bench = Bench::up(site, experiment, (at, round), share.duration);
+                match bench.and_then(|bench| tool.run(&bench)) {
+                    Ok(figure) => results.add(at, tool, figure),
+                    Err(Gone::Failed(why)) => results.fail(at, tool, why),
+                    Err(Gone::Interrupted) => {
+                        let help = "nothing is left behind; run it again";
+                        return Err(Failure::new(Exit::Interrupted, "interrupted before the end", help));
+                    }
+                }
+            }
+        }
+    }
+    results.machine = machine();
+    Ok(())
+}
+
+/// Makes the line slower if it is to fit the machine. Gives what is to be said where the machine is not up to it.
+pub fn fit(experiment: &mut Experiment, ability: &Ability) -> Option<String> {
+    let short = ability.shortfall(experiment.needs())?;
+    let note = if experiment.fit_machine {
+        let rate = ability::round(ability.line());
+        experiment.slow_down_to(rate);
+        format!("{short}: the links carry {rate} here")
+    } else {
+        format!("{short}: what stands above that is the machine's limit, not the line's")
+    };
+    Some(note)
+}
