@@ -87,6 +87,11 @@ impl Comparison {
         self.best.map(|_| self.longest)
     }
 
+    /// The longest round trip of the latest answers, some two seconds of them beside a stream; `None` before the first.
+    pub fn lately(&self) -> Option<Duration> {
+        self.pings.iter().rev().take(LATELY).map(|ping| ping.round_trip().min(LONGEST)).max()
+    }
+
     /// Nanoseconds by which their clock is ahead of ours, and how far that may be wrong either way.
     pub fn ahead(&self) -> Option<(i64, Duration)> {
         self.best.map(|best| (best.ahead(), best.round_trip() / 2))
@@ -113,6 +118,9 @@ impl Comparison {
 
 /// At ten a second, an hour and three quarters.
 const PINGS_MAX: usize = 1 << 16;
+
+/// Answers that say how long the next one takes: one that is late, of so many, is not forgotten by chance.
+const LATELY: usize = 20;
 
 /// A round trip that took longer says nothing of how long to wait.
 const LONGEST: Duration = Duration::from_secs(4);

@@ -1,5 +1,6 @@
 //! The measuring end: opens a session, compares clocks, and runs streams either way, over a [`Line`].
 
+mod sizes;
 mod streams;
 
 pub use streams::CATCH_UP_MAX;
@@ -7,6 +8,7 @@ pub use streams::CATCH_UP_MAX;
 use crate::clock::{Comparison, Ping};
 use crate::host::HostCounters;
 use crate::wire::{HELLO_LEN, Limits, Message, Reason, WireError};
+use sizes::SizeSearch;
 use skyhaul_units::{Bytes, Duration, Instant, Utc};
 
 /// What the measuring end needs of the world: a clock, and a way to and from the far end.
@@ -194,23 +196,14 @@ impl<L: Line> Near<L> {
     /// # Errors
     /// The line cannot be used, or the far end stopped answering.
     pub fn payloads(&mut self, most: Bytes) -> Result<(Bytes, Bytes), NearError> {
-        let mut largest = |is_up: bool| {
-            // What every line carries (RFC 8200: 1,280 bytes with headers) needs no asking.
-            let (mut fits, mut too_long) = (PAYLOAD_SURE, most.as_usize().max(PAYLOAD_SURE) + 1);
-            // The common ones first: most lines are settled in two questions.
-            let mut guesses = PAYLOADS_COMMON.iter().copied();
-            while too_long - fits > 1 {
-                let common = guesses.find(|size| fits < *size && *size < too_long);
-                let size = common.unwrap_or(usize::midpoint(fits, too_long));
-                if self.fits(size, is_up)? {
-                    fits = size;
-                } else {
-                    too_long = size;
-                }
-            }
-            Ok::<_, NearError>(Bytes::of(fits))
-        };
-        Ok((largest(true)?, largest(false)?))
+        let (mut up, mut down) = (SizeSearch::new(most), SizeSearch::new(most));
+        // Both ways at the same time: on a long line this is all waiting.
+        while up.next().is_some() || down.next().is_some() {
+            let (fits_up, fits_down) = self.fit(up.next(), down.next())?;
+            up.answer(fits_up);
+            down.answer(fits_down);
+        }
+        Ok((up.found(), down.found()))
     }
 
     /// Ends the session.
@@ -220,27 +213,45 @@ impl<L: Line> Near<L> {
         self.line
     }
 
-    /// Whether a datagram of this payload arrives, tried several times: a line may lose some of any size.
-    fn fits(&mut self, size: usize, is_up: bool) -> Result<bool, NearError> {
+    /// Whether datagrams of these payloads arrive, up and down, tried several times: a line may lose some of any size. The tries
+    /// follow each other without waiting for what the one before brought.
+    fn fit(&mut self, up: Option<usize>, down: Option<usize>) -> Result<(bool, bool), NearError> {
         let session = self.session;
-        for _ in 0..SIZE_TRIES {
-            self.next_ping = self.next_ping.wrapping_add(1);
-            let number = self.next_ping;
-            let answer = if is_up { 0 } else { u16::try_from(size).unwrap_or(u16::MAX) };
-            let question = Message::Size { session, number, answer }.encode(if is_up { size } else { 0 });
-            if self.line.send(&question)? == Handed::TooLong {
-                return Ok(false);
+        // Where nothing is asked, nothing is waited for.
+        let (mut fits_up, mut fits_down) = (up.is_none(), down.is_none());
+        let (mut asked_up, mut asked_down) = (Vec::new(), Vec::new());
+        let mut is_refused = false;
+        for attempt in 1..=SIZE_TRIES {
+            if let Some(size) = up.filter(|_| !fits_up && !is_refused) {
+                let number = self.number();
+                let question = Message::Size { session, number, answer: 0 }.encode(size);
+                is_refused = self.line.send(&question)? == Handed::TooLong;
+                asked_up.push(number);
             }
-            let until = self.line.now() + self.patience();
-            while self.line.now() < until {
-                match self.listen_once(until)? {
-                    Some(Message::Sized { number: of, .. }) if of == number => return Ok(true),
-                    _ => {}
+            if let Some(size) = down.filter(|_| !fits_down) {
+                let number = self.number();
+                let answer = u16::try_from(size).unwrap_or(u16::MAX);
+                self.line.send(&Message::Size { session, number, answer }.encode(0))?;
+                asked_down.push(number);
+            }
+            self.ping()?;
+            let wait = if attempt == SIZE_TRIES { self.patience() } else { SIZE_SPACING };
+            let until = self.line.now() + wait;
+            while self.line.now() < until && !((fits_up || is_refused) && fits_down) {
+                if let Some(Message::Sized { number, .. }) = self.listen_once(until)? {
+                    fits_up |= asked_up.contains(&number);
+                    fits_down |= asked_down.contains(&number);
                 }
             }
         }
         self.still_there()?;
-        Ok(false)
+        Ok((fits_up, fits_down))
+    }
+
+    /// The next question's number.
+    const fn number(&mut self) -> u32 {
+        self.next_ping = self.next_ping.wrapping_add(1);
+        self.next_ping
     }
 
     /// Asks until there is an answer, with growing patience.
@@ -254,9 +265,11 @@ impl<L: Line> Near<L> {
         let mut patience = self.patience();
         let mut is_foreign = false;
         let tries = if self.session == 0 { OPEN_TRIES } else { ASK_TRIES };
+        // Where an answer takes long, a lost question is dearer than a second one.
+        let copies = if self.comparison.lately().is_some_and(|lately| lately > LONG_LINE) { 2 } else { 1 };
         for attempt in 0..tries {
             // A burst that takes one question takes the next as well: more each time.
-            for _ in 0..(attempt + 1).min(COPIES_MAX) {
+            for _ in 0..(attempt + copies).min(COPIES_MAX) {
                 self.line.send(&question.encode(pad))?;
             }
             let until = self.line.now() + patience;
@@ -287,10 +300,9 @@ impl<L: Line> Near<L> {
     /// # Errors
     /// The line cannot be used.
     pub fn ping(&mut self) -> Result<(), NearError> {
-        self.next_ping = self.next_ping.wrapping_add(1);
-        let now = self.line.now();
+        let (number, now) = (self.number(), self.line.now());
         let sent = self.utc(now);
-        self.line.send(&Message::Ping { session: self.session, number: self.next_ping, sent }.encode(0))?;
+        self.line.send(&Message::Ping { session: self.session, number, sent }.encode(0))?;
         self.comparison.asked();
         Ok(())
     }
@@ -354,9 +366,9 @@ impl<L: Line> Near<L> {
         if silence > LOST_AFTER { Err(NearError::Lost(silence)) } else { Ok(()) }
     }
 
-    /// How long an answer may take.
+    /// How long an answer may take: by what answers took of late, so that a queue that has drained is not waited for any more.
     fn patience(&self) -> Duration {
-        self.comparison.longest().map_or(PATIENCE_FIRST, |longest| longest * 2 + PATIENCE_LEAST)
+        self.comparison.lately().map_or(PATIENCE_FIRST, |lately| lately.scaled(3, 2) + PATIENCE_LEAST)
     }
 
     fn utc(&self, at: Instant) -> Utc {
@@ -366,7 +378,7 @@ impl<L: Line> Near<L> {
 
 /// For the first answer: a geostationary hop each way, and a queue.
 const PATIENCE_FIRST: Duration = Duration::from_millis(1_000);
-/// On top of twice the longest round trip.
+/// On top of one and a half times the longest round trip of late.
 const PATIENCE_LEAST: Duration = Duration::from_millis(100);
 /// Patience grows no further.
 const PATIENCE_MAX: Duration = Duration::from_secs(2);
@@ -374,14 +386,13 @@ const PATIENCE_MAX: Duration = Duration::from_secs(2);
 const ASK_TRIES: u32 = 10;
 /// Before there was any answer: nine seconds, which a user waits without thinking that it hangs.
 const OPEN_TRIES: u32 = 5;
-/// Copies of a question in one attempt.
-const COPIES_MAX: u32 = 4;
+/// Round trips from which on each question is asked twice.
+const LONG_LINE: Duration = Duration::from_millis(100);
+/// Copies of a question in one attempt: a burst that is as long in packets on an idle line as on a busy one passes them.
+const COPIES_MAX: u32 = 8;
 /// Without anything heard for so long, a far end that answered before is lost.
 const LOST_AFTER: Duration = Duration::from_secs(5);
 /// 10 % loss each way makes a size that fits look too long once in 40,000.
 const SIZE_TRIES: u32 = 6;
-/// A payload that every IPv6 line carries, and in practice every IPv4 line: 1,280 bytes less 48.
-const PAYLOAD_SURE: usize = 1_232;
-/// What lines mostly have, in an order that settles them fast: Ethernet 1,500 for IPv4 and IPv6 and each one more;
-/// PPPoE; 9,000-byte jumbo frames.
-const PAYLOADS_COMMON: &[usize] = &[1_472, 1_473, 1_452, 1_453, 1_464, 1_465, 8_972, 8_973, 8_952, 8_953];
+/// From one try to the next: longer than most bursts of losses.
+const SIZE_SPACING: Duration = Duration::from_millis(50);

@@ -257,3 +257,48 @@ fn a_line_that_is_cut_ends_the_measurement_with_a_reason() {
     let opened = Near::open(Virtual::new(dead, line(8, 25, Loss::None), 1), 4);
     assert!(matches!(opened.err(), Some(NearError::Silent(_))));
 }
+
+#[test]
+fn a_survey_takes_the_time_it_was_given_however_long_the_queue() {
+    let full = |rate, one_way, millis: u64| LinkConfig {
+        queue: Rate::from_mbps(rate) * Duration::from_millis(millis),
+        ..line(rate, one_way, Loss::None)
+    };
+    let lossy = |config: LinkConfig| LinkConfig { loss: independent(10), ..config };
+    let taken = |seconds: u64, config: LinkConfig| {
+        let mut near = Near::open(Virtual::new(config.clone(), config, 7), 4).unwrap();
+        let plan = SurveyPlan {
+            time: Duration::from_secs(seconds),
+            rate_max: Rate::from_mbps(400),
+            payload_max: Bytes::new(8_972),
+            headers: Bytes::new(28),
+        };
+        let found = survey(&mut near, &plan, &mut |_| {}).unwrap();
+        near_to(
+            found.up.available.ip_bits_per_second as f64,
+            found.down.available.ip_bits_per_second as f64,
+            0.1,
+        );
+        found.seconds
+    };
+    // A home line, one whose modem holds two seconds, and geostationary hops: a minute is enough for all.
+    for config in [
+        full(8, 20, 50),
+        full(8, 20, 2_000),
+        full(50, 300, 500),
+        full(2, 300, 2_000),
+        lossy(full(20, 300, 1_000)),
+    ] {
+        let seconds = taken(60, config.clone());
+        assert!((45.0..66.0).contains(&seconds), "{seconds} s over {config:?}");
+    }
+    for config in [full(8, 20, 50), full(8, 20, 2_000)] {
+        let seconds = taken(12, config.clone());
+        assert!((9.0..13.5).contains(&seconds), "{seconds} s over {config:?}");
+    }
+    // Forty round trips of 600 ms are more than there is.
+    for config in [full(50, 300, 500), lossy(full(20, 300, 1_000))] {
+        let seconds = taken(12, config.clone());
+        assert!(seconds < 12.0 + 40.0 * 0.6, "{seconds} s over {config:?}");
+    }
+}

@@ -76,7 +76,7 @@ impl<L: Line> Near<L> {
     fn up(&mut self, stream: u32, trace: &mut Trace, host: HostCounters) -> Result<(), NearError> {
         let spec = trace.spec;
         let sent = self.send_all(stream, trace)?;
-        let tally = self.settled(stream, |tally| tally.received)?;
+        let tally = self.settled(stream, spec.count)?;
         trace.offered = spec.count;
         trace.sender = self.line.host().since(&host);
         trace.receiver = tally.host;
@@ -119,7 +119,7 @@ impl<L: Line> Near<L> {
 
     fn down(&mut self, stream: u32, trace: &mut Trace, host: HostCounters) -> Result<(), NearError> {
         let spec = trace.spec;
-        let end = self.line.now() + spec.time() + LEAD * 2 + self.patience();
+        let end = self.line.now() + spec.time() + LEAD * 2 + self.straggling();
         let mut ping_at = self.line.now();
         while self.line.now() < end && !self.is_complete() {
             if self.line.now() >= ping_at {
@@ -155,12 +155,12 @@ impl<L: Line> Near<L> {
         self.receiving.as_ref().is_none_or(of)
     }
 
-    /// Waits until nothing of the stream has come for a round trip.
+    /// Waits until nothing of the stream comes any more. Its end is behind us: an answer that the far end gave after it was here.
     fn quiet(&mut self) -> Result<(), NearError> {
         let last = self.line.now() + SETTLE_MAX;
         while self.line.now() < last && !self.is_complete() {
             let before = self.receiving.as_ref().map_or(0, |receiving| receiving.arrivals.len());
-            let until = self.line.now() + self.patience();
+            let until = self.line.now() + self.straggling();
             self.ping()?;
             self.listen(until)?;
             if self.receiving.as_ref().map_or(0, |receiving| receiving.arrivals.len()) == before {
@@ -170,20 +170,28 @@ impl<L: Line> Near<L> {
         Ok(())
     }
 
-    /// Waits until the far end's count stays.
-    fn settled(&mut self, stream: u32, count: impl Fn(&Tally) -> u32) -> Result<Tally, NearError> {
+    /// Waits until all has come or the far end's count stays. The question after it queues behind the stream, so that a queue is
+    /// waited for as long as it is, and no longer.
+    fn settled(&mut self, stream: u32, all: u32) -> Result<Tally, NearError> {
         let last = self.line.now() + SETTLE_MAX;
         let mut tally = self.tally(stream)?;
-        loop {
-            let until = self.line.now() + self.patience() / 2;
+        while tally.received < all && self.line.now() < last {
+            let until = self.line.now() + self.straggling();
             self.ping()?;
             self.listen(until)?;
-            let later = self.tally(stream)?;
-            if count(&later) == count(&tally) || self.line.now() > last {
-                return Ok(later);
+            let before = tally.received;
+            tally = self.tally(stream)?;
+            if tally.received == before {
+                break;
             }
-            tally = later;
         }
+        Ok(tally)
+    }
+
+    /// How much later than what was sent after it a datagram may come: routes of different length, links that repeat.
+    fn straggling(&self) -> Duration {
+        let shortest = self.comparison.best().map_or(Duration::ZERO, |best| best.round_trip());
+        (shortest / 4).clamp(STRAGGLING_MIN, STRAGGLING_MAX)
     }
 
     fn tally(&mut self, stream: u32) -> Result<Tally, NearError> {
@@ -255,6 +263,11 @@ const LEAD: Duration = Duration::from_millis(5);
 /// A sender that is later than this goes on at its spacing; up to this it catches up, as the system's scheduling makes it
 /// late all the time.
 pub const CATCH_UP_MAX: Duration = Duration::from_millis(2);
+
+/// Two routes of which one is 10,000 km longer.
+const STRAGGLING_MIN: Duration = Duration::from_millis(50);
+/// A quarter of a round trip over two geostationary hops.
+const STRAGGLING_MAX: Duration = Duration::from_millis(300);
 
 /// Nothing that a queue held longer than this is waited for.
 const SETTLE_MAX: Duration = Duration::from_secs(10);

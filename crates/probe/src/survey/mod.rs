@@ -96,7 +96,7 @@ pub fn survey<L: Line>(
         tell(if direction == Direction::Up { "loss and delay up" } else { "loss and delay down" });
         let stream_rate = rate.rate().scaled(STREAM_PERCENT, 100).max(RATE_FIRST);
         let most = near.limits().datagrams.min(STREAM_DATAGRAMS_MAX);
-        let time = plan.time.scaled(25, 100);
+        let time = stream_time(plan.time, near.now().since(begin), if ways.is_empty() { 2 } else { 1 });
         // Slower rather than shorter, where there would be too many.
         let spacing = stream_rate.time_for(payload).max(time / u64::from(most.max(1)));
         let count = u32::try_from(time.as_nanos() / spacing.as_nanos().max(1)).unwrap_or(most).clamp(1, most);
@@ -166,6 +166,14 @@ pub(crate) fn signed(span: Duration) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }
 
+/// How long a stream may be when `spent` of the whole is over and so many streams are still to come: a quarter, and what the
+/// waits of the line have left where that is less.
+fn stream_time(whole: Duration, spent: Duration, to_come: u64) -> Duration {
+    let quarter = whole.scaled(STREAM_SHARE_PERCENT, 100);
+    let left = whole.saturating_sub(spent).scaled(STREAM_LEFT_PERCENT, 100) / to_come;
+    left.clamp(STREAM_MIN.min(quarter), quarter)
+}
+
 /// From nanoseconds to milliseconds.
 pub(crate) const MILLIS: f64 = 1e-6;
 
@@ -180,6 +188,15 @@ const RATE_FIRST: Rate = Rate::from_bps(200_000);
 
 /// Streams for loss and delay take so much of what is available: enough to be seen, too little to queue.
 const STREAM_PERCENT: u64 = 50;
+
+/// The part of the time that a stream for loss and delay takes.
+const STREAM_SHARE_PERCENT: u64 = 25;
+
+/// The part of what is left that streams take; the rest is for waiting and for fetching their arrivals.
+const STREAM_LEFT_PERCENT: u64 = 80;
+
+/// A shorter stream says too little of the loss, even where the time is over.
+const STREAM_MIN: Duration = Duration::from_secs(1);
 
 /// Datagrams of such a stream: a few seconds to fetch their arrivals.
 const STREAM_DATAGRAMS_MAX: u32 = 60_000;
