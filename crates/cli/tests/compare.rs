@@ -44,8 +44,8 @@ fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
         return;
     }
     std::fs::write(folder.join("mine.toml"), MINE).unwrap();
-    let said =
-        printed(&["lab", "compare", "mine.toml", "--lab", "t-compare", "--json", "--report", "out"], folder);
+    let flags = ["--lab", "t-compare", "--json", "--report", "out", "--markdown", "out.md"];
+    let said = printed(&[&["lab", "compare", "mine.toml"], &flags[..]].concat(), folder);
     let found: serde_json::Value = serde_json::from_str(&said).unwrap();
     let tool = &found["cells"][0]["tools"][0];
     let reached = tool["median_bps"].as_f64().unwrap_or_else(|| panic!("{said}"));
@@ -59,6 +59,9 @@ fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
     );
     let page = std::fs::read_to_string(folder.join("out/compare.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("adaptive at clean"));
+    let written = std::fs::read_to_string(folder.join("out.md")).unwrap();
+    assert!(written.contains("](out/mine.svg)"), "{written}");
+    assert!(std::fs::read_to_string(folder.join("out/mine.svg")).unwrap().contains("adaptive, published"));
     assert!(!Path::new("/run/netns/skyhaul-t-compare-a").exists());
 
     let mut interrupted = Command::new(env!("CARGO_BIN_EXE_skyhaul"))

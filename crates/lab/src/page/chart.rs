@@ -132,6 +132,8 @@ pub struct Chart {
     height: f64,
     left: f64,
     bottom: f64,
+    /// Height of the legend below it all.
+    legend: f64,
     /// Labels of the level axis stand aslant.
     is_aslant: bool,
 }
@@ -140,7 +142,7 @@ impl Chart {
     /// With an accessible name.
     pub fn new(title: &str, height: f64) -> Self {
         let (title, svg) = (title.to_owned(), String::new());
-        Self { title, svg, width: WIDTH, height, left: LEFT, bottom: BOTTOM, is_aslant: false }
+        Self { title, svg, width: WIDTH, height, left: LEFT, bottom: BOTTOM, legend: 0.0, is_aslant: false }
     }
 
     /// As wide as this.
@@ -266,6 +268,37 @@ impl Chart {
         );
     }
 
+    /// A hollow diamond that says `words` when pointed at: what others say, beside what was measured.
+    pub fn mark(&mut self, (x, y): (f64, f64), number: usize, words: &str) {
+        let (style, words) = (stroke(number % COLOURS), escape(words));
+        let _ = write!(
+            self.svg,
+            "<path class=\"mark\" {style} d=\"M{x:.1} {:.1} l{MARK} {MARK} l-{MARK} {MARK} l-{MARK} -{MARK} z\">\
+             <title>{words}</title></path>",
+            y - MARK
+        );
+    }
+
+    /// What lines and marks stand for, in rows below it all. Replaces none: it is given once.
+    pub fn legend(&mut self, entries: &[(Key, String)]) {
+        let (mut x, mut row) = (self.left, 0.0);
+        for (key, name) in entries {
+            let width = 46.0 + widest(std::slice::from_ref(name));
+            if x + width > self.width && x > self.left {
+                (x, row) = (self.left, row + LEGEND_ROW);
+            }
+            let y = self.height + row + LEGEND_ROW / 2.0;
+            match key {
+                Key::Course(number) => self.course(&[(x, y), (x + 24.0, y)], *number),
+                Key::Mark(number) => self.mark((x + 12.0, y), *number, name),
+                Key::Rule(class) => self.line((x, y), (x + 24.0, y), class),
+            }
+            self.text((x + 30.0, y + 5.0), "start", name);
+            x += width;
+        }
+        self.legend = row + LEGEND_ROW + 8.0;
+    }
+
     /// A shaded field of a heat map with a value in it, which says `words` when pointed at.
     pub fn field(&mut self, corners: [(f64, f64); 2], shade: f64, value: &str, words: &str) {
         let [(left, top), (right, bottom)] = corners;
@@ -295,11 +328,22 @@ impl Chart {
 
     /// The finished SVG.
     pub fn finish(self) -> String {
-        let (width, height, title) = (self.width, self.height, escape(&self.title));
+        let (width, height, title) = (self.width, self.height + self.legend, escape(&self.title));
         let head =
             format!("<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\">");
         format!("{head}{}</svg>", self.svg)
     }
+}
+
+/// What an entry of a legend shows beside its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// The course of this number.
+    Course(usize),
+    /// The mark of this number.
+    Mark(usize),
+    /// A straight line of this class.
+    Rule(&'static str),
 }
 
 /// The middle of one of `count` equal parts of an axis.
@@ -322,6 +366,12 @@ fn widest(labels: &[String]) -> f64 {
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
+
+/// From the middle of a mark to its corners.
+const MARK: f64 = 5.0;
+
+/// Of a row of a legend.
+const LEGEND_ROW: f64 = 22.0;
 
 /// Colours in the style sheet.
 const COLOURS: usize = 8;

@@ -153,6 +153,10 @@ impl Experiment {
         if self.cells.is_empty() || self.tools.is_empty() || is_short {
             return Some("it needs a cell, a tool, and runs of a second at least".to_owned());
         }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if self.name.is_empty() || !self.name.chars().all(is_plain) {
+            return Some("its name is letters, digits, - and _: a picture has it too".to_owned());
+        }
         if runs.flatten().chain([self.runs]).any(|runs| !(1..=MOST_RUNS).contains(&runs)) {
             return Some(format!("runs are 1 to {MOST_RUNS}"));
         }
@@ -321,6 +325,7 @@ mod tests {
         assert!(refused("cells = [\"lossy\"]", "cells = [\"muddy\"]").contains("no cell is called `muddy`"));
         assert!(refused("[[only]]", "[[only]]\ntools = [\"tcp-cubic\"]\n[[only]]").contains("two `only`"));
         assert!(refused("runs = 3", "runs = 0").contains("runs are 1 to 100"));
+        assert!(refused("\"mine\"", "\"../mine\"").contains("its name is letters"));
         assert!(refused("\"5 s\"", "\"5 ms\"").contains("a second at least"));
     }
 

@@ -35,8 +35,12 @@ impl Study for Results<'_> {
         self.json()
     }
 
-    fn markdown(&self) -> String {
-        table::section(self)
+    fn markdown(&self, folder: &str) -> String {
+        table::section(self, folder)
+    }
+
+    fn drawings(&self) -> Vec<(String, String)> {
+        vec![(self.experiment.name.clone(), page::drawing(self))]
     }
 
     fn html(&self) -> String {

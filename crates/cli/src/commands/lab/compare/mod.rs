@@ -54,8 +54,8 @@ pub struct Compare {
     /// Writes compare.html, one page that needs nothing else, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// Writes the tables into this file, for a documentation in Markdown.
-    #[arg(long, value_name = "FILE")]
+    /// Writes the tables into this file, for a documentation in Markdown, and its pictures into a folder beside it.
+    #[arg(long, value_name = "FILE", value_parser = markdown_file)]
     markdown: Option<PathBuf>,
 }
 
@@ -103,7 +103,7 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
         std::fs::write(&file, page::page(&all)).map_err(|source| unwritable(&file, source))?;
     }
     if let Some(file) = &command.markdown {
-        std::fs::write(file, table::markdown(&all)).map_err(|source| unwritable(file, source))?;
+        document(file, &all)?;
     }
     outcome?;
     judge(&all)
@@ -162,6 +162,12 @@ fn prepare(kinds: &mut [Kind], site: &Site<'_>) -> (Option<Ability>, Vec<Vec<Str
     (found.ok(), notes)
 }
 
+/// A file with an ending: without it, the folder of its pictures has the same name.
+fn markdown_file(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    if file.extension().is_some() { Ok(file) } else { Err("give it an ending, such as .md".to_owned()) }
+}
+
 /// What is not there, and how long what is takes.
 fn announce(planned: &[Box<dyn Study + '_>]) {
     for study in planned {
@@ -194,6 +200,19 @@ fn machine() -> String {
 /// Standard error may be closed; the result comes all the same.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Writes the tables into `file`, and the pictures into a folder beside it that has its name without the ending.
+fn document(file: &Path, all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
+    let folder = file.with_extension("");
+    std::fs::create_dir_all(&folder).map_err(|source| unwritable(&folder, source))?;
+    for (name, drawing) in all.iter().flat_map(|study| study.drawings()) {
+        let picture = folder.join(format!("{name}.svg"));
+        std::fs::write(&picture, skyhaul_lab::page::picture(&drawing))
+            .map_err(|source| unwritable(&picture, source))?;
+    }
+    let place = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    std::fs::write(file, table::markdown(all, &place)).map_err(|source| unwritable(file, source))
 }
 
 fn judge(all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {

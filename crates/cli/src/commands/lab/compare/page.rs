@@ -2,9 +2,9 @@
 
 use super::results::Results;
 use super::study::Study;
-use super::table::{mbps, text};
-use core::fmt::Write;
-use skyhaul_lab::page::{Chart, HEIGHT, Scale, document, escape, middle, stroke};
+use super::table::{mbps, text, window_rate};
+use super::tool::Tool;
+use skyhaul_lab::page::{Chart, HEIGHT, Key, Scale, document, escape, middle};
 
 /// All experiments, each with its section.
 pub fn page(all: &[Box<dyn Study + '_>]) -> String {
@@ -17,28 +17,29 @@ pub fn page(all: &[Box<dyn Study + '_>]) -> String {
 pub fn section(results: &Results<'_>) -> String {
     let experiment = results.experiment;
     format!(
-        "<h2>{}</h2>\n<p>{}. Source: {}.</p>\n{}<pre>{}</pre>\n",
+        "<h2>{}</h2>\n<p>{}. Source: {}.</p>\n<figure>{}</figure>\n<pre>{}</pre>\n",
         escape(&experiment.name),
         escape(&experiment.title),
         escape(&experiment.source),
-        figure(results),
+        drawing(results),
         escape(&text(results))
     )
 }
 
-/// Medians over the cells, a line for each tool, with the least and the most; the limit is dashed.
-fn figure(results: &Results<'_>) -> String {
+/// Medians over the cells, a course for each tool, with the least and the most. The limit is dashed; marks are what was
+/// published, and what TCP's window allows where that is less than the limit.
+pub fn drawing(results: &Results<'_>) -> String {
     let experiment = results.experiment;
     let labels: Vec<String> = experiment.cells.iter().map(|cell| cell.label.clone()).collect();
     let tools = results.present();
-    let most = experiment.cells.iter().map(|cell| experiment.limit(cell) / 1e6);
+    let limits = experiment.cells.iter().map(|cell| experiment.limit(cell));
     let medians =
         tools.iter().flat_map(|tool| (0..labels.len()).filter_map(move |at| results.of(at, tool).median()));
-    let scale = Scale::even(
-        std::iter::once(0.0).chain(most).chain(medians.map(|bps| bps / 1e6)).collect::<Vec<_>>().into_iter(),
-    );
-    let title = format!("{}: goodput", experiment.name);
-    let mut chart = Chart::new(&title, HEIGHT).with_words_below(&labels);
+    let published = experiment.cells.iter().flat_map(|cell| cell.published.values());
+    let published = published.map(|rate| rate.as_bps() as f64);
+    let all: Vec<f64> = limits.chain(medians).chain(published).map(|bps| bps / 1e6).chain([0.0]).collect();
+    let scale = Scale::even(all.into_iter());
+    let mut chart = Chart::new(&format!("{}: goodput", experiment.name), HEIGHT).with_words_below(&labels);
     chart.upright(&scale, "Mbit/s at the receiver");
     chart.words(&labels, "");
     chart.frame();
@@ -48,32 +49,64 @@ fn figure(results: &Results<'_>) -> String {
         let ends = [chart.at(centre - half, limit), chart.at(centre + half, limit)];
         chart.line(ends[0], ends[1], "bar-line");
     }
-    let mut legend = String::new();
+    let mut legend: Vec<(Key, String)> = tools
+        .iter()
+        .enumerate()
+        .map(|(number, tool)| (Key::Course(number), tool.to_string()))
+        .chain([(Key::Rule("bar-line"), "limit".to_owned())])
+        .collect();
     for (number, tool) in tools.iter().enumerate() {
-        let mut points = Vec::new();
-        for (at, label) in labels.iter().enumerate() {
-            let runs = results.of(at, tool);
-            let (Some(median), Some((least, most))) = (runs.median(), runs.spread()) else { continue };
-            let place = |bps: f64| chart.at(middle(at, labels.len()), scale.place(bps / 1e6));
-            let (middle, low, high) = (place(median), place(least), place(most));
-            points.push((middle, low, high, format!("{tool} at {label}: {} Mbit/s", mbps(median))));
-        }
-        chart.course(&points.iter().map(|point| point.0).collect::<Vec<_>>(), number);
-        for (middle, low, high, words) in &points {
-            chart.line(*low, *high, "frame");
-            chart.dot(*middle, number, words);
-        }
-        let _ = write!(
-            legend,
-            "<li><svg viewBox=\"0 0 22 8\"><line class=\"course\" x1=\"0\" y1=\"4\" x2=\"22\" y2=\"4\" {}/></svg>{}</li>",
-            stroke(number),
-            escape(&tool.to_string())
-        );
+        course(&mut chart, results, &scale, (number, tool));
+        legend.extend(marks(&mut chart, results, &scale, (number, tool)));
     }
-    format!(
-        "<figure>{}<ul class=\"legend\">{legend}<li>dashed: the limit</li></ul></figure>\n",
-        chart.finish()
-    )
+    chart.legend(&legend);
+    chart.finish()
+}
+
+/// What one tool reached.
+fn course(chart: &mut Chart, results: &Results<'_>, scale: &Scale, (number, tool): (usize, &Tool)) {
+    let cells = &results.experiment.cells;
+    let mut points = Vec::new();
+    for (at, cell) in cells.iter().enumerate() {
+        let runs = results.of(at, tool);
+        let (Some(median), Some((least, most))) = (runs.median(), runs.spread()) else { continue };
+        let place = |bps: f64| chart.at(middle(at, cells.len()), scale.place(bps / 1e6));
+        let (middle, low, high) = (place(median), place(least), place(most));
+        points.push((middle, low, high, format!("{tool} at {}: {} Mbit/s", cell.label, mbps(median))));
+    }
+    chart.course(&points.iter().map(|point| point.0).collect::<Vec<_>>(), number);
+    for (middle, low, high, words) in &points {
+        chart.line(*low, *high, "frame");
+        chart.dot(*middle, number, words);
+    }
+}
+
+/// What others say of one tool. Gives what the marks stand for.
+fn marks(
+    chart: &mut Chart,
+    results: &Results<'_>,
+    scale: &Scale,
+    (number, tool): (usize, &Tool),
+) -> Vec<(Key, String)> {
+    let experiment = results.experiment;
+    let mut keys = Vec::new();
+    let mut mark = |at: usize, bps: f64, name: String| {
+        let place = chart.at(middle(at, experiment.cells.len()), scale.place(bps / 1e6));
+        chart.mark(place, number, &format!("{name}: {} Mbit/s", mbps(bps)));
+        if keys.is_empty() {
+            keys.push((Key::Mark(number), name));
+        }
+    };
+    for (at, cell) in experiment.cells.iter().enumerate() {
+        if let Some(rate) = cell.published.get(tool) {
+            mark(at, rate.as_bps() as f64, format!("{tool}, published"));
+        }
+        let allowed = window_rate(results, at, tool).filter(|bps| *bps < experiment.limit(cell));
+        if let (true, Some(allowed)) = (experiment.show_windows, allowed) {
+            mark(at, allowed, format!("{tool}, window ÷ round trip"));
+        }
+    }
+    keys
 }
 
 /// What the page has beyond the style of all pages.

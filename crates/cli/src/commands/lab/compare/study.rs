@@ -44,8 +44,11 @@ pub trait Study {
     /// One JSON object.
     fn json(&self) -> Value;
 
-    /// A section of a documentation, with its heading.
-    fn markdown(&self) -> String;
+    /// A section of a documentation, with its heading; its pictures are in `folder`.
+    fn markdown(&self, folder: &str) -> String;
+
+    /// Every drawing by the name of its picture, without an ending.
+    fn drawings(&self) -> Vec<(String, String)>;
 
     /// A section of a page, with its heading and drawings.
     fn html(&self) -> String;

@@ -30,17 +30,17 @@ pub fn text(results: &Results<'_>) -> String {
 }
 
 /// A page for a documentation.
-pub fn markdown(all: &[Box<dyn Study + '_>]) -> String {
+pub fn markdown(all: &[Box<dyn Study + '_>], folder: &str) -> String {
     let head = String::from(
         "# Published experiments, measured again\n\n`make compare` writes this page: `skyhaul lab compare` runs each tool in the same \
          [emulated line](emulator.md), one after the other,\nwith all ends on one machine. [compare.md](compare.md) says how. Figures are Mbit/s \
          at the receiver, the start included;\nthe limit is what the line carries of TCP's payload, less what is lost.\n",
     );
-    all.iter().fold(head, |out, study| out + &study.markdown())
+    all.iter().fold(head, |out, study| out + &study.markdown(folder))
 }
 
-/// One experiment's section of such a page.
-pub fn section(results: &Results<'_>) -> String {
+/// One experiment's section of such a page; its picture is in `folder`.
+pub fn section(results: &Results<'_>, folder: &str) -> String {
     let experiment = results.experiment;
     let mut out =
         format!("\n## {}\n\n{}. Source: {}.\n\n", experiment.name, experiment.title, experiment.source);
@@ -50,7 +50,7 @@ pub fn section(results: &Results<'_>) -> String {
     for row in rows {
         let _ = writeln!(out, "| {} |", row.join(" | "));
     }
-    out.push('\n');
+    let _ = writeln!(out, "\n![Goodput in each cell]({folder}/{}.svg)\n", experiment.name);
     for line in lines(results) {
         let _ = writeln!(out, "- {line}");
     }
