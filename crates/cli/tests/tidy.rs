@@ -302,6 +302,7 @@ const USES: &[(&str, &[&str])] = &[
     ("host", &["units"]),
     ("link", &["units"]),
     ("vita49", &["units"]),
+    ("skyhaul", &["units", "congestion", "transport", "quic", "net"]),
     ("emulator", &["units", "link", "net"]),
     ("probe", &["units"]),
     (

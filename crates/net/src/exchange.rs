@@ -51,7 +51,7 @@ use crate::{Clock, Driver, Socket, UdpCarrier, Waker};
 use bridge::Bridge;
 use core::net::SocketAddr;
 use skyhaul_quic::{ConfigError, Endpoint, EndpointConfig, Fingerprint, Identity, PathConfig};
-use skyhaul_transport::SessionConfig;
+use skyhaul_transport::{PathOptions, SessionConfig};
 use skyhaul_units::Rate;
 use state::{Call, Shared};
 use std::collections::BTreeSet;
@@ -97,6 +97,17 @@ impl Setup {
         self.trusted.extend(keys);
         self
     }
+}
+
+/// A path to another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    /// The place in [`Setup::bind`] of the socket that it goes from.
+    pub socket: usize,
+    /// The far end's address.
+    pub remote: SocketAddr,
+    /// How the session may use it.
+    pub options: PathOptions,
 }
 
 /// Why a node did not start.
@@ -166,7 +177,16 @@ impl Exchange {
     /// # Errors
     /// See [`LinkError`].
     pub async fn connect(&self, remote: SocketAddr, peer: Fingerprint) -> Result<Link, LinkError> {
-        let id = self.shared.call(Call { remote, peer });
+        self.connect_over(&[Way { socket: 0, remote, options: PathOptions::default() }], peer).await
+    }
+
+    /// The same over several paths. The link stands once the first does; the others join it then, and those that are
+    /// turned away are told by [`Link::refused_paths`].
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub async fn connect_over(&self, ways: &[Way], peer: Fingerprint) -> Result<Link, LinkError> {
+        let id = self.shared.call(Call { ways: ways.to_vec(), peer });
         poll_fn(|context| self.shared.poll_open(id, context)).await?;
         Ok(Link::new(Arc::clone(&self.shared), id))
     }

@@ -1,9 +1,10 @@
 //! The transport's side: moves blocks between the program and the sessions.
 
-use super::state::{LinkId, LinkState, Shared, Ticket};
+use super::Way;
+use super::state::{Call, LinkId, LinkState, Shared, Ticket};
 use crate::Engine;
 use crate::Service;
-use skyhaul_engine::{EngineEvent, SessionId};
+use skyhaul_engine::{EngineEvent, SessionId, SocketId};
 use skyhaul_transport::{BlockId, Event, Opening, Outcome, SendError, cost};
 use skyhaul_units::Instant;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub(super) struct Bridge {
 #[derive(Debug)]
 struct Member {
     link: LinkId,
+    /// Further paths, to be called for once the far end has introduced itself.
+    further: Vec<Way>,
     /// Blocks that the session has and of whose fate it has not told. Bounded by its send buffer.
     tickets: BTreeMap<BlockId, Ticket>,
 }
@@ -34,12 +37,21 @@ impl Bridge {
         self.shared.state().stop(&reason);
     }
 
-    fn session_event(&mut self, id: SessionId, event: Event) {
+    fn session_event(&mut self, now: Instant, engine: &mut Engine, (id, event): (SessionId, Event)) {
         let Some(member) = self.sessions.get_mut(&id) else { return };
         let mut state = self.shared.state();
         let Some(link) = state.links.get_mut(&member.link) else { return };
         match event {
-            Event::Greeted { .. } => link.open = true,
+            Event::Greeted { name, .. } => {
+                link.open = true;
+                link.peer.0 = name;
+                for way in member.further.drain(..) {
+                    let to = (SocketId(way.socket), way.remote);
+                    if let Err(error) = engine.join(now, id, to, way.options) {
+                        link.refused.push(format!("{}: {error}", way.remote));
+                    }
+                }
+            }
             Event::Block(received) => link.incoming.push_back(received),
             Event::Settled { id, outcome } => {
                 if let Some(ticket) = member.tickets.remove(&id) {
@@ -62,9 +74,16 @@ impl Bridge {
     fn place_calls(&mut self, now: Instant, engine: &mut Engine) {
         loop {
             let Some((link, call)) = self.shared.state().calls.pop_front() else { return };
-            match engine.connect(now, call.remote, call.peer) {
+            let Call { ways, peer } = call;
+            let mut ways = ways.into_iter();
+            let Some(first) = ways.next() else {
+                self.ended(link, "it has no path; give one at least".to_owned());
+                continue;
+            };
+            match engine.connect_from(now, SocketId(first.socket), first.remote, peer) {
                 Ok(id) => {
-                    self.sessions.insert(id, Member { link, tickets: BTreeMap::new() });
+                    let member = Member { link, further: ways.collect(), tickets: BTreeMap::new() };
+                    self.sessions.insert(id, member);
                 }
                 Err(error) => self.ended(link, error.to_string()),
             }
@@ -80,6 +99,8 @@ impl Bridge {
             let Some(session) = engine.session(*id) else { continue };
             link.released.drain(..).for_each(|len| session.release(len));
             link.stats = session.stats();
+            link.paths.clear();
+            link.paths.extend(session.paths());
             let mut moved = false;
             while let Some((_, block)) = link.outgoing.front() {
                 if !session.is_open()
@@ -90,7 +111,10 @@ impl Bridge {
                 let Some((ticket, block)) = link.outgoing.pop_front() else { break };
                 moved = true;
                 match session.send(now, block) {
-                    Ok(id) => drop(member.tickets.insert(id, ticket)),
+                    Ok(id) => {
+                        member.tickets.insert(id, ticket);
+                        link.named(ticket, id);
+                    }
                     Err(SendError::NotOpen) => {}
                     Err(_) => link.settle(ticket, Outcome::Cancelled),
                 }
@@ -119,18 +143,22 @@ fn is_done_with(link: &LinkState) -> bool {
 }
 
 impl Service for Bridge {
-    fn event(&mut self, _now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
         match event {
-            EngineEvent::Connected { id, .. } => {
-                if !self.sessions.contains_key(&id) {
-                    let link = self.shared.state().accept();
-                    self.sessions.insert(id, Member { link, tickets: BTreeMap::new() });
+            EngineEvent::Connected { id, fingerprint, .. } => {
+                let shared = &self.shared;
+                let member = self.sessions.entry(id).or_insert_with(|| {
+                    let link = shared.state().accept();
+                    Member { link, further: Vec::new(), tickets: BTreeMap::new() }
+                });
+                if let Some(link) = shared.state().links.get_mut(&member.link) {
+                    link.peer.1 = Some(fingerprint);
                 }
                 if let Some(session) = engine.session(id) {
                     session.open(Opening { name: self.name.clone(), ..Opening::default() });
                 }
             }
-            EngineEvent::Session { id, event } => self.session_event(id, event),
+            EngineEvent::Session { id, event } => self.session_event(now, engine, (id, event)),
             EngineEvent::Disconnected { id, reason } => {
                 if let Some(member) = self.sessions.remove(&id) {
                     self.ended(member.link, reason.to_string());
@@ -141,7 +169,13 @@ impl Service for Bridge {
                     self.ended(member.link, reason.to_string());
                 }
             }
-            EngineEvent::PathRefused { .. } => {}
+            EngineEvent::PathRefused { id, remote, reason, .. } => {
+                let mut state = self.shared.state();
+                let link = self.sessions.get(&id).and_then(|member| state.links.get_mut(&member.link));
+                if let Some(link) = link {
+                    link.refused.push(format!("{remote}: {reason}"));
+                }
+            }
         }
     }
 

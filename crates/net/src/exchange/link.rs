@@ -2,7 +2,8 @@
 
 use super::state::{LinkId, Shared, Ticket};
 use core::pin::Pin;
-use skyhaul_transport::{Block, Outcome, Received, Stats};
+use skyhaul_quic::Fingerprint;
+use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -67,7 +68,40 @@ impl Link {
 
     /// The session's counters, as of the last time it was served.
     pub fn stats(&self) -> Stats {
-        self.shared.stats(self.id)
+        self.shared.see(self.id, |link| link.stats)
+    }
+
+    /// Its paths and how they do, as of the last time it was served.
+    pub fn paths(&self) -> Vec<(PathId, PathStatus)> {
+        self.shared.see(self.id, |link| link.paths.clone())
+    }
+
+    /// Paths that were called for and did not come up, with the reason: the session goes on without them.
+    pub fn refused_paths(&self) -> Vec<String> {
+        self.shared.see(self.id, |link| link.refused.clone())
+    }
+
+    /// The far end's name, as it says; empty before it said so.
+    pub fn peer_name(&self) -> String {
+        self.shared.see(self.id, |link| link.peer.0.clone())
+    }
+
+    /// The far end's key, as it proved.
+    pub fn peer(&self) -> Option<Fingerprint> {
+        self.shared.see(self.id, |link| link.peer.1)
+    }
+
+    /// Why it has ended; `None` while it stands.
+    pub fn closed(&self) -> Option<String> {
+        self.shared.see(self.id, |link| link.closed.clone())
+    }
+}
+
+impl Sent {
+    /// The session's name for the block, for others that depend on it: it is known once the session has taken it. `None`
+    /// where it did not.
+    pub async fn name(&self) -> Option<BlockId> {
+        poll_fn(|context| self.shared.poll_name(self.link, self.ticket, context)).await
     }
 }
 

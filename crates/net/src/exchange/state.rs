@@ -1,10 +1,9 @@
 //! What the program's side and the transport's thread share.
 
-use super::LinkError;
+use super::{LinkError, Way};
 use crate::Waker;
-use core::net::SocketAddr;
 use skyhaul_quic::Fingerprint;
-use skyhaul_transport::{Block, Outcome, Received, Stats};
+use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -14,10 +13,10 @@ pub(super) type LinkId = u64;
 /// A block handed over, before the session has named it.
 pub(super) type Ticket = u64;
 
-/// A node to call.
-#[derive(Debug, Clone, Copy)]
+/// A node to call, over at least one path.
+#[derive(Debug, Clone)]
 pub(super) struct Call {
-    pub remote: SocketAddr,
+    pub ways: Vec<Way>,
     pub peer: Fingerprint,
 }
 
@@ -42,6 +41,8 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 pub(super) struct LinkState {
     pub open: bool,
+    /// The far end's name and key, once they are known.
+    pub peer: (String, Option<Fingerprint>),
     pub closed: Option<String>,
     /// The program has let go of it.
     pub dropped: bool,
@@ -54,11 +55,16 @@ pub(super) struct LinkState {
     /// Blocks whose fate the program waits for, and those known.
     pub fates: BTreeMap<Ticket, Fate>,
     pub stats: Stats,
+    pub paths: Vec<(PathId, PathStatus)>,
+    /// Paths that did not come up, and why; no more than were called for.
+    pub refused: Vec<String>,
     waiting: Vec<std::task::Waker>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Fate {
+    /// The session's name for the block, from when it took it.
+    pub name: Option<BlockId>,
     pub outcome: Option<Outcome>,
     waiting: Option<std::task::Waker>,
 }
@@ -72,9 +78,18 @@ impl LinkState {
         self.waiting.drain(..).for_each(std::task::Waker::wake);
     }
 
+    /// The session took the block.
+    pub fn named(&mut self, ticket: Ticket, name: BlockId) {
+        self.tell(ticket, |fate| fate.name = Some(name));
+    }
+
     pub fn settle(&mut self, ticket: Ticket, outcome: Outcome) {
+        self.tell(ticket, |fate| fate.outcome = Some(outcome));
+    }
+
+    fn tell(&mut self, ticket: Ticket, news: impl FnOnce(&mut Fate)) {
         if let Some(fate) = self.fates.get_mut(&ticket) {
-            fate.outcome = Some(outcome);
+            news(fate);
             fate.waiting.take().into_iter().for_each(std::task::Waker::wake);
         }
     }
@@ -188,16 +203,35 @@ impl Shared {
         self.with(id, context, |link| link.incoming.pop_front().map(Some), |_| None)
     }
 
+    /// What became of a block; `None` where the link ended first.
     pub fn poll_fate(&self, id: LinkId, ticket: Ticket, context: &Context<'_>) -> Poll<Option<Outcome>> {
+        self.poll_news(id, ticket, context, |fate| fate.outcome)
+    }
+
+    /// The session's name for a block; `None` where the session did not take it.
+    pub fn poll_name(&self, id: LinkId, ticket: Ticket, context: &Context<'_>) -> Poll<Option<BlockId>> {
+        let known = |fate: &Fate| fate.name.map(Some).or(fate.outcome.map(|_| None));
+        self.poll_news(id, ticket, context, known).map(Option::flatten)
+    }
+
+    fn poll_news<T>(
+        &self,
+        id: LinkId,
+        ticket: Ticket,
+        context: &Context<'_>,
+        news: impl FnOnce(&Fate) -> Option<T>,
+    ) -> Poll<Option<T>> {
         let mut state = self.state();
         let Some(link) = state.links.get_mut(&id) else { return Poll::Ready(None) };
         let closed = link.closed.is_some();
         let Some(fate) = link.fates.get_mut(&ticket) else { return Poll::Ready(None) };
-        if fate.outcome.is_some() || closed {
-            return Poll::Ready(fate.outcome);
+        match news(fate) {
+            None if !closed => {
+                fate.waiting = Some(context.waker().clone());
+                Poll::Pending
+            }
+            known => Poll::Ready(known),
         }
-        fate.waiting = Some(context.waker().clone());
-        Poll::Pending
     }
 
     pub fn forget_fate(&self, id: LinkId, ticket: Ticket) {
@@ -213,8 +247,9 @@ impl Shared {
         self.waker.wake();
     }
 
-    pub fn stats(&self, id: LinkId) -> Stats {
-        self.state().links.get(&id).map_or(Stats::default(), |link| link.stats)
+    /// What `look` sees of a link; nothing where it is gone.
+    pub fn see<T: Default>(&self, id: LinkId, look: impl FnOnce(&LinkState) -> T) -> T {
+        self.state().links.get(&id).map_or_else(T::default, look)
     }
 
     /// The program lets go of a link: it is closed once what was handed over has settled.
