@@ -58,7 +58,7 @@ bench-steady: build
 
 compare: build
 	bench/peers/install.sh target/peers
-	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 trollsat lfn mpdtp \
+	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 trollsat lfn mpdtp evlbi \
 		--report target/compare --markdown docs/published.md
 
 fuzz-long: setup

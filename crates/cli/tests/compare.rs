@@ -15,6 +15,11 @@ tools = [\"adaptive\", \"tcp-nosuchcontrol\"]\n[line]\nseed = 1\n[[line.link]]\n
 both = { rate = \"5 Mbit/s\", one_way_delay = \"5 ms\" }\n[[cell]]\nlabel = \"clean\"
 published = { \"adaptive\" = \"4 Mbit/s\" }\n";
 
+const SPACINGS: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\n[line]\nseed = 1
+[[line.link]]\nname = \"thin\"\nboth = { rate = \"5 Mbit/s\", one_way_delay = \"2 ms\", queue = \"16 kB\" }
+[spacing]\npayload = \"1400 B\"\nspacings = [\"1 ms\", \"4 ms\"]\ndatagrams = 300
+[[spacing.process]]\nlabel = \"clean\"\nloss = { kind = \"none\" }\nrate = \"1 Mbit/s\"\nduration = \"1 s\"\n";
+
 fn can_emulate() -> bool {
     let can = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
     if !can {
@@ -155,4 +160,34 @@ while :; do sleep 14142135; done";
     let why = failure_with(&[("iperf3", dies)], "t-dies", &["--duration", "60 s"]);
     assert!(why.contains("the other end was gone: iperf3 ended with exit status: 3"), "{why}");
     assert!(!runs("14142135"), "a stand-in is still there");
+}
+
+#[test]
+fn spacings_are_measured_beside_what_the_line_carries() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let refused = run(&["lab", "compare", "evlbi", "--tools", "line"], folder);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("leave out --tools"), "{}", text(&refused.stderr));
+    if !can_emulate() {
+        return;
+    }
+    std::fs::write(folder.join("mine.toml"), SPACINGS).unwrap();
+    let said = run(
+        &["lab", "compare", "mine.toml", "--lab", "t-spacing", "--json", "--markdown", "mine.md"],
+        folder,
+    );
+    // Without a loss there is no distribution: that bar is missed.
+    assert_eq!(said.status.code(), Some(1), "{}", text(&said.stderr));
+    let found: serde_json::Value = serde_json::from_str(&text(&said.stdout)).unwrap();
+    let points = found["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{found}");
+    assert!(points[0]["lost"].as_u64().unwrap() > 100, "{found}");
+    assert_eq!(found["processes"][0]["found"]["lost"], 0, "{found}");
+    let bars = found["bars"].as_array().unwrap();
+    assert!(bars[bars.len() - 1]["bar"].as_str().unwrap().contains("too few"), "{found}");
+    let written = std::fs::read_to_string(folder.join("mine.md")).unwrap();
+    assert!(written.contains("(mine/mine-rate.svg)"), "{written}");
+    assert!(std::fs::read_to_string(folder.join("mine/mine-rate.svg")).unwrap().contains("<style>"));
+    assert!(!Path::new("/run/netns/skyhaul-t-spacing-a").exists());
 }

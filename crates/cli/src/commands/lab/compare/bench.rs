@@ -1,6 +1,6 @@
 //! One cell's line with the programs on it. Everything that is started here is ended here, by its identifier.
 
-use super::experiment::{Cell, Experiment};
+use super::experiment::{Cell, Experiment, PLAIN};
 use super::program::{Program, end};
 use crate::commands::demo::pause;
 use skyhaul_emulator::{Description, Emulation, EmulatorError, Namespace, Place};
@@ -76,6 +76,12 @@ impl<'a> Bench<'a> {
         let bench = Self { site, cell: &experiment.cells[cell], line, duration, _carried: carried };
         bench.prepare()?;
         Ok(bench)
+    }
+
+    /// Makes a line that is no cell of an experiment, new and empty, for programs that take up to `duration`.
+    pub fn over(site: &'a Site<'a>, line: Description, duration: Duration) -> Result<Self, Gone> {
+        let carried = carry(site.lab, Emulation::set_up(site.lab, &line)?);
+        Ok(Self { site, cell: &PLAIN, line, duration, _carried: carried })
     }
 
     /// Buffers of the kernel's TCP, and the second path of its multipath TCP.

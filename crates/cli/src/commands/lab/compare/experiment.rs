@@ -60,6 +60,17 @@ pub struct Cell {
     pub published: BTreeMap<Tool, Rate>,
 }
 
+/// One that changes nothing.
+pub static PLAIN: Cell = Cell {
+    label: String::new(),
+    loss: None,
+    one_way_delay: None,
+    tcp_buffer: None,
+    streams: 1,
+    runs: None,
+    published: BTreeMap::new(),
+};
+
 /// Tools whose every cell would tell a reader nothing new, or for which a shorter time says as much.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,6 +117,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("trollsat", include_str!("../../../../../../scenarios/published/trollsat.toml")),
     ("lfn", include_str!("../../../../../../scenarios/published/lfn.toml")),
     ("mpdtp", include_str!("../../../../../../scenarios/published/mpdtp.toml")),
+    ("evlbi", include_str!("../../../../../../scenarios/published/evlbi.toml")),
 ];
 
 /// The text of one that the program holds, or of the user's file.
@@ -274,12 +286,13 @@ const ROUND_TRIPS: u64 = 8;
 
 #[cfg(test)]
 mod tests {
+    use super::super::study::Kind;
     use super::*;
 
     #[test]
     fn what_the_program_holds_can_be_read_and_every_bar_names_tools_and_cells_that_are_there() {
         for (name, _) in BUILTIN {
-            let experiment = Experiment::find(name).unwrap();
+            let Kind::Goodput(experiment) = Kind::find(name).unwrap() else { continue };
             assert_eq!(experiment.name, *name);
             assert!(experiment.source.len() > 10, "{name}");
             for bar in &experiment.bars {

@@ -7,6 +7,8 @@ mod goodput;
 mod page;
 mod program;
 mod results;
+mod sheet;
+mod spacing;
 mod stream;
 mod study;
 mod table;
@@ -112,8 +114,22 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
 impl Compare {
     /// An experiment with what the command changes of it.
     fn selected(&self, name: &str) -> Result<Kind, Failure> {
-        match Kind::find(name)? {
-            Kind::Goodput(experiment) => Ok(Kind::Goodput(self.narrowed(experiment, name)?)),
+        let kind = match Kind::find(name)? {
+            Kind::Goodput(experiment) => return Ok(Kind::Goodput(self.narrowed(experiment, name)?)),
+            kind => kind,
+        };
+        let changes = [
+            ("--tools", !self.tools.is_empty()),
+            ("--cells", !self.cells.is_empty()),
+            ("--duration", self.duration.is_some()),
+            ("--runs", self.runs.is_some()),
+        ];
+        match changes.into_iter().find(|(_, is_given)| *is_given) {
+            None => Ok(kind),
+            Some((flag, _)) => {
+                let what = format!("`{name}` does not compare tools in cells");
+                Err(Failure::new(Exit::Usage, &what, &format!("leave out {flag}")))
+            }
         }
     }
 
@@ -229,6 +245,11 @@ fn judge(all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
         &what,
         "the lines with FAIL say where; a busy machine moves figures: run it again",
     ))
+}
+
+/// The user ended it.
+fn interrupted() -> Failure {
+    Failure::new(Exit::Interrupted, "interrupted before the end", "nothing is left behind; run it again")
 }
 
 fn unwritable(place: &Path, source: std::io::Error) -> Failure {

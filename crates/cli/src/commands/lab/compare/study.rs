@@ -5,7 +5,8 @@ use super::bench::Site;
 use super::experiment::{self, BUILTIN, Experiment};
 use super::goodput;
 use super::results::Results;
-use crate::failure::Failure;
+use super::spacing::{Spacing, Sweep};
+use crate::failure::{Exit, Failure};
 use serde_json::Value;
 use skyhaul_units::{Duration, Rate};
 
@@ -14,6 +15,8 @@ use skyhaul_units::{Duration, Rate};
 pub enum Kind {
     /// `[[cell]]`: the goodput of tools, one after the other.
     Goodput(Experiment),
+    /// `[spacing]`: what comes through of datagrams at many spacings.
+    Spacing(Spacing),
 }
 
 /// How many bars were judged, and how many of them are missed.
@@ -60,6 +63,12 @@ impl Kind {
     /// One that the program holds, or the user's file.
     pub fn find(name: &str) -> Result<Self, Failure> {
         let text = experiment::text_of(name)?;
+        // What is no TOML is none of any kind: the reading of the first says where.
+        let has =
+            |table: &str| toml::from_str::<toml::Table>(&text).is_ok_and(|read| read.contains_key(table));
+        if has("spacing") {
+            return Ok(Self::Spacing(Spacing::parse(&text, name)?));
+        }
         Ok(Self::Goodput(Experiment::parse(&text, name)?))
     }
 
@@ -71,12 +80,14 @@ impl Kind {
     fn title(&self) -> &str {
         match self {
             Self::Goodput(experiment) => &experiment.title,
+            Self::Spacing(experiment) => &experiment.title,
         }
     }
 
     pub fn name(&self) -> &str {
         match self {
             Self::Goodput(experiment) => &experiment.name,
+            Self::Spacing(experiment) => &experiment.name,
         }
     }
 
@@ -84,6 +95,7 @@ impl Kind {
     pub fn needs(&self) -> Rate {
         match self {
             Self::Goodput(experiment) => experiment.needs(),
+            Self::Spacing(experiment) => experiment.needs(),
         }
     }
 
@@ -91,6 +103,7 @@ impl Kind {
     pub fn fit(&mut self, ability: &Ability) -> Option<String> {
         match self {
             Self::Goodput(experiment) => goodput::fit(experiment, ability),
+            Self::Spacing(experiment) => ability.shortfall(experiment.needs()),
         }
     }
 
@@ -98,6 +111,14 @@ impl Kind {
     pub fn study(&self, ability: Option<Ability>, notes: Vec<String>) -> Box<dyn Study + '_> {
         match self {
             Self::Goodput(experiment) => Box::new(Results::new(experiment, ability, notes)),
+            Self::Spacing(experiment) => Box::new(Sweep::new(experiment, notes)),
         }
     }
+}
+
+/// A file that is not what its kind of experiment is.
+pub fn refused(text: &str, place: &str, error: &toml::de::Error) -> Failure {
+    let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+    let what = error.message().replace('\n', " ");
+    Failure::new(Exit::Usage, &what, "docs/compare.md shows every key").at(&format!("{place}:{line}"))
 }

@@ -172,9 +172,14 @@ pub struct Figure {
     pub window: Option<f64>,
 }
 
-fn perf(bench: &Bench<'_>, flags: &[&str]) -> Result<f64, Gone> {
+/// The path of this program.
+pub fn own_program() -> String {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("skyhaul"));
-    let program = program.to_string_lossy().into_owned();
+    program.to_string_lossy().into_owned()
+}
+
+fn perf(bench: &Bench<'_>, flags: &[&str]) -> Result<f64, Gone> {
+    let program = own_program();
     let links = bench.line.links.len();
     let mut serve = vec![
         program.clone(),
