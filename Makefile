@@ -8,7 +8,8 @@
 # make bench   wall-clock figures of the hot paths on this machine
 # make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
-# make compare    published experiments again, on emulated links, beside the tools that are here (needs root); writes docs/published.md
+# make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
+#                 writes docs/published.md and its pictures
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
 
@@ -58,7 +59,7 @@ bench-steady: build
 
 compare: build
 	bench/peers/install.sh target/peers
-	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 trollsat lfn mpdtp evlbi \
+	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 dsn-requirements trollsat lfn mpdtp evlbi \
 		--report target/compare --markdown docs/published.md
 
 fuzz-long: setup

@@ -3,6 +3,7 @@
 use super::experiment::{Cell, Experiment, PLAIN};
 use super::program::{Program, end};
 use crate::commands::demo::pause;
+use crate::failure::{Exit, Failure};
 use skyhaul_emulator::{Description, Emulation, EmulatorError, Namespace, Place};
 use skyhaul_units::{Bytes, Duration};
 use std::sync::Arc;
@@ -42,6 +43,19 @@ pub enum Gone {
     Interrupted,
     /// The tool did not.
     Failed(String),
+}
+
+impl Gone {
+    /// For the user: whoever measures reports what failed by itself.
+    pub fn into_failure(self) -> Failure {
+        match self {
+            Self::Interrupted => {
+                let help = "nothing is left behind; run it again";
+                Failure::new(Exit::Interrupted, "interrupted before the end", help)
+            }
+            Self::Failed(why) => Failure::new(Exit::Environment, &why, "run it again"),
+        }
+    }
 }
 
 impl From<EmulatorError> for Gone {

@@ -40,7 +40,7 @@ pub struct Experiment {
 }
 
 /// What one cell changes of the line and the hosts.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
     pub label: String,
@@ -116,6 +116,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("dsn-300", include_str!("../../../../../../scenarios/published/dsn-300.toml")),
     ("trollsat", include_str!("../../../../../../scenarios/published/trollsat.toml")),
     ("lfn", include_str!("../../../../../../scenarios/published/lfn.toml")),
+    ("dsn-requirements", include_str!("../../../../../../scenarios/published/dsn-requirements.toml")),
     ("mpdtp", include_str!("../../../../../../scenarios/published/mpdtp.toml")),
     ("evlbi", include_str!("../../../../../../scenarios/published/evlbi.toml")),
 ];
@@ -203,11 +204,16 @@ impl Experiment {
     /// About how long `tools` take in every cell, what is between two runs included.
     pub fn estimate(&self, tools: &[Tool]) -> Duration {
         let shares = self.cells.iter().flat_map(|cell| {
-            let around = BETWEEN + self.round_trip(cell).scaled(ROUND_TRIPS, 1);
             let shares = tools.iter().filter_map(move |tool| self.share(tool, cell));
-            shares.map(move |share| (share.duration + around).scaled(u64::from(share.runs), 1))
+            shares.map(move |share| self.time_of(cell, share))
         });
         shares.fold(Duration::ZERO, |sum, one| sum + one)
+    }
+
+    /// About how long one tool's runs in `cell` take.
+    pub fn time_of(&self, cell: &Cell, share: Share) -> Duration {
+        let around = BETWEEN + self.round_trip(cell).scaled(ROUND_TRIPS, 1);
+        (share.duration + around).scaled(u64::from(share.runs), 1)
     }
 
     /// The line as it is in `cell`.
@@ -273,7 +279,7 @@ impl Experiment {
 }
 
 /// Below this no tool gets beyond its start.
-const SHORTEST: Duration = Duration::from_secs(1);
+pub const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Of one tool in one cell.
 pub const MOST_RUNS: u32 = 100;

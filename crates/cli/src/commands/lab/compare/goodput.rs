@@ -6,7 +6,7 @@ use super::experiment::Experiment;
 use super::results::Results;
 use super::study::{Bars, Study};
 use super::{machine, page, say, table};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use serde_json::Value;
 use skyhaul_units::Duration;
 
@@ -70,10 +70,7 @@ fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
                 match bench.and_then(|bench| tool.run(&bench)) {
                     Ok(figure) => results.add(at, tool, figure),
                     Err(Gone::Failed(why)) => results.fail(at, tool, why),
-                    Err(Gone::Interrupted) => {
-                        let help = "nothing is left behind; run it again";
-                        return Err(Failure::new(Exit::Interrupted, "interrupted before the end", help));
-                    }
+                    Err(gone) => return Err(gone.into_failure()),
                 }
             }
         }

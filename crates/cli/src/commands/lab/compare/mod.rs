@@ -4,8 +4,10 @@ mod ability;
 mod bench;
 mod experiment;
 mod goodput;
+mod paced;
 mod page;
 mod program;
+mod requirement;
 mod results;
 mod sheet;
 mod spacing;
@@ -116,12 +118,24 @@ impl Compare {
     fn selected(&self, name: &str) -> Result<Kind, Failure> {
         let kind = match Kind::find(name)? {
             Kind::Goodput(experiment) => return Ok(Kind::Goodput(self.narrowed(experiment, name)?)),
+            Kind::Requirements(mut file) => {
+                self.duration.iter().for_each(|duration| file.set_duration(*duration));
+                if !self.tools.is_empty() {
+                    file.tools.retain(|tool| self.tools.contains(tool));
+                }
+                if file.tools.is_empty() {
+                    let what = format!("`{name}` has none of these tools");
+                    return Err(Failure::new(Exit::Usage, &what, "run it without --tools to see all"));
+                }
+                Kind::Requirements(file)
+            }
             kind => kind,
         };
+        let is_bisected = matches!(kind, Kind::Requirements(_));
         let changes = [
-            ("--tools", !self.tools.is_empty()),
+            ("--tools", !self.tools.is_empty() && !is_bisected),
             ("--cells", !self.cells.is_empty()),
-            ("--duration", self.duration.is_some()),
+            ("--duration", self.duration.is_some() && !is_bisected),
             ("--runs", self.runs.is_some()),
         ];
         match changes.into_iter().find(|(_, is_given)| *is_given) {

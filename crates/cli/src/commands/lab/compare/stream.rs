@@ -104,8 +104,9 @@ fn inside<T: Send>(lab: &str, place: Place, work: impl FnOnce() -> io::Result<T>
     made.map_err(|error| Gone::Failed(format!("a connection of the kernel cannot be used ({error})")))
 }
 
+/// What a connection that broke comes to.
 #[allow(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn broken(error: io::Error) -> Gone {
+pub fn broken(error: io::Error) -> Gone {
     Gone::Failed(format!("the connection broke ({error})"))
 }
 

@@ -4,6 +4,7 @@ use super::ability::Ability;
 use super::bench::Site;
 use super::experiment::{self, BUILTIN, Experiment};
 use super::goodput;
+use super::requirement::{Requirements, Requiring};
 use super::results::Results;
 use super::spacing::{Spacing, Sweep};
 use crate::failure::{Exit, Failure};
@@ -17,6 +18,8 @@ pub enum Kind {
     Goodput(Experiment),
     /// `[spacing]`: what comes through of datagrams at many spacings.
     Spacing(Spacing),
+    /// `[[requirement]]`: up to which loss tools keep blocks in time.
+    Requirements(Requirements),
 }
 
 /// How many bars were judged, and how many of them are missed.
@@ -69,6 +72,9 @@ impl Kind {
         if has("spacing") {
             return Ok(Self::Spacing(Spacing::parse(&text, name)?));
         }
+        if has("requirement") {
+            return Ok(Self::Requirements(Requirements::parse(&text, name)?));
+        }
         Ok(Self::Goodput(Experiment::parse(&text, name)?))
     }
 
@@ -81,6 +87,7 @@ impl Kind {
         match self {
             Self::Goodput(experiment) => &experiment.title,
             Self::Spacing(experiment) => &experiment.title,
+            Self::Requirements(file) => &file.title,
         }
     }
 
@@ -88,6 +95,7 @@ impl Kind {
         match self {
             Self::Goodput(experiment) => &experiment.name,
             Self::Spacing(experiment) => &experiment.name,
+            Self::Requirements(file) => &file.name,
         }
     }
 
@@ -96,6 +104,7 @@ impl Kind {
         match self {
             Self::Goodput(experiment) => experiment.needs(),
             Self::Spacing(experiment) => experiment.needs(),
+            Self::Requirements(file) => file.needs(),
         }
     }
 
@@ -104,6 +113,7 @@ impl Kind {
         match self {
             Self::Goodput(experiment) => goodput::fit(experiment, ability),
             Self::Spacing(experiment) => ability.shortfall(experiment.needs()),
+            Self::Requirements(file) => file.shortfall(ability),
         }
     }
 
@@ -112,6 +122,7 @@ impl Kind {
         match self {
             Self::Goodput(experiment) => Box::new(Results::new(experiment, ability, notes)),
             Self::Spacing(experiment) => Box::new(Sweep::new(experiment, notes)),
+            Self::Requirements(file) => Box::new(Requiring::new(file, notes)),
         }
     }
 }

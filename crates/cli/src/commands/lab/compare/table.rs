@@ -11,21 +11,33 @@ pub fn text(results: &Results<'_>) -> String {
     let mut out = format!("{}: {}\n  {}\n", experiment.name, experiment.title, experiment.source);
     let _ = writeln!(out, "  Mbit/s at the receiver, start included: {}", how(results));
     let (head, rows) = grid(results);
-    let columns: Vec<Vec<&String>> = (0..head.len())
-        .map(|at| std::iter::once(&head[at]).chain(rows.iter().map(|row| &row[at])).collect())
-        .collect();
-    let widths: Vec<usize> = columns
-        .iter()
-        .map(|column| column.iter().map(|word| word.chars().count()).max().unwrap_or(0))
-        .collect();
-    for row in std::iter::once(&head).chain(&rows) {
-        let words = row.iter().zip(&widths).map(|(word, width)| format!("  {word:<width$}"));
-        let _ = writeln!(out, "{}", words.collect::<String>().trim_end());
-    }
+    out.push_str(&aligned(&head, &rows));
     for line in lines(results) {
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');
+    out
+}
+
+/// A table for a terminal: each column as wide as its widest word.
+pub fn aligned(head: &Vec<String>, rows: &[Vec<String>]) -> String {
+    let all = || std::iter::once(head).chain(rows);
+    let width = |at: usize| all().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut out = String::new();
+    for row in all() {
+        let words = row.iter().zip(&widths).map(|(word, width)| format!("  {word:<width$}"));
+        let _ = writeln!(out, "{}", words.collect::<String>().trim_end());
+    }
+    out
+}
+
+/// A table for Markdown.
+pub fn piped(head: &[String], rows: &[Vec<String>]) -> String {
+    let mut out = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
+    for row in rows {
+        let _ = writeln!(out, "| {} |", row.join(" | "));
+    }
     out
 }
 
@@ -46,10 +58,7 @@ pub fn section(results: &Results<'_>, folder: &str) -> String {
         format!("\n## {}\n\n{}. Source: {}.\n\n", experiment.name, experiment.title, experiment.source);
     let _ = writeln!(out, "{}\n", sentence(&how(results)));
     let (head, rows) = grid(results);
-    let _ = writeln!(out, "| {} |\n|{}", head.join(" | "), "---|".repeat(head.len()));
-    for row in rows {
-        let _ = writeln!(out, "| {} |", row.join(" | "));
-    }
+    out.push_str(&piped(&head, &rows));
     let _ = writeln!(out, "\n![Goodput in each cell]({folder}/{}.svg)\n", experiment.name);
     for line in lines(results) {
         let _ = writeln!(out, "- {line}");

@@ -1,6 +1,7 @@
 //! The tools that are compared: how each is called, and what it says of a run.
 
 use super::bench::{Bench, Gone};
+use super::paced::Flow;
 use super::program::Program;
 use super::stream::{Connection, Protocol};
 use serde::{Deserialize, Serialize};
@@ -140,12 +141,7 @@ impl Tool {
     /// Sends over the line of `bench` for its time.
     pub fn run(&self, bench: &Bench<'_>) -> Result<Figure, Gone> {
         let goodput_bps = match self {
-            Self::Adaptive => perf(bench, &[]),
-            Self::Line => {
-                let rate = bench.line.links.iter().filter_map(|link| link.up.rate).min();
-                let rate = rate.ok_or(Gone::Failed("the line has no rate to declare".to_owned()))?;
-                perf(bench, &["--cc", "line", "--rate", &format!("{} bit/s", rate.as_bps())])
-            }
+            Self::Adaptive | Self::Line => number(&perf(bench, &self.control(bench)?)?, "/goodput_bps"),
             Self::Tcp(control) => {
                 return iperf3(bench, &["-C", control, "-c", &bench.far(0)], Some(&bench.far(0)));
             }
@@ -159,6 +155,18 @@ impl Tool {
             Self::Socat(control) => return socat(bench, control),
         };
         Ok(Figure { goodput_bps: goodput_bps?, window: None })
+    }
+}
+
+impl Tool {
+    /// What this program is told of its congestion control.
+    fn control(&self, bench: &Bench<'_>) -> Result<Vec<String>, Gone> {
+        if *self != Self::Line {
+            return Ok(Vec::new());
+        }
+        let rate = bench.line.links.iter().filter_map(|link| link.up.rate).min();
+        let rate = rate.ok_or(Gone::Failed("the line has no rate to declare".to_owned()))?;
+        Ok(vec!["--cc".into(), "line".into(), "--rate".into(), format!("{} bit/s", rate.as_bps())])
     }
 }
 
@@ -178,7 +186,21 @@ pub fn own_program() -> String {
     program.to_string_lossy().into_owned()
 }
 
-fn perf(bench: &Bench<'_>, flags: &[&str]) -> Result<f64, Gone> {
+/// How late the latest block of `flow` comes over a session of ours, the time that it was held back before it was handed over
+/// included.
+pub fn offered(bench: &Bench<'_>, tool: &Tool, flow: Flow) -> Result<Duration, Gone> {
+    let mut flags = tool.control(bench)?;
+    flags.extend(["--offer".to_owned(), format!("{} bit/s", flow.rate.as_bps())]);
+    flags.extend(["--block".to_owned(), format!("{} B", flow.block.as_u64())]);
+    let said = perf(bench, &flags)?;
+    let (latest, bytes) = (number(&said, "/latency_s/max")?, number(&said, "/bytes")?);
+    let sent = bytes * 8.0 / flow.rate.as_bps() as f64;
+    let late = latest + (bench.seconds() as f64 - sent).max(0.0);
+    Ok(Duration::from_nanos((late * 1e9) as u64))
+}
+
+/// Sends over a session of ours. Gives what the sender says of it, as JSON.
+fn perf(bench: &Bench<'_>, flags: &[String]) -> Result<String, Gone> {
     let program = own_program();
     let links = bench.line.links.len();
     let mut serve = vec![
@@ -199,9 +221,9 @@ fn perf(bench: &Bench<'_>, flags: &[&str]) -> Result<f64, Gone> {
         let paths = (0..links).map(|link| format!("{}:0={}:{PORT}", bench.near(link), bench.far(link)));
         send.extend(paths.flat_map(|path| ["--path".into(), path]));
     }
-    send.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    send.extend_from_slice(flags);
     let said = bench.send(&send, &mut serving)?;
-    number(said.lines().last().unwrap_or_default(), "/goodput_bps")
+    Ok(said.lines().last().unwrap_or_default().to_owned())
 }
 
 fn iperf3(bench: &Bench<'_>, flags: &[&str], bind: Option<&str>) -> Result<Figure, Gone> {
