@@ -313,6 +313,14 @@ mod tests {
     }
 
     #[test]
+    fn all_that_the_program_holds_leaves_a_third_of_forty_minutes_to_other_kinds() {
+        let held = BUILTIN.iter().filter(|(_, text)| text.contains("\n[[cell]]\n"));
+        let spans = held.map(|(name, _)| Experiment::find(name).unwrap()).map(|one| one.estimate(&one.tools));
+        let sum = spans.fold(Duration::ZERO, |sum, span| sum + span);
+        assert!(sum <= Duration::from_secs(27 * 60), "{sum}");
+    }
+
+    #[test]
     fn a_tool_may_have_cells_times_and_runs_of_its_own_and_the_estimate_counts_them() {
         let mut experiment = Experiment::parse(MINE, "mine.toml").unwrap();
         let cubic = Tool::Tcp("cubic".to_owned());

@@ -140,7 +140,7 @@ impl Requirements {
     /// The line with a cell for each level.
     fn experiment(&self, one: &Requirement) -> Experiment {
         let cell = |loss: &Probability| Cell {
-            label: loss.to_string(),
+            label: percent(*loss),
             loss: Some(*loss),
             tcp_buffer: one.tcp_buffer,
             streams: 1,
@@ -218,7 +218,8 @@ impl<'a> Requiring<'a> {
         let bars = bars.filter_map(|(at, one)| {
             let bar = one.bar.as_ref()?;
             let holds = self.holds(at, &bar.tool)?;
-            let words = format!("{}: {} holds up to {holds}, at least {}", one.name, bar.tool, bar.at_least);
+            let (found, asked) = (percent(holds), percent(bar.at_least));
+            let words = format!("{}: {} holds up to {found}, at least {asked}", one.name, bar.tool);
             Some((words, holds >= bar.at_least))
         });
         bars.collect()
@@ -231,7 +232,7 @@ impl<'a> Requiring<'a> {
         for tool in &self.file.tools {
             let published = self.file.requirement.iter().map(|one| one.published.get(tool));
             if published.clone().any(|loss| loss.is_some()) {
-                let words = published.map(|loss| loss.map_or(String::new(), Probability::to_string));
+                let words = published.map(|loss| loss.map_or(String::new(), |loss| percent(*loss)));
                 rows.push(std::iter::once(format!("{tool}, published")).chain(words).collect());
             }
             if self.present.contains(tool) {
@@ -246,8 +247,8 @@ impl<'a> Requiring<'a> {
         let lowest = self.file.requirement[at].levels[0];
         match self.found.get(&(at, tool.clone())) {
             None => String::new(),
-            Some(Found { holds: None, .. }) => format!("below {lowest}"),
-            Some(_) => self.holds(at, tool).map_or(String::new(), |loss| loss.to_string()),
+            Some(Found { holds: None, .. }) => format!("below {}", percent(lowest)),
+            Some(_) => self.holds(at, tool).map_or(String::new(), percent),
         }
     }
 
@@ -269,10 +270,9 @@ impl<'a> Requiring<'a> {
     }
 
     fn how(&self) -> String {
-        let runs =
-            self.file.requirement.iter().map(|one| {
-                format!("{}: runs of {}, every block within {}", one.name, one.duration, one.within)
-            });
+        let runs = self.file.requirement.iter().map(|one| {
+            format!("{}: runs of {} in which no block is later than {}", one.name, one.duration, one.within)
+        });
         let runs: Vec<String> = runs.collect();
         format!("Highest loss towards the receiver that holds, by bisection. {}.", runs.join("; "))
     }
@@ -386,6 +386,11 @@ impl Study for Requiring<'_> {
     }
 }
 
+/// As people write it.
+fn percent(loss: Probability) -> String {
+    format!("{} %", f64::from(loss.as_ppb()) / 1e7)
+}
+
 /// The latency of the block that took longest.
 fn run_one(bench: &Bench<'_>, tool: &Tool, flow: Flow) -> Result<Duration, Gone> {
     if let Tool::Tcp(control) = tool {
@@ -489,6 +494,6 @@ mod tests {
         assert!(refused("\"line\"", "\"udt\"").contains("its tools are adaptive"));
         assert!(refused("\"0.01 %\", \"0.1 %\"", "\"0.1 %\", \"0.01 %\"").contains("levels, upwards"));
         assert!(refused("256 KiB", "1 B").contains("blocks of 1 kB"));
-        assert!(refused("within", "before").contains("mine.toml:"));
+        assert!(refused("within = ", "before = ").contains("mine.toml:"));
     }
 }
