@@ -141,7 +141,8 @@ impl Compare {
         match changes.into_iter().find(|(_, is_given)| *is_given) {
             None => Ok(kind),
             Some((flag, _)) => {
-                let what = format!("`{name}` does not compare tools in cells");
+                let what =
+                    format!("`{name}` cannot take {flag}: it does not compare the goodput of tools in cells");
                 Err(Failure::new(Exit::Usage, &what, &format!("leave out {flag}")))
             }
         }
