@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What an application hands over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
     pub rate: Rate,
     pub block: Bytes,
@@ -17,6 +17,26 @@ pub struct Flow {
     pub span: Duration,
     /// How late a block may come, from when it was to be handed over to its last byte at the receiver.
     pub within: Duration,
+    /// What may be missing of the rate, where that is all that counts: of a long requirement the run is but a piece.
+    pub may_lack: Option<f64>,
+}
+
+/// How late blocks came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lateness {
+    /// Of the latest.
+    pub most: Duration,
+    /// What was missing of the rate in the second half: how much later blocks came at its end than at its beginning, as a
+    /// share of the time between. Only where it was measured.
+    pub lack: Option<f64>,
+}
+
+impl Lateness {
+    /// Whether the flow held.
+    pub fn is_within(&self, flow: &Flow) -> bool {
+        let is_lasting = self.lack.zip(flow.may_lack).is_some_and(|(lack, most)| lack <= most);
+        self.most <= flow.within || is_lasting
+    }
 }
 
 impl Flow {
@@ -25,26 +45,31 @@ impl Flow {
         (self.rate * self.span).as_u64() / self.block.as_u64().max(1)
     }
 
+    /// When a run has failed before its end. What counts only in the long run may begin late: kernel TCP takes seconds to find
+    /// its rate under loss.
+    fn hopeless(&self) -> Duration {
+        if self.may_lack.is_some() { self.span.scaled(3, 5).max(self.within) } else { self.within }
+    }
+
     /// When a block is handed over, from the beginning on: also then if the connection takes no more.
     fn due(&self, block: u64) -> Duration {
         self.rate.time_for(Bytes::new(self.block.as_u64().saturating_mul(block)))
     }
 }
 
-/// Sends `flow`. Gives the latency of the block that took longest; at the first that is beyond its time it ends, and that is
-/// what it took by then.
-pub fn latest(connection: &Connection, flow: Flow, stop: &AtomicBool) -> Result<Duration, Gone> {
+/// Sends `flow`. It ends early with a block that is so late that nothing can make up for it.
+pub fn lateness(connection: &Connection, flow: Flow, stop: &AtomicBool) -> Result<Lateness, Gone> {
     let (clock, done) = (Clock::start(), AtomicBool::new(false));
     let start = clock.now();
-    let latest = std::thread::scope(|scope| {
+    let found = std::thread::scope(|scope| {
         scope.spawn(|| hand_over(connection, flow, (&clock, start), &done));
-        let latest = watch(connection, flow, (&clock, start), stop);
+        let found = watch(connection, flow, (&clock, start), stop);
         done.store(true, Ordering::Relaxed);
-        latest
+        found
     });
     match stop.load(Ordering::Relaxed) {
         true => Err(Gone::Interrupted),
-        false => latest.map_err(broken),
+        false => found.map_err(broken),
     }
 }
 
@@ -67,29 +92,104 @@ fn watch(
     flow: Flow,
     (clock, start): (&Clock, Instant),
     stop: &AtomicBool,
-) -> io::Result<Duration> {
-    let (mut room, mut bytes, mut latest) = (vec![0; 1 << 18], Bytes::ZERO, Duration::ZERO);
+) -> io::Result<Lateness> {
+    let (mut room, mut bytes, mut course) = (vec![0; 1 << 18], Bytes::ZERO, Course::default());
     loop {
         // The oldest block that is not here.
         let block = bytes.as_u64() / flow.block.as_u64().max(1);
-        let waited = clock.now().since(start + flow.due(block));
-        if block >= flow.blocks() || stop.load(Ordering::Relaxed) {
-            return Ok(latest);
-        }
-        if waited > flow.within {
-            return Ok(latest.max(waited));
+        let late = |now: Duration| now.saturating_sub(flow.due(block));
+        let now = clock.now().since(start);
+        let is_over = course.see(&flow, now, late(now));
+        if is_over || block >= flow.blocks() || stop.load(Ordering::Relaxed) {
+            return Ok(course.lateness(&flow));
         }
         match (&connection.receiver).read(&mut room) {
             Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
             Ok(length) => {
-                let before = bytes.as_u64() / flow.block.as_u64().max(1);
                 bytes += Bytes::of(length);
-                if bytes.as_u64() / flow.block.as_u64().max(1) > before {
-                    latest = latest.max(clock.now().since(start + flow.due(before)));
-                }
+                // Until this moment that block was not here.
+                course.most = course.most.max(late(clock.now().since(start)));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// How late the oldest missing block was, in the course of a run.
+#[derive(Debug, Default)]
+struct Course {
+    most: Duration,
+    /// When half of the run was over, and the last look: the time from the beginning on, and the lateness then.
+    half: Option<(Duration, Duration)>,
+    last: (Duration, Duration),
+}
+
+impl Course {
+    /// Whether the run is decided.
+    fn see(&mut self, flow: &Flow, now: Duration, late: Duration) -> bool {
+        self.most = self.most.max(late);
+        self.last = (now, late);
+        if self.half.is_none() && now >= flow.span.scaled(1, 2) {
+            self.half = Some((now, late));
+        }
+        late > flow.hopeless() || (flow.may_lack.is_some() && now >= flow.span)
+    }
+
+    fn lateness(&self, flow: &Flow) -> Lateness {
+        let ((now, late), end) = (self.last, flow.span.scaled(1, 2));
+        let lack = self.half.filter(|(then, _)| now > *then).map(|(then, before)| {
+            (late.as_secs_f64() - before.as_secs_f64()) / now.saturating_sub(then).as_secs_f64()
+        });
+        // Given up in its first half: nothing came.
+        let lack = lack.or((now < end && late > flow.hopeless()).then_some(1.0));
+        Lateness { most: self.most, lack: lack.filter(|_| flow.may_lack.is_some()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn flow(may_lack: Option<f64>) -> Flow {
+        let (rate, block) = (Rate::from_mbps(8), Bytes::new(100_000));
+        Flow { rate, block, span: SECOND.scaled(10, 1), within: SECOND.scaled(2, 1), may_lack }
+    }
+
+    /// What a run came to whose lateness after each second is given.
+    fn run(flow: &Flow, late_ms: &[u64]) -> Lateness {
+        let mut course = Course::default();
+        let seen = late_ms
+            .iter()
+            .zip(1..)
+            .any(|(late, second)| course.see(flow, SECOND.scaled(second, 1), Duration::from_millis(*late)));
+        assert_eq!(seen, late_ms.len() == 10 || course.most > flow.hopeless());
+        course.lateness(flow)
+    }
+
+    #[test]
+    fn blocks_are_due_at_the_rate() {
+        let flow = flow(None);
+        assert_eq!((flow.blocks(), flow.due(10)), (100, SECOND));
+    }
+
+    #[test]
+    fn in_the_long_run_a_late_start_is_forgiven_and_a_lack_of_rate_is_not() {
+        let long = flow(Some(0.1));
+        let catches_up = run(&long, &[1_000, 2_000, 3_000, 3_200, 3_000, 2_500, 2_000, 1_500, 1_000, 500]);
+        assert!(catches_up.is_within(&long) && catches_up.most > long.within);
+        let falls_behind = run(&long, &[300, 600, 900, 1_200, 1_500, 1_800, 2_100, 2_400, 2_700, 3_000]);
+        assert!(!falls_behind.is_within(&long), "{falls_behind:?}");
+        let nothing_comes = run(&long, &[1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000]);
+        assert!(!nothing_comes.is_within(&long), "{nothing_comes:?}");
+    }
+
+    #[test]
+    fn where_every_block_counts_the_first_late_one_decides() {
+        let each = flow(None);
+        let late = run(&each, &[100, 200, 2_001]);
+        assert!(!late.is_within(&each) && late.lack.is_none());
     }
 }
