@@ -24,6 +24,7 @@ mod stream;
 pub mod survey;
 pub mod sweep;
 pub mod watch;
+pub mod why;
 pub mod wire;
 
 pub use account::{Account, ReceivingHost};

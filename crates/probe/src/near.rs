@@ -113,6 +113,8 @@ pub struct Near<L> {
     ended: Option<Reason>,
     /// What came of a stream that is being received.
     receiving: Option<streams::Receiving>,
+    /// The shortest payload that this host's interface did not take.
+    refused_from: Option<Bytes>,
 }
 
 impl<L: Line> Near<L> {
@@ -133,6 +135,7 @@ impl<L: Line> Near<L> {
             heard,
             ended: None,
             receiving: None,
+            refused_from: None,
         };
         let cookie = near.ask(&Message::Hello { nonce }, HELLO_LEN, |message| match message {
             Message::Challenge { nonce: of, cookie } if of == nonce => Some(Ok(cookie)),
@@ -206,6 +209,11 @@ impl<L: Line> Near<L> {
         Ok((up.found(), down.found()))
     }
 
+    /// The shortest payload that this host's own interface did not take while payloads were tried; `None` where it took all.
+    pub const fn refused_from(&self) -> Option<Bytes> {
+        self.refused_from
+    }
+
     /// Ends the session.
     pub fn close(mut self) -> L {
         // The far end forgets by itself what it was not told.
@@ -226,6 +234,9 @@ impl<L: Line> Near<L> {
                 let number = self.number();
                 let question = Message::Size { session, number, answer: 0 }.encode(size);
                 is_refused = self.line.send(&question)? == Handed::TooLong;
+                if is_refused && self.refused_from.is_none_or(|shortest| Bytes::of(size) < shortest) {
+                    self.refused_from = Some(Bytes::of(size));
+                }
                 asked_up.push(number);
             }
             if let Some(size) = down.filter(|_| !fits_down) {

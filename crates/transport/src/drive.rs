@@ -34,6 +34,7 @@ pub fn give_out(session: &mut Session, id: PathId, path: &mut (impl Path + ?Size
             room = path.room(now);
         }
     }
+    session.filled(now, room > 0);
     any
 }
 

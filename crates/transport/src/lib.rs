@@ -40,7 +40,7 @@ pub use schedule::{
     UrgencyConfig, Verdict, can_arrive, forecast, forecast_by,
 };
 pub use session::{
-    CloseReason, Event, Hint, Opening, PathStats, PathStatus, SendError, Session, SessionConfig,
+    CloseReason, Event, Hint, Opening, PathStats, PathStatus, SendError, Session, SessionConfig, Waits,
 };
 pub use skyhaul_units::{FlowId, Seq};
 pub use stats::Stats;

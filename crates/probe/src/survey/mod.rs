@@ -11,7 +11,7 @@ use crate::clock::Comparison;
 use crate::near::{Line, Near, NearError};
 use crate::stats::{Bin, Spread, histogram};
 use crate::stream::{Direction, Spec};
-use rate::find_rate;
+pub(crate) use rate::find_rate;
 use serde::Serialize;
 use skyhaul_units::{Bytes, Duration, Rate, Utc};
 

@@ -43,7 +43,7 @@ impl Available {
 }
 
 /// Finds what comes through, with streams no faster than `most`.
-pub(super) fn find_rate<L: Line>(
+pub(crate) fn find_rate<L: Line>(
     near: &mut Near<L>,
     direction: Direction,
     (payload, headers, most): (Bytes, Bytes, Rate),

@@ -10,10 +10,12 @@ mod incoming;
 mod memory;
 mod outgoing;
 mod rerouted;
+mod waits;
 
 pub use attached::{PathStats, PathStatus};
 pub use config::{CloseReason, Event, Opening, SendError, SessionConfig};
 pub use hints::Hint;
+pub use waits::Waits;
 
 use crate::block::{Block, BlockId, MAX_BLOCK, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};
@@ -63,6 +65,7 @@ pub struct Session {
     /// When time-outs were last seen to.
     clock: Instant,
     stats: Stats,
+    watch: waits::Watch,
 }
 
 /// Control messages on their way out: all over one path, in order.
@@ -130,6 +133,7 @@ impl Session {
             next_probe: Instant::ZERO,
             clock: Instant::ZERO,
             stats: Stats::default(),
+            watch: waits::Watch::default(),
             config,
         }
     }

@@ -1,0 +1,222 @@
+//! Rules about the two ends: application, processors, disk, windows, buffers, and what a host drops.
+
+use super::{Finding, percent, rate};
+use crate::why::cause::Cause;
+use crate::why::evidence::{Evidence, LineFound, Load, Transfer};
+
+/// What the ends' figures speak for.
+pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Some(transfer) = &evidence.transfer {
+        found.extend(processors(transfer));
+        found.extend(application(transfer));
+        found.extend(window(transfer));
+        found.extend(send_buffer(transfer));
+    }
+    if let Some(line) = &evidence.line {
+        found.extend(host_drops(line));
+        found.extend(slow_sender(line));
+    }
+    found.extend(socket_drops(evidence));
+    found
+}
+
+/// A thread that runs all the time can do no more.
+fn processors(transfer: &Transfer) -> Vec<Finding> {
+    let shares = [
+        (Cause::SenderProcessor, transfer.sender_share, "sender"),
+        (Cause::ReceiverProcessor, transfer.receiver_share, "receiver"),
+    ];
+    let of = |(cause, share, end): (Cause, Option<f64>, &str)| {
+        let share = share.filter(|share| *share >= BUSY)?;
+        // From 0.75 at the threshold to 0.97 for a thread that never rests.
+        let weight = 0.75 + 0.22 * ((share - BUSY) / (1.0 - BUSY)).min(1.0);
+        Some(Finding::new(
+            cause,
+            weight,
+            format!(
+                "the {end}'s processor is at its limit: its busiest thread ran {} of the time",
+                percent(share)
+            ),
+            vec![
+                format!("busiest thread of the {end}: {} of a core", percent(share)),
+                format!("goodput {}", rate(transfer.goodput_bps)),
+            ],
+        ))
+    };
+    shares.into_iter().filter_map(of).collect()
+}
+
+fn application(transfer: &Transfer) -> Option<Finding> {
+    let share = transfer.waited.application;
+    (share >= WAIT_MUCH).then(|| {
+        Finding::new(
+            Cause::Application,
+            0.55 + 0.4 * share,
+            format!(
+                "the application hands over no more than {}: the transport had nothing to send {} of the time",
+                rate(transfer.goodput_bps),
+                percent(share)
+            ),
+            vec![waits(transfer)],
+        )
+    })
+}
+
+/// What holds the window shut: a disk or processor that does not keep up, or else the window itself.
+fn window(transfer: &Transfer) -> Option<Finding> {
+    let share = transfer.waited.window;
+    if share < WAIT_MUCH {
+        return None;
+    }
+    let disk = transfer.disk_share.filter(|disk| *disk >= DISK_BUSY);
+    let weight = 0.6 + 0.35 * share;
+    Some(match disk {
+        Some(disk) => Finding::new(
+            Cause::ReceiverDisk,
+            weight + 0.02,
+            format!("the receiver's disk takes no more: it was waited for {} of the time", percent(disk)),
+            vec![waits(transfer), format!("receiver in its disk: {}", percent(disk))],
+        ),
+        None => Finding::new(
+            Cause::FlowWindow,
+            weight,
+            format!(
+                "the receiver's window is too small for this round trip: the sender waited for it {} of the time",
+                percent(share)
+            ),
+            [Some(waits(transfer)), window_size(transfer)].into_iter().flatten().collect(),
+        ),
+    })
+}
+
+fn window_size(transfer: &Transfer) -> Option<String> {
+    let millis = transfer.round_trip_ms?;
+    let bytes = transfer.goodput_bps as f64 / 8.0 * millis / 1e3;
+    Some(format!(
+        "goodput {} at a round trip of {millis:.1} ms is a window of {:.0} KB",
+        rate(transfer.goodput_bps),
+        bytes / 1e3
+    ))
+}
+
+fn send_buffer(transfer: &Transfer) -> Option<Finding> {
+    let share = transfer.waited.buffer;
+    (share >= WAIT_MUCH).then(|| {
+        Finding::new(
+            Cause::SocketBuffer,
+            0.6 + 0.35 * share,
+            format!(
+                "the sending socket's buffer is too small: the sender waited for room in it {} of the time",
+                percent(share)
+            ),
+            [Some(waits(transfer)), window_size(transfer)].into_iter().flatten().collect(),
+        )
+    })
+}
+
+/// Datagrams dropped between the card and the socket.
+fn host_drops(line: &LineFound) -> Option<Finding> {
+    let loads = loads(line);
+    let all = sum(&loads, |load| load.datagrams);
+    let dropped = sum(&loads, |load| load.dropped_by_host);
+    let path = sum(&loads, |load| load.lost_on_path);
+    let part = dropped as f64 / all.max(1) as f64;
+    (part >= DROPS_MUCH).then(|| {
+        // Overload drops on the line too; what counts is whether the host drops without it.
+        let plain = line.gentle.host_drops() >= DROPS_MUCH || dropped >= path;
+        Finding::new(
+            Cause::HostDrops,
+            if plain { 0.95 } else { 0.6 },
+            format!("the receiving host drops {} of what arrives, before the socket", percent(part)),
+            vec![
+                format!(
+                    "card and processor backlog dropped {dropped} of {all} datagrams; the path lost {path}"
+                ),
+                format!("well below the line's rate: {}", percent(line.gentle.host_drops())),
+            ],
+        )
+    })
+}
+
+/// A socket's queue that overflows while its owner has processor time to spare is too short.
+fn socket_drops(evidence: &Evidence) -> Option<Finding> {
+    let of_line = evidence.line.as_ref().map(|line| {
+        let loads = loads(line);
+        let all = sum(&loads, |load| load.datagrams);
+        (sum(&loads, |load| load.dropped_by_socket), all)
+    });
+    let transfer = evidence.transfer.as_ref();
+    let of_transfer = transfer.and_then(|transfer| Some((transfer.socket_drops?, transfer.datagrams)));
+    let part =
+        |counts: Option<(u64, u64)>| counts.map_or(0.0, |(dropped, all)| dropped as f64 / all.max(1) as f64);
+    let most = part(of_line).max(part(of_transfer));
+    if most < DROPS_MUCH {
+        return None;
+    }
+    let is_busy =
+        transfer.and_then(|transfer| transfer.receiver_share).is_some_and(|share| share >= BUSY - 0.1);
+    let told = |counts: Option<(u64, u64)>, what: &str| {
+        counts.map(|(dropped, all)| format!("{what}: the socket dropped {dropped} of {all} datagrams"))
+    };
+    Some(Finding::new(
+        Cause::SocketBuffer,
+        if is_busy { 0.5 } else { 0.92 },
+        format!(
+            "the receiving socket's buffer overflows: {} of the datagrams are dropped there",
+            percent(most)
+        ),
+        [told(of_line, "probe"), told(of_transfer, "transfer")].into_iter().flatten().collect(),
+    ))
+}
+
+/// A probe that cannot send as fast as it means to is on a machine that is too slow.
+fn slow_sender(line: &LineFound) -> Option<Finding> {
+    let load = line.overload.filter(|load| load.left < LEFT_MIN)?;
+    Some(Finding::new(
+        Cause::SenderProcessor,
+        0.7,
+        format!(
+            "the sending host cannot send faster: of {} offered, {} left",
+            rate(load.offered_bps),
+            percent(load.left)
+        ),
+        vec![format!("planned {}, left {} of it", rate(load.offered_bps), percent(load.left))],
+    ))
+}
+
+fn loads(line: &LineFound) -> Vec<Load> {
+    core::iter::once(line.gentle).chain(line.overload).collect()
+}
+
+fn sum(loads: &[Load], of: fn(&Load) -> u64) -> u64 {
+    loads.iter().fold(0, |sum, load| sum.saturating_add(of(load)))
+}
+
+/// All the waits in one line.
+pub(super) fn waits(transfer: &Transfer) -> String {
+    let waited = transfer.waited;
+    format!(
+        "waited for the application {}, flow control {}, send buffer {}, classes {}, the path {}",
+        percent(waited.application),
+        percent(waited.window),
+        percent(waited.buffer),
+        percent(waited.classes),
+        percent(waited.path)
+    )
+}
+
+/// A thread that waits for datagrams in batches rests at least a tenth of the time while it keeps up.
+const BUSY: f64 = 0.9;
+
+/// A third of the time: a sender at the line's pace waits for the path nearly always, and for others hardly.
+const WAIT_MUCH: f64 = 0.3;
+
+/// A disk that is not what the receiver waits for answers a group commit in some milliseconds of each tenth of a second.
+const DISK_BUSY: f64 = 0.5;
+
+/// One in five hundred: Reno then carries 3 Mbit/s at a round trip of 100 ms (Mathis and others 1997).
+const DROPS_MUCH: f64 = 0.002;
+
+/// Of what was to be sent.
+const LEFT_MIN: f64 = 0.85;

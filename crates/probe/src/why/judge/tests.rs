@@ -1,0 +1,145 @@
+use super::*;
+use crate::why::evidence::{LineFound, Load, Transfer, Waited};
+use proptest::prelude::*;
+
+/// A line of 20 Mbit/s and 80 ms with nothing wrong with it.
+fn line() -> LineFound {
+    LineFound {
+        available_bps: 20_000_000,
+        idle_round_trip_ms: 80.0,
+        payload_max: 1_472,
+        payload_refused: Some(1_473),
+        gentle: Load { offered_bps: 6_000_000, left: 1.0, datagrams: 8_000, stretch: 1.0, ..Load::default() },
+        overload: Some(Load {
+            offered_bps: 30_000_000,
+            left: 1.0,
+            datagrams: 5_000,
+            lost_on_path: 1_500,
+            queue_ms: 90.0,
+            stretch: 1.5,
+            ..Load::default()
+        }),
+        ..LineFound::default()
+    }
+}
+
+/// A transfer that fills it.
+fn transfer() -> Transfer {
+    Transfer {
+        goodput_bps: 18_500_000,
+        waited: Waited { path: 0.98, application: 0.02, ..Waited::default() },
+        controller: "adaptive".to_owned(),
+        round_trip_ms: Some(85.0),
+        payload: Some(1_472),
+        sender_share: Some(0.2),
+        receiver_share: Some(0.2),
+        disk_share: Some(0.0),
+        socket_drops: Some(0),
+        datagrams: 10_000,
+        ..Transfer::default()
+    }
+}
+
+fn cause(line: Option<LineFound>, transfer: Option<Transfer>) -> Cause {
+    judge(&Evidence { line, transfer }).cause
+}
+
+#[test]
+fn a_full_line_is_held_back_by_nothing_and_one_change_makes_another_cause_of_it() {
+    assert_eq!(cause(Some(line()), Some(transfer())), Cause::LineFull);
+    let slow = || Transfer { goodput_bps: 5_000_000, ..transfer() };
+    let of = |waited| Some(Transfer { waited, ..slow() });
+    let path = Waited { path: 0.95, ..Waited::default() };
+    let cases = [
+        (Cause::Application, line(), of(Waited { application: 0.7, path: 0.3, ..Waited::default() })),
+        (Cause::FlowWindow, line(), of(Waited { window: 0.8, ..Waited::default() })),
+        (Cause::SocketBuffer, line(), of(Waited { buffer: 0.8, ..Waited::default() })),
+        (Cause::DeclaredRate, line(), of(Waited { classes: 0.8, ..Waited::default() })),
+        (Cause::Controller, line(), of(path)),
+        (Cause::SenderProcessor, line(), Some(Transfer { sender_share: Some(0.97), ..slow() })),
+        (Cause::ReceiverProcessor, line(), Some(Transfer { receiver_share: Some(0.97), ..slow() })),
+        (Cause::RouteChange, LineFound { route_step_ms: 14.0, ..line() }, Some(transfer())),
+        (Cause::ClockStep, LineFound { clock_step_ms: -30.0, ..line() }, Some(transfer())),
+        (
+            Cause::MtuBlackHole,
+            LineFound { payload_max: 1_372, payload_refused: None, ..line() },
+            Some(slow()),
+        ),
+    ];
+    for (expected, line, transfer) in cases {
+        assert_eq!(cause(Some(line), transfer), expected);
+    }
+}
+
+#[test]
+fn a_disk_that_does_not_keep_up_shuts_the_window() {
+    let waited = Waited { window: 0.9, ..Waited::default() };
+    let transfer = Transfer { waited, disk_share: Some(0.9), goodput_bps: 5_000_000, ..transfer() };
+    assert_eq!(cause(None, Some(transfer)), Cause::ReceiverDisk);
+}
+
+#[test]
+fn a_declared_rate_is_the_cause_only_where_the_line_has_more() {
+    let of = |declared: u64, goodput| Transfer {
+        declared_bps: Some(declared),
+        goodput_bps: goodput,
+        ..transfer()
+    };
+    assert_eq!(cause(Some(line()), Some(of(10_000_000, 9_300_000))), Cause::DeclaredRate);
+    assert_eq!(cause(Some(line()), Some(of(20_000_000, 18_600_000))), Cause::LineFull);
+}
+
+#[test]
+fn where_datagrams_go_missing_decides_who_drops_them() {
+    let lossy = |load: Load| LineFound { gentle: load, ..line() };
+    let slow = || Some(Transfer { goodput_bps: 3_000_000, ..transfer() });
+    let gentle = line().gentle;
+    assert_eq!(cause(Some(lossy(Load { lost_on_path: 80, ..gentle })), slow()), Cause::RandomLoss);
+    assert_eq!(cause(Some(lossy(Load { dropped_by_host: 80, ..gentle })), slow()), Cause::HostDrops);
+    assert_eq!(cause(Some(lossy(Load { dropped_by_socket: 80, ..gentle })), slow()), Cause::SocketBuffer);
+}
+
+#[test]
+fn a_policer_and_a_long_queue_are_told_apart_by_delay_and_spacing() {
+    let over = |queue_ms, stretch| {
+        let overload = line().overload.map(|load| Load { queue_ms, stretch, ..load });
+        LineFound { overload, ..line() }
+    };
+    assert_eq!(cause(Some(over(0.4, 1.0)), None), Cause::Policer);
+    assert_eq!(cause(Some(over(900.0, 1.5)), None), Cause::Queueing);
+    let filled = Transfer { round_trip_ms: Some(700.0), ..transfer() };
+    assert_eq!(cause(Some(over(900.0, 1.5)), Some(filled)), Cause::Queueing);
+    assert_eq!(cause(Some(over(900.0, 1.5)), Some(transfer())), Cause::LineFull);
+}
+
+#[test]
+fn without_any_evidence_nothing_is_claimed() {
+    let verdict = judge(&Evidence::default());
+    assert!(verdict.cause == Cause::LineFull && verdict.confidence <= 0.25, "{verdict:?}");
+}
+
+proptest! {
+    #[test]
+    fn any_figures_are_judged(figures in proptest::array::uniform16(proptest::num::f64::ANY), counts in any::<[u64; 8]>()) {
+        let [available_bps, payload_max, datagrams, lost, host, socket, goodput_bps, offered] = counts;
+        let load = Load {
+            offered_bps: offered, left: figures[0], received_bps: offered, datagrams, lost_on_path: lost,
+            dropped_by_host: host % 1_000_000, dropped_by_socket: socket % 1_000_000, queue_ms: figures[1], stretch: figures[2],
+            in_bursts: lost % 2 == 0,
+        };
+        let line = LineFound {
+            available_bps, payload_max, gentle: load, overload: Some(load), route_step_ms: figures[3],
+            clock_step_ms: figures[4], step_noise_ms: figures[5], idle_round_trip_ms: figures[6], ..LineFound::default()
+        };
+        let waited = Waited {
+            application: figures[7], window: figures[8], buffer: figures[9], classes: figures[10], path: figures[11],
+        };
+        let transfer = Transfer {
+            goodput_bps, waited, round_trip_ms: Some(figures[12]), sender_share: Some(figures[13]),
+            receiver_share: Some(figures[14]), disk_share: Some(figures[15]), socket_drops: Some(socket), ..Transfer::default()
+        };
+        let verdict = judge(&Evidence { line: Some(line), transfer: Some(transfer) });
+        prop_assert!((0.0..=1.0).contains(&verdict.confidence), "{verdict:?}");
+        prop_assert!(!verdict.sentence.is_empty() && verdict.others.len() <= 3);
+    }
+}

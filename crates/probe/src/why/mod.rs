@@ -1,0 +1,31 @@
+//! Why a transfer is not faster: what was measured of the line, of the transfer and of both hosts, and the verdict on it.
+//!
+//! [`examine`] measures a line through a [`Near`](crate::Near); a [`Transfer`] is what a transfer told of itself. [`judge`]
+//! weighs both by rules whose thresholds say where they come from; nothing is trained. Several causes may hold at once: the
+//! first is the one to remove first.
+//!
+//! ```
+//! use skyhaul_probe::why::{Cause, Evidence, Transfer, Waited, judge};
+//! let transfer = Transfer {
+//!     goodput_bps: 20_000_000,
+//!     waited: Waited { application: 0.05, window: 0.9, path: 0.05, ..Waited::default() },
+//!     disk_share: Some(0.02),
+//!     ..Transfer::default()
+//! };
+//! let verdict = judge(&Evidence { line: None, transfer: Some(transfer) });
+//! assert_eq!(verdict.cause, Cause::FlowWindow);
+//! ```
+
+mod cause;
+mod evidence;
+mod examine;
+mod judge;
+mod overload;
+mod steps;
+mod tcp;
+
+pub use cause::Cause;
+pub use evidence::{Evidence, LineFound, Load, Transfer, Waited};
+pub use examine::{ExaminePlan, examine};
+pub use judge::{Finding, Verdict, judge};
+pub use tcp::{TcpSample, TcpTextError, read_sockets};

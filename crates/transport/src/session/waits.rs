@@ -1,0 +1,141 @@
+//! What a session waits for before it sends more, and how long it has waited for each.
+//!
+//! Whoever fills the paths says after each round whether a path had no room left; from one round to the next the session is
+//! in one state, and the time goes to that. The sum of all is the time since the session opened.
+
+use super::Session;
+use skyhaul_units::{Duration, Instant};
+
+/// How long a session waited for what. The sum of all is the time from the opening to the last round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    /// For the application: all that it handed over is sent, and it could hand over more.
+    pub application: Duration,
+    /// For the far end to take more: flow control.
+    pub window: Duration,
+    /// For reports to free the send buffer: the application may hand over no more, and all it did is under way.
+    pub buffer: Duration,
+    /// For the class tree: a path has room, but the rates given to classes let nothing go.
+    pub classes: Duration,
+    /// For a path to have room: its congestion controller's window or its pacing.
+    pub path: Duration,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Application,
+    Window,
+    Buffer,
+    Classes,
+    Path,
+}
+
+/// The state since the last round.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    state: Option<(Wait, Instant)>,
+    waits: Waits,
+}
+
+impl Waits {
+    /// All together.
+    pub fn total(&self) -> Duration {
+        self.application + self.window + self.buffer + self.classes + self.path
+    }
+
+    /// What was waited from `earlier` to here.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            application: self.application.saturating_sub(earlier.application),
+            window: self.window.saturating_sub(earlier.window),
+            buffer: self.buffer.saturating_sub(earlier.buffer),
+            classes: self.classes.saturating_sub(earlier.classes),
+            path: self.path.saturating_sub(earlier.path),
+        }
+    }
+}
+
+impl Watch {
+    fn becomes(&mut self, now: Instant, next: Wait) {
+        let mut next = next;
+        if let Some((state, since)) = self.state {
+            let span = now.since(since);
+            *match state {
+                Wait::Application => &mut self.waits.application,
+                Wait::Window => &mut self.waits.window,
+                Wait::Buffer => &mut self.waits.buffer,
+                Wait::Classes => &mut self.waits.classes,
+                Wait::Path => &mut self.waits.path,
+            } += span;
+            // Of several paths filled in one round, one without room is what the session waits for.
+            if span == Duration::ZERO && state == Wait::Path && next == Wait::Classes {
+                next = Wait::Path;
+            }
+        }
+        self.state = Some((next, now));
+    }
+}
+
+impl Session {
+    /// How long this session waited for what, up to the last time its paths were filled.
+    pub const fn waits(&self) -> Waits {
+        self.watch.waits
+    }
+
+    /// A path was filled as far as it went; `has_room` says whether more would have gone.
+    pub fn filled(&mut self, now: Instant, has_room: bool) {
+        if !self.is_open() {
+            return;
+        }
+        let state = if self.outbox.is_held_back() {
+            Wait::Window
+        } else if self.has_symbol() {
+            if has_room && self.class_due().is_some() { Wait::Classes } else { Wait::Path }
+        } else if self.outbox.held >= self.config.send_buffer.as_u64() / 8 * 7 {
+            // Blocks do not fill it to the last byte.
+            Wait::Buffer
+        } else {
+            Wait::Application
+        };
+        self.watch.becomes(now, state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_to_the_state_in_which_it_passed_and_the_sum_is_all_of_it() {
+        let mut watch = Watch::default();
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let course = [
+            (10, Wait::Application),
+            (15, Wait::Path),
+            (18, Wait::Window),
+            (40, Wait::Buffer),
+            (41, Wait::Classes),
+            (50, Wait::Application),
+        ];
+        for (millis, wait) in course {
+            watch.becomes(at(millis), wait);
+        }
+        let millis = Duration::from_millis;
+        let waits = watch.waits;
+        assert_eq!((waits.application, waits.path, waits.window), (millis(5), millis(3), millis(22)));
+        assert_eq!((waits.buffer, waits.classes, waits.total()), (millis(1), millis(9), millis(40)));
+        assert_eq!(waits.since(&waits), Waits::default());
+    }
+
+    #[test]
+    fn of_several_paths_the_one_without_room_is_waited_for() {
+        let mut watch = Watch::default();
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        watch.becomes(at(1), Wait::Path);
+        watch.becomes(at(1), Wait::Classes);
+        watch.becomes(at(3), Wait::Classes);
+        assert_eq!((watch.waits.path, watch.waits.classes), (Duration::from_millis(2), Duration::ZERO));
+    }
+}
