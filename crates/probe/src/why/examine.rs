@@ -79,9 +79,9 @@ pub fn examine<L: Line>(
 }
 
 /// At the beginning and at the end.
-const REST_PERCENT: u64 = 12;
-/// Two times ten pings: what a step needs on either side.
-const REST_MIN: Duration = Duration::from_millis(1_200);
+const REST_PERCENT: u64 = 15;
+/// Two times sixteen pings: what a step needs on either side.
+const REST_MIN: Duration = Duration::from_millis(1_600);
 const PING_SPACING: Duration = Duration::from_millis(50);
 
 /// Of each train that looks for the rate.

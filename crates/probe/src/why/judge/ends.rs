@@ -8,7 +8,8 @@ use crate::why::evidence::{Evidence, LineFound, Load, Transfer};
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(transfer) = &evidence.transfer {
-        found.extend(processors(transfer));
+        let is_overflowing = socket_part(evidence) >= DROPS_MUCH;
+        found.extend(processors(transfer, is_overflowing));
         found.extend(application(transfer));
         found.extend(window(transfer));
         found.extend(send_buffer(transfer));
@@ -21,28 +22,32 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     found
 }
 
-/// A thread that runs all the time can do no more.
-fn processors(transfer: &Transfer) -> Vec<Finding> {
+/// A thread that runs all the time can do no more; nor can one that runs most of it while its socket overflows.
+fn processors(transfer: &Transfer, is_overflowing: bool) -> Vec<Finding> {
     let shares = [
-        (Cause::SenderProcessor, transfer.sender_share, "sender"),
-        (Cause::ReceiverProcessor, transfer.receiver_share, "receiver"),
+        (Cause::SenderProcessor, transfer.sender_share, "sender", false),
+        (Cause::ReceiverProcessor, transfer.receiver_share, "receiver", is_overflowing),
     ];
-    let of = |(cause, share, end): (Cause, Option<f64>, &str)| {
-        let share = share.filter(|share| *share >= BUSY)?;
-        // From 0.75 at the threshold to 0.97 for a thread that never rests.
-        let weight = 0.75 + 0.22 * ((share - BUSY) / (1.0 - BUSY)).min(1.0);
-        Some(Finding::new(
-            cause,
-            weight,
-            format!(
-                "the {end}'s processor is at its limit: its busiest thread ran {} of the time",
-                percent(share)
-            ),
-            vec![
-                format!("busiest thread of the {end}: {} of a core", percent(share)),
-                format!("goodput {}", rate(transfer.goodput_bps)),
-            ],
-        ))
+    let of = |(cause, share, end, overflows): (Cause, Option<f64>, &str, bool)| {
+        let share = share.filter(|share| *share >= BUSY_OFTEN)?;
+        let above = |from: f64, to: f64| ((share - from) / (to - from)).clamp(0.0, 1.0);
+        let weight = match share >= BUSY {
+            _ if overflows => 0.94,
+            true => 0.82 + 0.15 * above(BUSY, 1.0),
+            false => 0.55 + 0.25 * above(BUSY_OFTEN, BUSY),
+        };
+        let sentence = format!(
+            "the {end}'s processor is at its limit: its busiest thread ran {} of the time",
+            percent(share)
+        );
+        let mut figures = vec![
+            format!("busiest thread of the {end}: {} of a core", percent(share)),
+            format!("goodput {}", rate(transfer.goodput_bps)),
+        ];
+        if overflows {
+            figures.push("its socket overflows meanwhile".to_owned());
+        }
+        Some(Finding::new(cause, weight, sentence, figures))
     };
     shares.into_iter().filter_map(of).collect()
 }
@@ -141,22 +146,14 @@ fn host_drops(line: &LineFound) -> Option<Finding> {
 
 /// A socket's queue that overflows while its owner has processor time to spare is too short.
 fn socket_drops(evidence: &Evidence) -> Option<Finding> {
-    let of_line = evidence.line.as_ref().map(|line| {
-        let loads = loads(line);
-        let all = sum(&loads, |load| load.datagrams);
-        (sum(&loads, |load| load.dropped_by_socket), all)
-    });
-    let transfer = evidence.transfer.as_ref();
-    let of_transfer = transfer.and_then(|transfer| Some((transfer.socket_drops?, transfer.datagrams)));
-    let part =
-        |counts: Option<(u64, u64)>| counts.map_or(0.0, |(dropped, all)| dropped as f64 / all.max(1) as f64);
-    let most = part(of_line).max(part(of_transfer));
+    let most = socket_part(evidence);
     if most < DROPS_MUCH {
         return None;
     }
-    let is_busy =
-        transfer.and_then(|transfer| transfer.receiver_share).is_some_and(|share| share >= BUSY - 0.1);
-    let told = |counts: Option<(u64, u64)>, what: &str| {
+    let share = evidence.transfer.as_ref().and_then(|transfer| transfer.receiver_share);
+    let is_busy = share.is_some_and(|share| share >= BUSY_OFTEN);
+    let (of_line, of_transfer) = socket_counts(evidence);
+    let told = |counts: Option<Drops>, what: &str| {
         counts.map(|(dropped, all)| format!("{what}: the socket dropped {dropped} of {all} datagrams"))
     };
     Some(Finding::new(
@@ -168,6 +165,27 @@ fn socket_drops(evidence: &Evidence) -> Option<Finding> {
         ),
         [told(of_line, "probe"), told(of_transfer, "transfer")].into_iter().flatten().collect(),
     ))
+}
+
+/// Datagrams dropped, and all.
+type Drops = (u64, u64);
+
+/// At the receiving socket: of the probe, and of the transfer.
+fn socket_counts(evidence: &Evidence) -> (Option<Drops>, Option<Drops>) {
+    let of_line = evidence.line.as_ref().map(|line| {
+        let loads = loads(line);
+        (sum(&loads, |load| load.dropped_by_socket), sum(&loads, |load| load.datagrams))
+    });
+    let transfer = evidence.transfer.as_ref();
+    (of_line, transfer.and_then(|transfer| Some((transfer.socket_drops?, transfer.datagrams))))
+}
+
+/// The greater part of both.
+fn socket_part(evidence: &Evidence) -> f64 {
+    let part =
+        |counts: Option<(u64, u64)>| counts.map_or(0.0, |(dropped, all)| dropped as f64 / all.max(1) as f64);
+    let (of_line, of_transfer) = socket_counts(evidence);
+    part(of_line).max(part(of_transfer))
 }
 
 /// A probe that cannot send as fast as it means to is on a machine that is too slow.
@@ -208,9 +226,11 @@ pub(super) fn waits(transfer: &Transfer) -> String {
 
 /// A thread that waits for datagrams in batches rests at least a tenth of the time while it keeps up.
 const BUSY: f64 = 0.9;
+/// What arrives comes in bursts: at four fifths of the time on average, some of it waits.
+const BUSY_OFTEN: f64 = 0.8;
 
-/// A third of the time: a sender at the line's pace waits for the path nearly always, and for others hardly.
-const WAIT_MUCH: f64 = 0.3;
+/// A fifth of the time: a sender at the line's pace waits for the path nearly always, and for others hardly.
+const WAIT_MUCH: f64 = 0.2;
 
 /// A disk that is not what the receiver waits for answers a group commit in some milliseconds of each tenth of a second.
 const DISK_BUSY: f64 = 0.5;

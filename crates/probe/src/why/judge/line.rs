@@ -79,16 +79,21 @@ fn random_loss(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding>
 /// Loss that sets in at a rate, while nothing queues and what passes keeps the sender's pace.
 fn policer(line: &LineFound) -> Option<Finding> {
     let load = line.overload?;
-    let excess = 1.0 - line.available_bps as f64 / load.offered_bps.max(1) as f64;
+    let left = load.offered_bps as f64 * load.left;
+    // What a queue that is busy all the time would stretch to, and what would then be lost once it is full.
+    let queued = left / load.received_bps.max(1) as f64;
+    let excess = 1.0 - 1.0 / queued.max(1.0);
     let drops = load.loss() - line.gentle.loss();
-    let is_policed = drops > excess / 2.0 && load.stretch < STRETCH_POLICED && load.left > 0.85;
+    let is_policed = queued > QUEUED_LEAST
+        && drops > excess / 2.0
+        && load.stretch < 1.0 + (queued - 1.0) * STRETCH_POLICED;
     is_policed.then(|| {
         Finding::new(
             Cause::Policer,
             0.94,
             format!(
                 "something on the way drops what exceeds {}: a policer, since nothing queues before it does",
-                rate(line.available_bps)
+                rate(load.received_bps)
             ),
             vec![
                 format!(
@@ -227,12 +232,15 @@ fn controller(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> 
         ));
     };
     (usage < USED).then(|| {
+        let waited = transfer.waited;
+        // A sender that waits for something else too is not held by its controller alone.
+        let alone = waited.application + waited.window + waited.buffer < OTHER_WAITS;
         let mut figures =
             vec![waits(transfer), format!("controller {name}, loss {}", percent(transfer.loss))];
         figures.extend(line.map(|line| against(line, transfer)));
         Finding::new(
             Cause::Controller,
-            0.55 + 0.3 * (1.0 - usage),
+            if alone { 0.55 + 0.3 * (1.0 - usage) } else { 0.4 },
             format!("the congestion controller ({name}) uses {} of what the line carries", percent(usage)),
             figures,
         )
@@ -306,8 +314,10 @@ const LOSSES_MIN: u64 = 3;
 /// What every transfer feels, whatever its controller.
 const LOSS_HARD: f64 = 0.03;
 
-/// Offered half as much again as passes, a queue stretches to 1.5, a policer leaves 1.0.
-const STRETCH_POLICED: f64 = 1.2;
+/// A queue stretches by all that is offered beyond what passes, a policer by nothing; half lies between.
+const STRETCH_POLICED: f64 = 0.5;
+/// Offered so much more than passed, or else the two are too near to each other to be told apart.
+const QUEUED_LEAST: f64 = 1.15;
 
 /// Longer than what speech bears one way without harm, 150 ms (ITU-T G.114), and than the queues that routers are given on
 /// purpose, a round trip of 100 ms.
@@ -327,5 +337,9 @@ const DECLARED_USED: f64 = 0.75;
 /// What the line must have beyond a declared rate for that to be what holds it back; the one is payload, the other IP packets.
 const DECLARED_LEFT: f64 = 1.1;
 
-/// Goodput over what a probe finds: headers and repair take a twentieth, a sawtooth as much again.
-const USED: f64 = 0.78;
+/// As in the rules of the ends: a fifth of the time is no accident.
+const OTHER_WAITS: f64 = 0.2;
+
+/// Goodput over what a probe finds: headers and reports take a twentieth; what is missing beyond a tenth more, the controller
+/// leaves.
+const USED: f64 = 0.85;

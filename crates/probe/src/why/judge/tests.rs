@@ -13,6 +13,7 @@ fn line() -> LineFound {
         overload: Some(Load {
             offered_bps: 30_000_000,
             left: 1.0,
+            received_bps: 20_000_000,
             datagrams: 5_000,
             lost_on_path: 1_500,
             queue_ms: 90.0,

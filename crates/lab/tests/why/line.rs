@@ -1,0 +1,121 @@
+//! The probe's both ends over the links and hosts of a case.
+
+use crate::case::Case;
+use crate::machine::Socket;
+use skyhaul_link::Link;
+use skyhaul_probe::why::{ExaminePlan, LineFound, examine};
+use skyhaul_probe::wire::Limits;
+use skyhaul_probe::{Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near};
+use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
+
+struct Virtual {
+    now: Instant,
+    up: Link<Vec<u8>>,
+    down: Link<Vec<u8>>,
+    far: Far,
+    /// Before the far end's process.
+    socket: Socket,
+    /// The near end's processor.
+    own: Socket,
+    payload_max: usize,
+    clock_step: Option<(Duration, i64)>,
+}
+
+/// Measures the line of a case.
+pub fn measured(case: &Case, seed: u64) -> LineFound {
+    let limits = Limits { rate: Rate::from_mbps(400), time: Duration::from_secs(600), datagrams: 1 << 18 };
+    let line = Virtual {
+        now: Instant::ZERO,
+        up: Link::new(case.up.clone(), seed.wrapping_mul(3)),
+        down: Link::new(case.down.clone(), seed.wrapping_mul(3) + 1),
+        far: Far::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(5_000_000_000), secret: [7; 32] }),
+        socket: Socket::new(case.receiver, seed),
+        own: Socket::new(case.sender, seed + 1),
+        payload_max: case.payload_max,
+        clock_step: case.clock_step,
+    };
+    let mut near = Near::open(line, seed).unwrap();
+    let plan = ExaminePlan {
+        direction: Direction::Up,
+        time: Duration::from_secs(12),
+        rate_max: Rate::from_mbps(200),
+        payload_max: Bytes::new(8_972),
+        headers: Bytes::new(28),
+    };
+    examine(&mut near, &plan, &mut |_| {}).unwrap_or_else(|error| panic!("{error}: {case:?}"))
+}
+
+impl Virtual {
+    /// Lets the far end do what it has to do now.
+    fn far(&mut self) {
+        while let Some(datagram) = self.up.poll(self.now) {
+            if self.socket.admits(datagram.len()) {
+                self.socket.push(self.now, datagram);
+            }
+        }
+        let from = "192.0.2.1:9".parse().unwrap();
+        while let Some((at, datagram)) = self.socket.take(self.now) {
+            let counted = self.socket.counted;
+            let mut told = || HostCounters {
+                socket: Some(counted.socket),
+                softnet: Some(counted.backlog),
+                card: Some(0),
+                udp_receive: Some(counted.socket),
+                udp_send: Some(0),
+            };
+            self.far.datagram((at, self.now), from, &datagram, &mut told);
+        }
+        while let Some(out) = self.far.poll(self.now) {
+            let size = Bytes::of(out.datagram.len() + 28);
+            self.down.send(self.now, size, out.datagram);
+        }
+    }
+}
+
+impl Line for Virtual {
+    fn now(&self) -> Instant {
+        self.now
+    }
+    fn utc_at_zero(&self) -> Utc {
+        let zero = Utc::from_nanos(0);
+        match self.clock_step {
+            Some((at, millis)) if self.now >= Instant::ZERO + at => {
+                Utc::from_nanos(zero.as_nanos() + millis * 1_000_000)
+            }
+            _ => zero,
+        }
+    }
+    fn send(&mut self, datagram: &[u8]) -> Result<Handed, LineError> {
+        if datagram.len() > INTERFACE {
+            return Ok(Handed::TooLong);
+        }
+        self.own.spend(self.now);
+        // A call returns when the processor has done its work.
+        self.now = self.now.max(self.own.busy_until());
+        if datagram.len() <= self.payload_max {
+            self.up.send(self.now, Bytes::of(datagram.len() + 28), datagram.to_vec());
+        }
+        Ok(Handed::Taken)
+    }
+    fn receive(&mut self, until: Instant) -> Result<Option<(Instant, Vec<u8>)>, LineError> {
+        loop {
+            self.far();
+            if let Some(datagram) = self.down.poll(self.now) {
+                return Ok(Some((self.now, datagram)));
+            }
+            if self.now >= until {
+                return Ok(None);
+            }
+            let events =
+                [self.up.next_event(), self.down.next_event(), self.far.next_timeout(), self.socket.due()];
+            let next = events.into_iter().flatten().min().unwrap_or(until);
+            self.now = next.max(self.now + Duration::from_nanos(1)).min(until);
+        }
+    }
+    fn host(&mut self) -> HostCounters {
+        HostCounters::from_array([Some(0); HostCounters::COUNT])
+    }
+}
+
+/// What an Ethernet interface takes: 1,500 bytes less the headers of IPv4 and UDP.
+const INTERFACE: usize = 1_472;
