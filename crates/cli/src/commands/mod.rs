@@ -20,6 +20,7 @@ mod signals;
 mod station;
 mod status;
 mod tune;
+mod why;
 
 use crate::failure::Failure;
 use std::io::Write;
@@ -71,6 +72,8 @@ pub enum Command {
     Status(status::Status),
     /// Says what the settings of this host allow over a line, what the line needs, and how to change them.
     Tune(tune::Tune),
+    /// Says what holds a transfer or a line back, how sure that is, on what evidence, and what to do about it.
+    Why(why::Why),
 }
 
 /// Carries out `command`; its result goes to `out`.
@@ -98,5 +101,6 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Station(command) => station::run(&command),
         Command::Status(command) => status::run(&command, out),
         Command::Tune(command) => tune::run(&command, out),
+        Command::Why(command) => why::run(&command, out),
     }
 }

@@ -5,14 +5,15 @@
 //! a block and its delivery; the sender's stamps are read after the two clocks have been compared (`clock`).
 
 mod clock;
-mod keys;
-mod line;
+pub mod keys;
+pub mod line;
 mod message;
 mod one_way;
 pub mod report;
-mod send;
+pub mod send;
 mod serve;
 mod source;
+mod threads;
 
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,5 +1,6 @@
 //! The flags that say what the line is like, and how its rate is found.
 
+use super::report::Control;
 use crate::failure::{Exit, Failure};
 use skyhaul_congestion::{ControllerConfig, ControllerNameError};
 use skyhaul_quic::PathConfig;
@@ -46,6 +47,19 @@ impl LineFlags {
             })?;
         let controller = self.controller()?;
         Ok(PathConfig { udp_payload, controller, ..PathConfig::over(Rate::ZERO) })
+    }
+
+    /// The same, as a report names it.
+    ///
+    /// # Errors
+    /// As [`Self::path`].
+    pub fn control(&self, is_ipv6: bool) -> Result<Control, Failure> {
+        let path = self.path(is_ipv6)?;
+        Ok(Control {
+            name: path.controller.name().to_owned(),
+            declared_bps: path.controller.declared_rate().map(Rate::as_bps),
+            payload: u64::from(path.udp_payload),
+        })
     }
 
     fn controller(&self) -> Result<ControllerConfig, Failure> {

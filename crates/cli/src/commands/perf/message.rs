@@ -51,6 +51,9 @@ pub struct Found {
     pub socket_drops: Option<u64>,
     /// Symbols that brought nothing new.
     pub symbols_duplicate: u64,
+    /// The part of the time from `Begin` to `End` for which this end's busiest thread ran; `None` where it does not tell.
+    #[serde(default)]
+    pub busiest_thread: Option<f64>,
 }
 
 /// Quantiles of a time, in seconds.

@@ -2,7 +2,7 @@
 
 use super::message::Latency;
 use crate::failure::Failure;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::net::SocketAddr;
 
@@ -25,6 +25,49 @@ pub struct Report {
     pub paths: Vec<Path>,
     /// Where datagrams were lost, as far as it is known.
     pub losses: Losses,
+    /// Bytes of blocks acknowledged, over the later half of the run: its start is left out. `null` for runs of a few seconds.
+    pub steady_bps: Option<u64>,
+    /// What the sender waited for.
+    pub waited_s: Waited,
+    /// The part of the time for which the busiest thread of each end ran.
+    pub busiest_thread: Busiest,
+    /// Who decided how fast it sent.
+    pub control: Control,
+}
+
+/// Seconds that the sender waited, by what for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waited {
+    /// For blocks: all that were handed over were sent.
+    pub application: f64,
+    /// For the far end to take more.
+    pub window: f64,
+    /// For its own send buffer.
+    pub buffer: f64,
+    /// For the rates given to classes.
+    pub classes: f64,
+    /// For a path: its window or its pacing.
+    pub path: f64,
+}
+
+/// Parts of one processor; `null` where the system does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Busiest {
+    /// Of the sending process.
+    pub send: Option<f64>,
+    /// Of the receiving process.
+    pub receive: Option<f64>,
+}
+
+/// The rate control of a run, and its datagrams.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// As `--cc` names it.
+    pub name: String,
+    /// The declared rate, where there is one.
+    pub declared_bps: Option<u64>,
+    /// UDP payload of a full datagram.
+    pub payload: u64,
 }
 
 /// Blocks by what became of them.
@@ -60,6 +103,10 @@ pub struct Path {
     pub goodput_bps: u64,
     /// Smoothed round-trip time at the end.
     pub rtt_s: f64,
+    /// Its mean while data went, of one reading a second.
+    pub loaded_rtt_s: f64,
+    /// The shortest lately.
+    pub min_rtt_s: f64,
     /// Share of datagrams lost over the last few thousand.
     pub loss: f64,
     /// Repair symbols sent.
@@ -71,6 +118,8 @@ pub struct Path {
 /// Where datagrams were lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
+    /// Symbols sent, those sent again too.
+    pub sent: u64,
     /// Symbols that a path called lost, wherever that was.
     pub path: u64,
     /// Of these and of the answers: dropped by the sending host, whose socket's queue was full. `null` where the system
@@ -132,7 +181,7 @@ impl Report {
     }
 
     fn write_losses(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let Losses { path, send_socket, receive_socket, send_refused, repeated, duplicate } = self.losses;
+        let Losses { path, send_socket, receive_socket, send_refused, repeated, duplicate, .. } = self.losses;
         let told =
             |count: Option<u64>| count.map_or("an unknown number".to_owned(), |count| count.to_string());
         writeln!(out, "losses    {path} symbols that did not arrive, {repeated} sent again")?;

@@ -1,5 +1,6 @@
 //! `skyhaul perf send`: the sending end.
 
+mod course;
 mod run;
 mod tally;
 
@@ -7,6 +8,7 @@ use super::LaneFlags;
 use super::keys::Keys;
 use super::line::LineFlags;
 use super::one_way;
+use super::report::Report;
 use super::source::STAMP;
 use crate::commands::one_way::line::Losses;
 use crate::commands::signals;
@@ -121,33 +123,71 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(key) = &command.one_way {
         return one_way::send(&command.one_way_run(key)?, out);
     }
-    let pairs = command.connections()?;
-    let block = command.block_size()?;
-    let accepted = command.keys.read()?;
+    let report = measure(&command.setup()?)?;
+    if command.json { report.write_json(out) } else { report.write_text(command.loss_report, out) }
+}
+
+/// A run whose addresses and sizes have been looked at.
+struct Setup<'a> {
+    pairs: Vec<AddressPair>,
+    block: usize,
+    duration: Duration,
+    bytes: Option<Bytes>,
+    deadline: Option<Duration>,
+    offer: Option<Rate>,
+    transport: Transport,
+    lanes: &'a LaneFlags,
+    line: &'a LineFlags,
+    keys: &'a Keys,
+}
+
+/// Sends to the serving end `to` for `duration`, everything else as `skyhaul perf send` has it by default, and gives what came
+/// of it.
+///
+/// # Errors
+/// As [`run`].
+pub fn short(to: &str, duration: Duration, line: &LineFlags, keys: &Keys) -> Result<Report, Failure> {
+    let setup = Setup {
+        pairs: vec![pair_to(to)?],
+        block: BLOCK_SHORT,
+        duration,
+        bytes: None,
+        deadline: None,
+        offer: None,
+        transport: Transport::Udp,
+        lanes: &LaneFlags { lanes: None },
+        line,
+        keys,
+    };
+    measure(&setup)
+}
+
+/// Sends, and gives what came of it.
+fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
+    let accepted = setup.keys.read()?;
     let [peer] = accepted.peers[..] else {
         return Err(Failure::new(Exit::Usage, "a sender calls one node", "give --peer once"));
     };
     let clock = Clock::start();
     let mut configs = Vec::new();
-    for pair in &pairs {
-        let path = command.line.path(pair.remote.is_ipv6())?;
+    for pair in &setup.pairs {
+        let path = setup.line.path(pair.remote.is_ipv6())?;
         let config = EndpointConfig::new(accepted.own.clone(), path, clock.std_start());
         configs.push((super::bind(pair.local)?, config));
     }
-    let mut driver = super::driver(configs, &command.lanes, clock)?;
+    let mut driver = super::driver(configs, setup.lanes, clock)?;
     let bound = super::addresses(&driver);
     let over_udp = bound.len();
-    for pair in pairs.iter().filter(|_| command.transport != Transport::Udp) {
-        let udp_payload = command.line.path(pair.remote.is_ipv6())?.udp_payload;
+    for pair in setup.pairs.iter().filter(|_| setup.transport != Transport::Udp) {
+        let udp_payload = setup.line.path(pair.remote.is_ipv6())?.udp_payload;
         let local = Some(pair.local.ip()).filter(|local| !local.is_unspecified());
         let own = TcpConfig::new(accepted.own.clone());
         driver.add_carrier(super::over_tcp(TcpConfig { local, udp_payload, ..own })?);
     }
-    let paths = pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
-    let (duration, bytes) = (command.duration, command.bytes);
-    let (deadline, offer) = (command.deadline, command.offer);
-    let transport = command.transport;
-    let plan = Plan { paths, over_udp, transport, peer, block, duration, bytes, deadline, offer };
+    let paths = setup.pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
+    let control = setup.line.control(setup.pairs.iter().any(|pair| pair.remote.is_ipv6()))?;
+    let Setup { block, duration, bytes, deadline, offer, transport, .. } = *setup;
+    let plan = Plan { paths, over_udp, transport, peer, block, duration, bytes, deadline, offer, control };
     let stop = signals::stop_flag()?;
     let inodes = super::inodes(&driver);
     let mut sender = Sender::new(plan, clock, &stop);
@@ -157,10 +197,25 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     let mut report = sender.finish()?;
     report.losses.send_refused = driver.send_errors();
     report.losses.send_socket = super::socket_drops(&inodes);
-    if command.json { report.write_json(out) } else { report.write_text(command.loss_report, out) }
+    Ok(report)
 }
 
 impl Send {
+    fn setup(&self) -> Result<Setup<'_>, Failure> {
+        Ok(Setup {
+            pairs: self.connections()?,
+            block: self.block_size()?,
+            duration: self.duration,
+            bytes: self.bytes,
+            deadline: self.deadline,
+            offer: self.offer,
+            transport: self.transport,
+            lanes: &self.lanes,
+            line: &self.line,
+            keys: &self.keys,
+        })
+    }
+
     fn one_way_run<'a>(&'a self, key: &'a Path) -> Result<one_way::Run<'a>, Failure> {
         let block = self.block_size()?;
         let line = self.line.one_way()?;
@@ -196,18 +251,7 @@ impl Send {
         if !self.path.is_empty() {
             return Ok(self.path.clone());
         }
-        let to = self.to.as_deref().unwrap_or_default();
-        let help = "give a host and a port, such as 192.0.2.1:4710";
-        let mut found = to
-            .to_socket_addrs()
-            .map_err(|error| Failure::new(Exit::Usage, &format!("`{to}` is not found ({error})"), help))?;
-        let remote =
-            found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{to}` has no address"), help))?;
-        let local = match remote {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        Ok(vec![AddressPair { local, remote }])
+        Ok(vec![pair_to(self.to.as_deref().unwrap_or_default())?])
     }
 
     fn block_size(&self) -> Result<usize, Failure> {
@@ -219,6 +263,24 @@ impl Send {
         Ok(self.block.as_usize())
     }
 }
+
+/// From any address of this host to `to`.
+fn pair_to(to: &str) -> Result<AddressPair, Failure> {
+    let help = "give a host and a port, such as 192.0.2.1:4710";
+    let mut found = to
+        .to_socket_addrs()
+        .map_err(|error| Failure::new(Exit::Usage, &format!("`{to}` is not found ({error})"), help))?;
+    let remote =
+        found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{to}` has no address"), help))?;
+    let local = match remote {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    Ok(AddressPair { local, remote })
+}
+
+/// As `--block` has it.
+const BLOCK_SHORT: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use super::message::{DATA, Found, Latency, Message, TALK, heard, say};
 use super::one_way;
 use super::report::rate_text;
 use super::source::stamp;
+use super::threads::ThreadTimes;
 use super::{LaneFlags, NAME};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
@@ -127,6 +128,7 @@ struct Test {
     bytes: u64,
     began: Instant,
     cpu_at_begin: f64,
+    threads_at_begin: ThreadTimes,
     drops_at_begin: Option<u64>,
 }
 
@@ -140,6 +142,7 @@ impl Test {
             bytes: 0,
             began: now,
             cpu_at_begin: 0.0,
+            threads_at_begin: ThreadTimes::default(),
             drops_at_begin: None,
         }
     }
@@ -154,7 +157,7 @@ impl Test {
         }
     }
 
-    fn found(&self, drops: Option<u64>, symbols_duplicate: u64) -> Found {
+    fn found(&self, now: Instant, drops: Option<u64>, symbols_duplicate: u64) -> Found {
         let seconds = |micros: u64| micros as f64 / 1e6;
         let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
         let latency_s =
@@ -166,6 +169,8 @@ impl Test {
             latency_s,
             socket_drops: drops.zip(self.drops_at_begin).map(|(now, then)| now.saturating_sub(then)),
             symbols_duplicate,
+            busiest_thread: ThreadTimes::now()
+                .busiest_since(&self.threads_at_begin, now.since(self.began).as_secs_f64()),
         }
     }
 }
@@ -185,12 +190,13 @@ impl Server<'_> {
             Some(Message::Begin { clock_ahead_ns }) => {
                 *test = Test { clock_ahead_ns, ..Test::new(now) };
                 test.cpu_at_begin = super::cpu_seconds();
+                test.threads_at_begin = ThreadTimes::now();
                 test.drops_at_begin = super::socket_drops(&self.inodes);
                 return;
             }
             Some(Message::End) => {
                 let drops = super::socket_drops(&self.inodes);
-                Message::Found(test.found(drops, session.stats().symbols_duplicate))
+                Message::Found(test.found(now, drops, session.stats().symbols_duplicate))
             }
             _ => return session.refuse("this is not what a measuring sender says"),
         };

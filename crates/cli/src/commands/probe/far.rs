@@ -89,6 +89,11 @@ impl Heading {
 }
 
 impl FarFlags {
+    /// A far end by its name, from any port.
+    pub fn of(host: &str) -> Self {
+        Self { host: Some(host.to_owned()), from_port: 0 }
+    }
+
     /// Finds the far end.
     ///
     /// # Errors

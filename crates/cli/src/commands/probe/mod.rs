@@ -1,6 +1,6 @@
 //! `skyhaul probe`: measures a line with plain datagrams, against a serving end of its own.
 
-mod far;
+pub mod far;
 mod long;
 mod loss;
 mod paths;
@@ -62,7 +62,7 @@ pub fn run(probe: Probe, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// Says something beside the result.
-fn tell(words: &str) {
+pub fn tell(words: &str) {
     // Standard error may be closed; the measurement goes on all the same.
     let _ = writeln!(std::io::stderr(), "{words}");
 }

@@ -11,7 +11,7 @@ use super::{AddressPair, Transport};
 use crate::commands::perf::NAME;
 use crate::commands::perf::clock::Comparison;
 use crate::commands::perf::message::{DATA, Message, heard, say};
-use crate::commands::perf::report::Report;
+use crate::commands::perf::report::{Control, Report};
 use crate::commands::perf::source::{STAMP, Source};
 use crate::failure::{Exit, Failure};
 use skyhaul_engine::{EngineEvent, SessionId, SocketId};
@@ -43,6 +43,8 @@ pub struct Plan {
     pub deadline: Option<Duration>,
     /// How fast to hand over; as fast as it goes where nothing is said.
     pub offer: Option<Rate>,
+    /// The rate control, for the report.
+    pub control: Control,
 }
 
 impl Plan {

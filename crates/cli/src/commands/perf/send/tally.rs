@@ -1,12 +1,14 @@
 //! Figures of a run: what was handed over, what became of it, what the paths did.
 
+use super::course::Course;
 use crate::commands::perf::cpu_seconds;
 use crate::commands::perf::message::Found;
-use crate::commands::perf::report::{Blocks, Cpu, Losses, Path, Report, rate_text};
+use crate::commands::perf::report::{Blocks, Busiest, Control, Cpu, Losses, Path, Report, Waited, rate_text};
 use crate::commands::perf::send::run::Plan;
+use crate::commands::perf::threads::ThreadTimes;
 use skyhaul_engine::SessionId;
 use skyhaul_net::Engine;
-use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Stats};
+use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Stats, Waits};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,6 +21,9 @@ pub struct Tally {
     cpu_at_begin: f64,
     paths_at_begin: BTreeMap<PathId, PathStats>,
     stats_at_begin: Stats,
+    waits_at_begin: Waits,
+    threads_at_begin: ThreadTimes,
+    course: Course,
     /// Blocks handed over.
     pub blocks: u64,
     /// Bytes of those.
@@ -35,6 +40,8 @@ pub struct Tally {
     recent: Recent,
     paths: Vec<Path>,
     stats: Stats,
+    waits: Waits,
+    control: Control,
 }
 
 /// How fast blocks were acknowledged lately.
@@ -55,6 +62,8 @@ impl Tally {
             cpu_at_begin: cpu_seconds(),
             paths_at_begin: paths.collect(),
             stats_at_begin: engine.session(id).map(|session| session.stats()).unwrap_or_default(),
+            waits_at_begin: engine.session(id).map(|session| session.waits()).unwrap_or_default(),
+            threads_at_begin: ThreadTimes::now(),
             grew: now,
             line_due: now + SECOND,
             recent: Recent { since: now, ..Recent::default() },
@@ -103,6 +112,8 @@ impl Tally {
     pub fn line(&mut self, now: Instant, id: SessionId, engine: &mut Engine) -> Instant {
         let Some(session) = engine.session(id).filter(|_| now >= self.line_due) else { return self.line_due };
         let repeated = session.stats().symbols_repeated - self.stats_at_begin.symbols_repeated;
+        self.course.read(now, self.delivered);
+        session.paths().for_each(|(id, path)| self.course.round_trip(id, path.estimate.rtt));
         let paths = session.paths().map(|(_, path)| {
             let (rtt, loss) = (path.estimate.rtt.as_secs_f64() * 1e3, path.estimate.loss.as_f64() * 100.0);
             format!("rtt {rtt:.1} ms, loss {loss:.3} %")
@@ -130,6 +141,8 @@ impl Tally {
             engine.paths(id).map(|(path, socket, _)| (path, socket.0)).collect();
         let Some(session) = engine.session(id) else { return };
         self.stats = session.stats();
+        self.waits = session.waits().since(&self.waits_at_begin);
+        self.control = plan.control.clone();
         let seconds = self.grew.since(self.began);
         let seen = session.paths().filter_map(|(id, status)| {
             let (over, pair) = plan.way(*sockets.get(&id)?)?;
@@ -145,6 +158,8 @@ impl Tally {
                 remote: pair.remote,
                 goodput_bps: Rate::over(arrived, seconds).as_bps(),
                 rtt_s: status.estimate.rtt.as_secs_f64(),
+                loaded_rtt_s: self.course.mean_round_trip(id).unwrap_or(status.estimate.rtt).as_secs_f64(),
+                min_rtt_s: status.estimate.min_rtt.as_secs_f64(),
                 loss: status.estimate.loss.as_f64(),
                 repair_sent: now.repair_sent - then.repair_sent,
                 repair_used: now.recovered_there - then.recovered_there,
@@ -166,7 +181,15 @@ impl Tally {
             blocks: Blocks { delivered: self.acknowledged - repaired, repaired, expired: self.expired },
             cpu_s: Cpu { send: cpu_seconds() - self.cpu_at_begin, receive: found.cpu_s },
             paths: self.paths.clone(),
+            steady_bps: self.course.steady(self.began, (self.grew, self.delivered)).map(Rate::as_bps),
+            waited_s: waited(&self.waits),
+            busiest_thread: Busiest {
+                send: ThreadTimes::now().busiest_since(&self.threads_at_begin, seconds.as_secs_f64()),
+                receive: found.busiest_thread,
+            },
+            control: self.control.clone(),
             losses: Losses {
+                sent: of(|stats| stats.symbols_sent + stats.symbols_repeated),
                 path: of(|stats| stats.symbols_lost),
                 repeated: of(|stats| stats.symbols_repeated),
                 receive_socket: found.socket_drops,
@@ -175,6 +198,13 @@ impl Tally {
             },
         }
     }
+}
+
+fn waited(waits: &Waits) -> Waited {
+    let Waits { application, window, buffer, classes, path } = *waits;
+    let [application, window, buffer, classes, path] =
+        [application, window, buffer, classes, path].map(|span| span.as_secs_f64());
+    Waited { application, window, buffer, classes, path }
 }
 
 /// Between two lines.

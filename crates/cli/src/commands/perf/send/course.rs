@@ -1,0 +1,94 @@
+//! How a run went over time, in few readings: what it carried once it had started, and the round trip under its load.
+
+use skyhaul_transport::PathId;
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use std::collections::BTreeMap;
+
+/// Readings of a run, one a second or fewer.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// At most [`READINGS_MAX`], at about equal distances.
+    delivered: Vec<(Instant, Bytes)>,
+    /// Readings that are left out between two that are kept.
+    skips: u32,
+    skipped: u32,
+    /// Sum of each path's round trips, and how many.
+    round_trips: BTreeMap<PathId, (Duration, u32)>,
+}
+
+impl Course {
+    /// What was delivered up to `now`.
+    pub fn read(&mut self, now: Instant, delivered: Bytes) {
+        if self.skipped < self.skips {
+            self.skipped += 1;
+            return;
+        }
+        self.skipped = 0;
+        self.delivered.push((now, delivered));
+        if self.delivered.len() == READINGS_MAX {
+            let mut place = 0;
+            self.delivered.retain(|_| {
+                place += 1;
+                place % 2 == 0
+            });
+            self.skips = self.skips * 2 + 1;
+        }
+    }
+
+    /// A path's round trip while data goes.
+    pub fn round_trip(&mut self, path: PathId, rtt: Duration) {
+        let (sum, count) = self.round_trips.entry(path).or_default();
+        *sum += rtt;
+        *count += 1;
+    }
+
+    /// A path's mean round trip; `None` for runs so short that there was no reading.
+    pub fn mean_round_trip(&self, path: PathId) -> Option<Duration> {
+        self.round_trips
+            .get(&path)
+            .filter(|(_, count)| *count > 0)
+            .map(|(sum, count)| *sum / u64::from(*count))
+    }
+
+    /// The rate over the later half of the run that began at `began` and delivered `all` by `end`; `None` for runs without a
+    /// reading near their middle.
+    pub fn steady(&self, began: Instant, (end, all): (Instant, Bytes)) -> Option<Rate> {
+        let middle = began + end.since(began) / 2;
+        let (at, before) = self.delivered.iter().find(|(at, _)| *at >= middle && *at < end)?;
+        (end.since(*at) >= SHORTEST).then(|| Rate::over(all.saturating_sub(*before), end.since(*at)))
+    }
+}
+
+/// A run of any length has between so many readings and half as many.
+const READINGS_MAX: usize = 128;
+
+/// A rate over less would be that of a few reports.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_half_counts_however_long_the_run() {
+        let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
+        for length in [4, 100, 3_000] {
+            let mut course = Course::default();
+            // Nothing in the first third.
+            let delivered = |second: u64| Bytes::new(second.saturating_sub(length / 3) * 1_000);
+            (1..length).for_each(|second| course.read(at(second), delivered(second)));
+            let steady = course.steady(at(0), (at(length), delivered(length)));
+            assert_eq!(steady, Some(Rate::from_bps(8_000)), "{length}");
+            assert!(course.delivered.len() < READINGS_MAX);
+        }
+        assert_eq!(Course::default().steady(at(0), (at(9), Bytes::new(1))), None);
+    }
+
+    #[test]
+    fn a_round_trip_is_the_mean_of_those_under_load() {
+        let mut course = Course::default();
+        [10, 30].map(|millis| course.round_trip(PathId(1), Duration::from_millis(millis)));
+        assert_eq!(course.mean_round_trip(PathId(1)), Some(Duration::from_millis(20)));
+        assert_eq!(course.mean_round_trip(PathId(2)), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! `skyhaul why`: the verdict on what holds a transfer back, from a probe of the line, from what a transfer told of itself, or
+//! from both.
+
+mod show;
+mod tcp;
+mod transfer;
+
+use super::perf::keys::Keys;
+use super::perf::line::LineFlags;
+use super::perf::send;
+use super::probe::far::{FarEnd, FarFlags, able};
+use super::probe::tell;
+use crate::failure::{Exit, Failure};
+use rustix::time::{ClockId, clock_gettime};
+use skyhaul_probe::Direction;
+use skyhaul_probe::why::{Evidence, ExaminePlan, LineFound, Transfer, judge};
+use skyhaul_units::{Bytes, Duration, Rate};
+use std::io::Write;
+use std::path::Path;
+
+/// The arguments of `skyhaul why`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The more it is given, the surer it is: a line alone shows the line's faults, a transfer alone those of its ends.
+docs/why.md says what each cause looks like, and what to do about it.
+
+Example:
+  skyhaul why centre.example.org
+  skyhaul why centre.example.org run.json
+  skyhaul why centre.example.org --send centre.example.org:4710 --key station.key --peer SHA256:…
+  skyhaul why --tcp 192.0.2.7:5201"
+)]
+pub struct Why {
+    /// Where `skyhaul probe serve` runs, and a file with what `skyhaul perf send --json` printed: either or both.
+    #[arg(value_name = "HOST|TRANSFER", num_args = 0..=2)]
+    of: Vec<String>,
+    /// Sends to this `skyhaul perf serve` for some seconds, to have a transfer to judge.
+    #[arg(long, value_name = "ADDR", conflicts_with = "tcp")]
+    send: Option<String>,
+    /// Judges a TCP connection of this host: the other end's address and port, or the number of the process that has it.
+    #[arg(long, value_name = "ADDR|PID")]
+    tcp: Option<String>,
+    /// Looks at the way from the far end to this one.
+    #[arg(long)]
+    down: bool,
+    /// How long the line is probed, about.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(4..=600))]
+    seconds: u64,
+    /// The probe sends nothing faster, in UDP payload; left out: as fast as both ends can and the far end allows.
+    #[arg(long, value_name = "RATE")]
+    max_rate: Option<Rate>,
+    /// How long a transfer or a TCP connection is looked at.
+    #[arg(long, value_name = "DURATION", default_value = "8 s")]
+    watch: Duration,
+    /// Prints the verdict as one JSON object (docs/schema/why.json).
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// Measures, judges and prints.
+///
+/// # Errors
+/// There is nothing to judge; the far end, file or connection is not there; the run was interrupted.
+pub fn run(command: &Why, out: &mut dyn Write) -> Result<(), Failure> {
+    let (host, file) = command.targets()?;
+    let far = host.map(|host| FarFlags::of(host).find()).transpose()?;
+    // First what runs already, then what this command sends: one disturbs the other.
+    let transfer = command.transfer(file)?;
+    let line = far.as_ref().map(|far| command.examined(far)).transpose()?;
+    let evidence = Evidence { line, transfer };
+    let verdict = judge(&evidence);
+    let of = show::Of { far: far.as_ref().map(FarEnd::place), transfer: command.transfer_name(file) };
+    if command.json { show::json(&of, &verdict, &evidence, out) } else { show::text(&of, &verdict, out) }
+}
+
+impl Why {
+    /// The host and the file among what was named.
+    fn targets(&self) -> Result<(Option<&str>, Option<&str>), Failure> {
+        let (files, hosts): (Vec<&str>, Vec<&str>) =
+            self.of.iter().map(String::as_str).partition(|name| Path::new(name).is_file());
+        let is_nothing = self.of.is_empty() && self.send.is_none() && self.tcp.is_none();
+        let transfers = files.len() + usize::from(self.send.is_some()) + usize::from(self.tcp.is_some());
+        let fault = match (hosts.len(), transfers) {
+            _ if is_nothing => "there is nothing to judge",
+            (2.., _) => "there are two hosts, and none of them is a file",
+            (_, 2..) => "there are two transfers",
+            _ => return Ok((hosts.first().copied(), files.first().copied())),
+        };
+        let help = "give a host with `skyhaul probe serve`, and a transfer as a file, --send or --tcp";
+        Err(Failure::new(Exit::Usage, fault, help).at(&self.of.join(" ")))
+    }
+
+    fn transfer(&self, file: Option<&str>) -> Result<Option<Transfer>, Failure> {
+        if let Some(file) = file {
+            return transfer::read(Path::new(file)).map(Some);
+        }
+        if let Some(to) = &self.send {
+            self.progress(&format!("a transfer to {to}"));
+            let report = send::short(to, self.watch, &self.line, &self.keys)?;
+            return transfer::of(&report).map(Some);
+        }
+        let Some(which) = &self.tcp else { return Ok(None) };
+        self.progress(&format!("the TCP connection {which}, for {}", self.watch));
+        tcp::watched(which, self.watch).map(Some)
+    }
+
+    fn transfer_name(&self, file: Option<&str>) -> Option<String> {
+        file.map(str::to_owned)
+            .or_else(|| self.send.as_ref().map(|to| format!("to {to}")))
+            .or_else(|| self.tcp.as_ref().map(|which| format!("TCP {which}")))
+    }
+
+    fn examined(&self, far: &FarEnd) -> Result<LineFound, Failure> {
+        let (_, rate_max) = able(PAYLOAD, self.max_rate)?;
+        let mut near = far.open()?;
+        let plan = ExaminePlan {
+            direction: if self.down { Direction::Down } else { Direction::Up },
+            time: Duration::from_secs(self.seconds),
+            rate_max,
+            payload_max: PAYLOAD_MAX,
+            headers: far.headers(),
+        };
+        let (begin, own) = (far.utc(), own_clock(far));
+        let found = skyhaul_probe::why::examine(&mut near, &plan, &mut |doing| self.progress(doing));
+        let mut found = found.map_err(|error| far.failure(&error))?;
+        near.close();
+        let seconds = far.utc().since(begin).as_secs_f64();
+        let stepped = own_clock(far) - own;
+        // A clock that is slewed (at most 500 parts in a million, RFC 5905 11.3) is not set.
+        if stepped.abs() > CLOCK_SLEW * seconds * 1e3 + CLOCK_STEP_MS
+            && stepped.abs() > found.clock_step_ms.abs()
+        {
+            // Against ours, the far end's went the other way.
+            (found.clock_step_ms, found.clock_step_at_s) = (-stepped, seconds);
+        }
+        Ok(found)
+    }
+
+    fn progress(&self, doing: &str) {
+        if !self.json {
+            tell(&format!("measuring: {doing}"));
+        }
+    }
+}
+
+/// By how many milliseconds this host's calendar clock is ahead of the clock that measures, which nobody sets.
+fn own_clock(far: &FarEnd) -> f64 {
+    let calendar = clock_gettime(ClockId::Realtime);
+    let nanos = i128::from(calendar.tv_sec) * 1_000_000_000 + i128::from(calendar.tv_nsec);
+    (nanos - i128::from(far.utc().as_nanos())) as f64 / 1e6
+}
+
+/// For the calibration of this machine: what programs send.
+const PAYLOAD: Bytes = Bytes::new(1_400);
+/// The longest UDP payload of a jumbo frame over IPv4.
+const PAYLOAD_MAX: Bytes = Bytes::new(8_972);
+
+/// Of a clock that is being slewed.
+const CLOCK_SLEW: f64 = 500e-6;
+/// As the verdict's own rule.
+const CLOCK_STEP_MS: f64 = 5.0;

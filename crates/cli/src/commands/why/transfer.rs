@@ -1,0 +1,110 @@
+//! A transfer of our own, as `skyhaul perf send --json` told it.
+
+use crate::commands::perf::report::{Busiest, Control, Report, Waited};
+use crate::failure::{Exit, Failure};
+use serde::Deserialize;
+use skyhaul_probe::why::{Transfer, Waited as Parts};
+use std::path::Path;
+
+/// What is needed of a report; the rest of it is passed over.
+#[derive(Debug, Deserialize)]
+struct Run {
+    goodput_bps: u64,
+    steady_bps: Option<u64>,
+    waited_s: Waited,
+    busiest_thread: Busiest,
+    control: Control,
+    paths: Vec<RunPath>,
+    losses: RunLosses,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunPath {
+    loaded_rtt_s: f64,
+    min_rtt_s: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunLosses {
+    sent: u64,
+    path: u64,
+    receive_socket: Option<u64>,
+}
+
+/// Reads a file that holds a report: the last line that is an object.
+///
+/// # Errors
+/// The file cannot be read, holds none, or one of a release that told less.
+pub fn read(path: &Path) -> Result<Transfer, Failure> {
+    let place = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|source| {
+        let help = "give a file with what `skyhaul perf send --json` printed";
+        Failure::io("the transfer cannot be read", &place, help, source)
+    })?;
+    let line = text.lines().rev().find(|line| line.trim_start().starts_with('{')).unwrap_or_default();
+    parse(line).map_err(|error| {
+        let what = format!("this is not what `skyhaul perf send --json` prints ({error})");
+        Failure::new(Exit::Usage, &what, "run it again with this release").at(&place)
+    })
+}
+
+/// The same of a run just made.
+///
+/// # Errors
+/// None but for a release whose parts do not fit each other.
+pub fn of(report: &Report) -> Result<Transfer, Failure> {
+    let text = serde_json::to_string(report).expect("a report is plain data");
+    parse(&text).map_err(|error| Failure::new(Exit::Environment, &error.to_string(), "install one release"))
+}
+
+fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
+    let run: Run = serde_json::from_str(text)?;
+    let waited = run.waited_s;
+    let seconds = waited.application + waited.window + waited.buffer + waited.classes + waited.path;
+    let part = |wait: f64| if seconds > 0.0 { wait / seconds } else { 0.0 };
+    // Over several paths, the one that the round trip says least of.
+    let millis =
+        |of: fn(&RunPath) -> f64| run.paths.iter().map(of).reduce(f64::min).map(|seconds| seconds * 1e3);
+    Ok(Transfer {
+        goodput_bps: run.steady_bps.unwrap_or(run.goodput_bps),
+        waited: Parts {
+            application: part(waited.application),
+            window: part(waited.window),
+            buffer: part(waited.buffer),
+            classes: part(waited.classes),
+            path: part(waited.path),
+        },
+        round_trip_ms: millis(|path| path.loaded_rtt_s),
+        shortest_round_trip_ms: millis(|path| path.min_rtt_s),
+        loss: if run.losses.sent == 0 { 0.0 } else { run.losses.path as f64 / run.losses.sent as f64 },
+        payload: Some(run.control.payload),
+        declared_bps: run.control.declared_bps,
+        controller: run.control.name,
+        sender_share: run.busiest_thread.send,
+        receiver_share: run.busiest_thread.receive,
+        disk_share: None,
+        socket_drops: run.losses.receive_socket,
+        datagrams: run.losses.sent,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_gives_the_parts_of_the_time() {
+        let text = r#"{"goodput_bps":9,"steady_bps":8,"seconds":4.0,"waited_s":{"application":1.0,"window":0.0,"buffer":0.0,
+            "classes":0.0,"path":3.0},"busiest_thread":{"send":0.5,"receive":null},"control":{"name":"line","declared_bps":10,
+            "payload":1472},"paths":[{"loaded_rtt_s":0.2,"min_rtt_s":0.1,"over":"udp"}],
+            "losses":{"sent":100,"path":5,"receive_socket":null,"repeated":4}}"#;
+        let transfer = parse(text).unwrap();
+        assert_eq!(
+            (transfer.goodput_bps, transfer.declared_bps, transfer.payload),
+            (8, Some(10), Some(1_472))
+        );
+        assert!((transfer.waited.path - 0.75).abs() < 1e-9 && (transfer.loss - 0.05).abs() < 1e-9);
+        assert_eq!((transfer.round_trip_ms, transfer.receiver_share), (Some(200.0), None));
+        assert!(parse(r#"{"goodput_bps":9}"#).is_err() && parse("").is_err());
+    }
+}

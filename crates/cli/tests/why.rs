@@ -1,0 +1,233 @@
+//! `skyhaul why` as its users run it: over loopback, from files, of a TCP connection; and in emulated lines, where there is root.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use support::process::{Running, printed, run, skyhaul, text};
+use support::refusal::assert_refused;
+use support::schema::assert_valid;
+
+fn why(arguments: &[&str], folder: &Path) -> Output {
+    run(&[&["why"], arguments].concat(), folder)
+}
+
+/// The verdict in JSON, held against its schema.
+#[track_caller]
+fn judged(arguments: &[&str], folder: &Path) -> Value {
+    let output = why(&[arguments, &["--json"]].concat(), folder);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid(&verdict, "why.json");
+    verdict
+}
+
+/// What `skyhaul perf send --json` prints of a run of ten seconds at 5 Mbit/s.
+fn run_with(waited: &Value, busiest: &Value) -> String {
+    let run = json!({
+        "goodput_bps": 5_000_000, "steady_bps": 5_000_000, "seconds": 10.0, "waited_s": waited, "busiest_thread": busiest,
+        "control": { "name": "adaptive", "declared_bps": null, "payload": 1472 },
+        "paths": [{ "loaded_rtt_s": 0.1, "min_rtt_s": 0.1 }],
+        "losses": { "sent": 4500, "path": 0, "receive_socket": 0 },
+    });
+    run.to_string()
+}
+
+fn waited(application: f64, window: f64, path: f64) -> Value {
+    json!({ "application": application, "window": window, "buffer": 0.0, "classes": 0.0, "path": path })
+}
+
+#[test]
+fn a_transfer_in_a_file_is_judged_by_what_it_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let idle = json!({ "send": 0.1, "receive": 0.1 });
+    let cases = [
+        ("application", waited(7.0, 0.0, 3.0), idle.clone()),
+        ("flow-window", waited(0.1, 9.0, 0.9), idle.clone()),
+        ("controller", waited(0.0, 0.0, 10.0), idle),
+        ("receiver-processor", waited(0.0, 0.0, 10.0), json!({ "send": 0.4, "receive": 0.98 })),
+    ];
+    for (cause, waited, busiest) in cases {
+        std::fs::write(folder.path().join("run.json"), run_with(&waited, &busiest)).unwrap();
+        let verdict = judged(&["run.json"], folder.path());
+        assert_eq!((&verdict["cause"], &verdict["far"]), (&cause.into(), &Value::Null), "{verdict:#}");
+        let told = printed(&["why", "run.json"], folder.path());
+        for part in [
+            "judged     the transfer run.json\n",
+            &format!("cause      {cause}, confidence"),
+            "\nto do      ",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_line_and_a_transfer_over_it_are_measured_and_judged_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut probe = Running::start(&["probe", "serve", "--bind", "127.0.0.1:0"], folder.path());
+    let mut perf =
+        Running::start(&["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test"], folder.path());
+    let (host, to) = (probe.address(), perf.address());
+    let short = ["--seconds", "4", "--max-rate", "4 Mbit/s", "--watch", "2 s"];
+    let send = ["--send", &to, "--insecure-test", "--cc", "line", "--rate", "1 Mbit/s"];
+    let verdict = judged(&[&[&*host], &short[..], &send].concat(), folder.path());
+    let found = &verdict["found"];
+    assert_eq!((&verdict["far"], &found["transfer"]["declared_bps"]), (&host.into(), &1_000_000.into()));
+    assert!(found["line"]["available_bps"].as_u64() > Some(0), "{found}");
+    let waited = found["transfer"]["waited"].as_object().unwrap();
+    let all: f64 = waited.values().filter_map(Value::as_f64).sum();
+    assert!((all - 1.0).abs() < 1e-6, "{waited:?}");
+}
+
+#[test]
+fn a_tcp_connection_that_nothing_is_written_to_waits_for_its_application() {
+    if Command::new("ss").arg("-V").output().is_err() {
+        eprintln!("SKIPPED: TCP connections are read with ss, of iproute2");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let near = std::net::TcpStream::connect(&at).unwrap();
+    let far = listener.accept().unwrap();
+    let verdict = judged(&["--tcp", &at, "--watch", "300 ms"], folder.path());
+    assert_eq!(
+        (&verdict["cause"], &verdict["transfer"]),
+        (&"application".into(), &format!("TCP {at}").into())
+    );
+    let own = std::process::id().to_string();
+    assert_eq!(judged(&["--tcp", &own, "--watch", "100 ms"], folder.path())["cause"], "application");
+    drop((near, far));
+    let nobody = why(&["--tcp", "192.0.2.1:9"], folder.path());
+    assert_eq!(nobody.status.code(), Some(2));
+    assert!(
+        text(&nobody.stderr).contains("there is no such TCP connection, 192.0.2.1:9"),
+        "{}",
+        text(&nobody.stderr)
+    );
+}
+
+#[test]
+fn what_cannot_be_judged_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("old.json"), r#"{"goodput_bps":1,"bytes":2}"#).unwrap();
+    std::fs::write(folder.join("other.json"), "[]").unwrap();
+    assert_refused(&why(&[], folder), 2, &["there is nothing to judge", "give a host"]);
+    assert_refused(&why(&["a.example", "b.example"], folder), 2, &["there are two hosts"]);
+    assert_refused(&why(&["old.json", "other.json"], folder), 2, &["there are two transfers"]);
+    let old =
+        ["this is not what `skyhaul perf send --json` prints", "old.json", "run it again with this release"];
+    assert_refused(&why(&["old.json"], folder), 2, &old);
+    assert_refused(&why(&["other.json"], folder), 2, &["this is not what", "other.json"]);
+    let named = why(&["--tcp", "centre"], folder);
+    assert!(text(&named.stderr).contains("`centre` names no TCP connection"), "{}", text(&named.stderr));
+}
+
+/// A fault in an emulated line, and how the transfer over it is made.
+struct Fault {
+    cause: &'static str,
+    /// Of the way up, beside rate and delay.
+    link: &'static str,
+    transfer: &'static [&'static str],
+}
+
+const FAULTS: [Fault; 5] = [
+    Fault {
+        cause: "random-loss",
+        link: "loss = { kind = \"independent\", probability = \"3 %\" }",
+        transfer: &["--cc", "cubic"],
+    },
+    Fault {
+        cause: "policer",
+        link: "policer = { rate = \"2 Mbit/s\", burst = \"16 KiB\" }",
+        transfer: &["--cc", "adaptive"],
+    },
+    Fault { cause: "queueing", link: "queue = \"500 kB\"", transfer: &["--cc", "cubic"] },
+    Fault {
+        cause: "declared-rate",
+        link: "queue = \"60 kB\"",
+        transfer: &["--cc", "line", "--rate", "2 Mbit/s"],
+    },
+    Fault { cause: "application", link: "queue = \"60 kB\"", transfer: &["--offer", "1 Mbit/s"] },
+];
+
+/// A lab that is taken down however the test ends.
+struct Lab<'a>(String, &'a Path);
+
+impl Drop for Lab<'_> {
+    fn drop(&mut self) {
+        let _ = run(&["lab", "down", "--kill", "--lab", &self.0], self.1);
+    }
+}
+
+impl Lab<'_> {
+    fn inside(&self, end: &str, arguments: &[&str]) -> Command {
+        let program = env!("CARGO_BIN_EXE_skyhaul");
+        skyhaul(&[&["lab", "exec", "--lab", &self.0, end, "--", program], arguments].concat(), self.1)
+    }
+}
+
+/// The cause that is found for a fault in a line of 6 Mbit/s and 50 ms.
+fn found(fault: &Fault, folder: &Path) -> String {
+    let name = format!("t-why-{}", fault.cause);
+    let line = format!(
+        "[[link]]\nname = \"line\"\nup = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\", {} }}
+down = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\" }}\n",
+        fault.link
+    );
+    let file = format!("{}.toml", fault.cause);
+    std::fs::write(folder.join(&file), line).unwrap();
+    printed(&["lab", "up", &file, "--lab", &name], folder);
+    let lab = Lab(name, folder);
+    let far = "198.18.0.2";
+    let perf = ["perf", "serve", "--bind", &format!("{far}:4710"), "--insecure-test"];
+    let mut serving = [
+        Running::of(
+            lab.inside("b", &["probe", "serve", "--bind", &format!("{far}:4720")]).stdout(Stdio::piped()),
+        ),
+        Running::of(lab.inside("b", &perf).stdout(Stdio::piped())),
+    ];
+    serving.iter_mut().for_each(|end| drop(end.address()));
+    let to = format!("{far}:4710");
+    let send = ["perf", "send", "--to", &to, "--insecure-test", "--duration", "10 s", "--json"];
+    let sent = lab.inside("a", &[&send, fault.transfer].concat()).output().unwrap();
+    assert!(sent.status.success(), "{}: {}", fault.cause, text(&sent.stderr));
+    let report = format!("{}.json", fault.cause);
+    std::fs::write(folder.join(&report), &sent.stdout).unwrap();
+    let ask = ["why", far, &report, "--seconds", "8", "--max-rate", "30 Mbit/s", "--json"];
+    let output = lab.inside("a", &ask).output().unwrap();
+    assert!(output.status.success(), "{}: {}", fault.cause, text(&output.stderr));
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid(&verdict, "why.json");
+    let cause = verdict["cause"].as_str().unwrap_or_default().to_owned();
+    eprintln!("{}: {cause}: {}", fault.cause, verdict["sentence"]);
+    if cause != fault.cause {
+        eprintln!("{verdict:#}");
+    }
+    cause
+}
+
+#[test]
+fn faults_in_emulated_lines_are_found_by_real_packets() {
+    if !rustix::process::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
+        eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let causes: Vec<String> = std::thread::scope(|scope| {
+        let running: Vec<_> = FAULTS.iter().map(|fault| scope.spawn(move || found(fault, folder))).collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    // A machine that is busy with other things is a fault of its own, and may well be what a verdict names: then that is right.
+    let right = |(fault, cause): &(&Fault, &String)| {
+        **cause == fault.cause
+            || ["sender-processor", "receiver-processor", "host-drops"].contains(&cause.as_str())
+    };
+    let right = FAULTS.iter().zip(&causes).filter(right).count();
+    assert!(right + 1 >= FAULTS.len(), "{causes:?}");
+}
