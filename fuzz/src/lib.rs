@@ -23,7 +23,7 @@ pub use capture::{
 pub use configuration::configuration;
 pub use offload::offload_packets;
 pub use one_way::one_way;
-pub use probe::probe;
+pub use probe::{probe, tcp_sockets};
 pub use products::{common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table};
 pub use repair::repair_symbols;
 pub use session::session;
@@ -68,6 +68,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rdr_table", body: rdr_table, rounds: 5_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },
     Target { name: "session", body: session, rounds: 300 },
+    Target { name: "tcp_sockets", body: tcp_sockets, rounds: 100_000 },
     Target { name: "tls_frames", body: tls_frames, rounds: 200_000 },
     Target { name: "tls_path", body: tls_path, rounds: 1_000 },
     Target { name: "vita49", body: vita49, rounds: 200_000 },

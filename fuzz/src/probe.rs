@@ -1,5 +1,6 @@
-//! What comes to the serving end of a probe, from anyone.
+//! What comes to the serving end of a probe, from anyone; and what `ss` prints of TCP connections.
 
+use skyhaul_probe::why::{Evidence, judge, read_sockets};
 use skyhaul_probe::wire::{Limits, Message};
 use skyhaul_probe::{Far, FarConfig, HostCounters};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
@@ -28,5 +29,21 @@ pub fn probe(input: &[u8]) {
         // Without a right cookie there is no session, and nobody can guess one.
         assert!(answered <= datagram.len(), "{answered} bytes for {}", datagram.len());
         assert_eq!(far.sessions(), 0);
+    }
+}
+
+/// Two readings of any text: what is understood of it gives parts of the time, and any of these a verdict.
+pub fn tcp_sockets(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let (first, later) = text.split_at(text.floor_char_boundary(text.len() / 2));
+    let all: Vec<_> = read_sockets(first).into_iter().chain(read_sockets(later)).take(4).collect();
+    for (one, other) in all.iter().zip(all.iter().skip(1)) {
+        let Ok(transfer) = one.until(other, Duration::from_millis(500)) else { continue };
+        let waited = transfer.waited;
+        for part in [waited.application, waited.window, waited.buffer, waited.path, transfer.loss] {
+            assert!((0.0..=1.0).contains(&part), "{transfer:?}");
+        }
+        let verdict = judge(&Evidence { line: None, transfer: Some(transfer) });
+        assert!((0.0..=1.0).contains(&verdict.confidence), "{verdict:?}");
     }
 }

@@ -193,12 +193,12 @@ down = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\" }}\n",
     ];
     serving.iter_mut().for_each(|end| drop(end.address()));
     let to = format!("{far}:4710");
-    let send = ["perf", "send", "--to", &to, "--insecure-test", "--duration", "10 s", "--json"];
+    let send = ["perf", "send", "--to", &to, "--insecure-test", "--duration", "6 s", "--json"];
     let sent = lab.inside("a", &[&send, fault.transfer].concat()).output().unwrap();
     assert!(sent.status.success(), "{}: {}", fault.cause, text(&sent.stderr));
     let report = format!("{}.json", fault.cause);
     std::fs::write(folder.join(&report), &sent.stdout).unwrap();
-    let ask = ["why", far, &report, "--seconds", "8", "--max-rate", "30 Mbit/s", "--json"];
+    let ask = ["why", far, &report, "--seconds", "6", "--max-rate", "30 Mbit/s", "--json"];
     let output = lab.inside("a", &ask).output().unwrap();
     assert!(output.status.success(), "{}: {}", fault.cause, text(&output.stderr));
     let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -87,7 +87,9 @@ mod tests {
     #[test]
     fn a_round_trip_is_the_mean_of_those_under_load() {
         let mut course = Course::default();
-        [10, 30].map(|millis| course.round_trip(PathId(1), Duration::from_millis(millis)));
+        for millis in [10, 30] {
+            course.round_trip(PathId(1), Duration::from_millis(millis));
+        }
         assert_eq!(course.mean_round_trip(PathId(1)), Some(Duration::from_millis(20)));
         assert_eq!(course.mean_round_trip(PathId(2)), None);
     }
