@@ -86,7 +86,7 @@ impl TcpSample {
     }
 }
 
-/// The connections in what `ss -tinHOp` printed, one a line; other lines are left out. At most [`SOCKETS_MAX`].
+/// The connections in what `ss -tinHOp` printed, one a line; other lines are left out. At most 65,536.
 pub fn read_sockets(text: &str) -> Vec<TcpSample> {
     text.lines().filter_map(read_socket).take(SOCKETS_MAX).collect()
 }
