@@ -145,7 +145,7 @@ struct Setup<'a> {
 /// of it.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run()`].
 pub fn short(to: &str, duration: Duration, line: &LineFlags, keys: &Keys) -> Result<Report, Failure> {
     let setup = Setup {
         pairs: vec![pair_to(to)?],
