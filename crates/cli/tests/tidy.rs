@@ -303,6 +303,7 @@ const USES: &[(&str, &[&str])] = &[
     ("link", &["units"]),
     ("vita49", &["units"]),
     ("skyhaul", &["units", "congestion", "transport", "quic", "net"]),
+    ("forward", &["units", "transport"]),
     ("emulator", &["units", "link", "net"]),
     ("probe", &["units"]),
     (
@@ -319,6 +320,7 @@ const USES: &[(&str, &[&str])] = &[
             "link",
             "oneway",
             "probe",
+            "forward",
         ],
     ),
     ("store", &["units"]),

@@ -6,9 +6,11 @@ use crate::clock::Clock;
 use crate::rest::{self, Gathering};
 use crate::socket::Socket;
 use crate::waker::Waker;
+use rustix::event::{PollFd, PollFlags};
 use skyhaul_engine::{EngineEvent, SocketId};
 use skyhaul_units::Instant;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What uses the engine's sessions: it feeds them, and takes what they give.
@@ -22,6 +24,12 @@ pub trait Service {
 
     /// A carrier to serve from now on, with its socket; asked for after each [`Service::work`] until there is none.
     fn next_socket(&mut self) -> Option<Carrier> {
+        None
+    }
+
+    /// What becomes readable when the service has something to do, beside the carriers' sockets. Datagrams are then taken as they
+    /// come: letting them gather would keep what is behind it waiting.
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
@@ -103,13 +111,12 @@ impl Driver {
             }
             let due = [self.engine.next_timeout(), service_due].into_iter().flatten().min();
             self.waits += 1;
-            if arrived != Arrived::Little || !self.gathering.rest(&self.waker, &self.clock, (now, due))? {
-                rest::wait(
-                    &self.waker,
-                    &self.clock,
-                    due,
-                    self.engine.carriers().filter_map(Carrier::poll_fd),
-                )?;
+            let own = service.fd();
+            let gathers = arrived == Arrived::Little && own.is_none();
+            if !gathers || !self.gathering.rest(&self.waker, &self.clock, (now, due))? {
+                let own = own.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
+                let fds = self.engine.carriers().filter_map(Carrier::poll_fd).chain(own);
+                rest::wait(&self.waker, &self.clock, due, fds)?;
             }
         }
         let now = self.clock.now();

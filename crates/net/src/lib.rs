@@ -9,6 +9,7 @@ mod clock;
 mod driver;
 pub mod drops;
 pub mod exchange;
+pub mod forward;
 mod interface;
 mod lane;
 pub mod one_way;

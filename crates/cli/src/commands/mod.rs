@@ -4,6 +4,7 @@ mod centre;
 mod config;
 mod decode;
 mod demo;
+mod forward;
 mod gaps;
 mod generate;
 mod keygen;
@@ -37,6 +38,8 @@ pub enum Command {
     Decode(decode::Decode),
     /// Runs the whole chain on this machine over an emulated long line, and judges the result.
     Demo(demo::Demo),
+    /// Carries applications' connections to a far site and from there over one session.
+    Forward(forward::Forward),
     /// Shows what is missing at a running centre, and what is being done about it.
     Gaps(gaps::Gaps),
     /// Simulates a spacecraft: a downlink of any mission, with errors if wanted, and what can be got out of it.
@@ -86,6 +89,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Config(command) => config::run(command, out),
         Command::Decode(command) => decode::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
+        Command::Forward(command) => forward::run(&command, out),
         Command::Gaps(command) => gaps::run(&command, out),
         Command::Generate(command) => generate::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),

@@ -48,7 +48,10 @@ pub fn run(command: Perf, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// A socket at `address`.
-fn bind(address: SocketAddr) -> Result<Socket, Failure> {
+///
+/// # Errors
+/// The address or port is not to be had.
+pub fn bind(address: SocketAddr) -> Result<Socket, Failure> {
     bound(address, Socket::bind(address))
 }
 
@@ -74,7 +77,10 @@ fn advise(socket: &Socket) {
 }
 
 /// An engine on a socket for each address; there is at least one. With `lanes` each has a thread of its own.
-fn driver(
+///
+/// # Errors
+/// The paths cannot be as configured, or the system has no more threads or descriptors.
+pub fn driver(
     configs: Vec<(Socket, EndpointConfig)>,
     lanes: &LaneFlags,
     clock: Clock,
@@ -128,8 +134,8 @@ fn inodes(driver: &Driver) -> Vec<u64> {
 }
 
 /// How many connections a path has.
-#[derive(clap::Args)]
-struct LaneFlags {
+#[derive(clap::Args, Default)]
+pub struct LaneFlags {
     /// Connections on each path, each with a thread of its own, so that one core is not the bound; without it, all paths share
     /// one thread. At the serving end, sockets on each address, over which the system spreads callers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=LANES_MAX))]

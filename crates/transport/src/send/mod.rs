@@ -184,6 +184,11 @@ impl Outbox {
         name
     }
 
+    /// Bytes of a class and priority that were never sent, or are to be sent again.
+    pub fn waiting(&self, class: ClassId, priority: u8) -> u64 {
+        self.queues.bytes_of(class, priority)
+    }
+
     /// The far end takes blocks up to this total cost. It never takes back what it gave.
     pub fn raise_limit(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);

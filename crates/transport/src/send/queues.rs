@@ -89,6 +89,13 @@ impl Queues {
         self.bytes
     }
 
+    /// Bytes to send of one class and priority.
+    pub fn bytes_of(&self, class: ClassId, priority: u8) -> u64 {
+        let from = QueueKey { class, priority, flow: FlowId(0), after: None };
+        let to = QueueKey { flow: FlowId(u32::MAX), after: Some(u64::MAX), ..from };
+        self.queues.range(from..=to).map(|(_, queue)| queue.bytes).sum()
+    }
+
     /// The first block of every queue.
     pub fn heads(&self) -> impl Iterator<Item = (QueueKey, BlockId)> + '_ {
         self.queues.iter().filter_map(|(key, queue)| {

@@ -51,6 +51,7 @@ pub struct Session {
     /// Bytes that the far end's application said and ours has not taken yet, each message with [`HEARD`].
     heard: usize,
     wanted_close: Option<String>,
+    more_follows: bool,
     reports: Reports,
     /// Protected datagrams that repair stood for here, and how many reports more are to say so.
     recovered: VecDeque<(Recovered, u8)>,
@@ -122,6 +123,7 @@ impl Session {
             events: VecDeque::new(),
             heard: 0,
             wanted_close: None,
+            more_follows: false,
             reports: Reports::default(),
             recovered: VecDeque::new(),
             early: early::Early::default(),
@@ -179,6 +181,18 @@ impl Session {
     /// What [`Session::send`] takes now.
     pub fn room(&self) -> Amount {
         if self.is_open() { self.config.send_buffer - Amount::new(self.outbox.held) } else { Amount::ZERO }
+    }
+
+    /// Bytes of a class and priority that wait for a path's room. Who hands over no more than keeps the paths busy decides late
+    /// what goes next, and lets urgent blocks find a short queue.
+    pub fn waiting(&self, class: ClassId, priority: u8) -> Amount {
+        Amount::new(self.outbox.waiting(class, priority))
+    }
+
+    /// Whether the application has more to hand over than it did, as soon as less waits. While it has, the little that waits is
+    /// not the end of a transfer, which would be coded.
+    pub const fn more_follows(&mut self, more: bool) {
+        self.more_follows = more;
     }
 
     /// Begins a flow at a place other than 0: what is below is in the far end's custody.

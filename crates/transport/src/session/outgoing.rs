@@ -120,6 +120,7 @@ impl Session {
         let repairs = self.config.repair.is_some() && plan.payload > PROTECTION;
         let room = plan.payload.min(payload).saturating_sub(PROTECTION);
         let (coded, tail) = match repairs {
+            true if self.more_follows => ((plan.coded_below, room), 0),
             true => ((plan.coded_below, room), (line.rate * path.rtt()).as_u64()),
             false => ((Duration::ZERO, payload), 0),
         };

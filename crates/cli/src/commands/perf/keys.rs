@@ -27,6 +27,11 @@ pub struct Accepted {
 }
 
 impl Keys {
+    /// Whether both ends use the key that everybody knows.
+    pub const fn is_insecure(&self) -> bool {
+        self.insecure_test
+    }
+
     /// Reads the key, or makes the test's.
     ///
     /// # Errors

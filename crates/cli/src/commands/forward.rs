@@ -1,0 +1,88 @@
+//! `skyhaul forward`: applications that cannot be changed reach a far site over one session of ours.
+
+mod call;
+mod notices;
+mod serve;
+
+use crate::failure::{Exit, Failure};
+use notices::Notices;
+use skyhaul_net::forward::{Forwarder, Setup, StartError};
+use skyhaul_net::{Driver, Waker};
+use skyhaul_units::Bytes;
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+
+/// The arguments of `skyhaul forward`.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Bytes are read from applications when the line has room for them; half-close, reset and refusal arrive as they
+would from the target itself. All connections share one session. docs/forward.md says more.
+
+Example:
+  skyhaul forward --node centre=198.51.100.1:4720 --key here.key --peer SHA256:… -L 8080=centre:10.0.0.5:80
+  skyhaul forward serve --bind 0.0.0.0:4720 --key there.key --peer SHA256:… --allow 10.0.0.0/8:80"
+)]
+pub struct Forward {
+    #[command(subcommand)]
+    far: Option<Far>,
+    #[command(flatten)]
+    call: Option<call::Call>,
+}
+
+/// The other end.
+#[derive(clap::Subcommand)]
+enum Far {
+    /// Takes calls of forwarding nodes, and connects where its rules allow.
+    Serve(serve::Serve),
+}
+
+/// Forwards until interrupted.
+///
+/// # Errors
+/// An address, port, key or rule cannot be used; the far node does not answer or refuses.
+pub fn run(command: &Forward, out: &mut dyn Write) -> Result<(), Failure> {
+    match (&command.far, &command.call) {
+        (Some(Far::Serve(serve)), _) => serve::run(serve, out),
+        (None, Some(call)) => call::run(call, out),
+        (None, None) => {
+            let help = "give -L and --node, or `serve`; --help has examples";
+            Err(Failure::new(Exit::Usage, "there is nothing to forward", help))
+        }
+    }
+}
+
+/// A forwarder that tells `notices`.
+fn forwarder(setup: Setup, waker: Waker, notices: &Notices) -> Result<Forwarder, Failure> {
+    Forwarder::new(setup, waker, notices.listener()).map_err(|error| {
+        let exit = match error {
+            StartError::System(_) | StartError::Listen { .. } => Exit::Environment,
+        };
+        Failure::from_sentence(exit, &error.to_string())
+    })
+}
+
+/// Runs until `stop` is set.
+fn drive(
+    driver: &mut Driver,
+    mut forwarder: Forwarder,
+    notices: &Notices,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    driver.run(&mut forwarder, stop).map_err(|source| {
+        Failure::io("a socket failed", "this host", "see whether its network is up", source)
+    })?;
+    notices.finish(&forwarder.counters())
+}
+
+/// Lets this process have as many descriptors as the system lets it: each connection is one.
+fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it is refused, fewer connections are accepted at a time.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Bytes that came for applications and wait for them, of each session: eight streams with the widest window.
+const BUDGET: Bytes = Bytes::mib(256);

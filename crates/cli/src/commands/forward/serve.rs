@@ -1,0 +1,79 @@
+//! `skyhaul forward serve`: the end that connects.
+
+use super::notices::Notices;
+use crate::commands::perf::keys::Keys;
+use crate::commands::perf::line::LineFlags;
+use crate::commands::perf::{self, LaneFlags};
+use crate::commands::signals;
+use crate::failure::Failure;
+use skyhaul_forward::Allow;
+use skyhaul_net::forward::Setup;
+use skyhaul_net::{Carrier, Clock};
+use skyhaul_quic::EndpointConfig;
+use std::io::Write;
+use std::net::SocketAddr;
+
+/// The arguments of `skyhaul forward serve`.
+#[derive(clap::Args)]
+#[command(after_help = "Nothing is allowed that no --allow names, this host's own addresses included.
+
+Example:
+  skyhaul forward serve --bind 0.0.0.0:4720 --key there.key --peer SHA256:… --allow 10.0.0.0/8:6000-6010
+  skyhaul forward serve --bind 127.0.0.1:4720 --insecure-test --allow 127.0.0.1:8000")]
+pub struct Serve {
+    /// Where to listen for forwarding nodes; several addresses may be given.
+    #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
+    bind: Vec<SocketAddr>,
+    /// Where they may have this node connect: addresses or networks, or a name, and ports; several may be given.
+    #[arg(long, value_name = "NET:PORTS", num_args = 1..)]
+    allow: Vec<Allow>,
+    /// This node's name, for the other end's log.
+    #[arg(long, value_name = "NAME", default_value = "forward")]
+    name: String,
+    /// Prints what happens as lines of JSON to standard output.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// Serves until interrupted.
+///
+/// # Errors
+/// The address, the keys or the rules cannot be used.
+pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
+    let accepted = command.keys.read()?;
+    super::raise_descriptors();
+    let clock = Clock::start();
+    let mut configs = Vec::new();
+    for address in &command.bind {
+        let path = command.line.path(address.is_ipv6())?;
+        let config = EndpointConfig {
+            trusted: accepted.peers.iter().copied().collect(),
+            listen: true,
+            ..EndpointConfig::new(accepted.own.clone(), path, clock.std_start())
+        };
+        configs.push((perf::bind(*address)?, config));
+    }
+    let mut driver = perf::driver(configs, &LaneFlags::default(), clock)?;
+    let stop = signals::stop_flag()?;
+    let notices = Notices::new(command.json, stop.clone());
+    let setup = Setup {
+        name: command.name.clone(),
+        allow: command.allow.clone(),
+        budget: super::BUDGET,
+        ..Setup::default()
+    };
+    let forwarder = super::forwarder(setup, driver.waker(), &notices)?;
+    if !command.json {
+        let bound = driver.carriers().filter_map(Carrier::local_addr).map(|address| address.to_string());
+        writeln!(out, "listening on {}", bound.collect::<Vec<_>>().join(" "))?;
+        if command.allow.is_empty() {
+            writeln!(out, "nothing may be connected to: --allow is not given")?;
+        }
+        out.flush()?;
+    }
+    super::drive(&mut driver, forwarder, &notices, &stop)
+}

@@ -1,0 +1,127 @@
+//! Where a connection goes: a host and a port, over TCP or UDP, or a socket file.
+
+use core::fmt;
+use core::str::FromStr;
+use std::net::IpAddr;
+
+/// Where the end that connects connects to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// A TCP port of a host: its address, or a name that the end that connects looks up.
+    Tcp(String, u16),
+    /// A UDP port of a host.
+    Udp(String, u16),
+    /// A UNIX stream socket.
+    Unix(String),
+}
+
+/// Why a text is no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no target ({reason}); write HOST:PORT, [IPv6]:PORT, udp:HOST:PORT or unix:/path")]
+pub struct TargetError {
+    text: String,
+    reason: &'static str,
+}
+
+/// The longest target as a text, in bytes: a name of 253 (RFC 1035 2.3.4) and a port, or a path of 107 (`unix(7)`).
+pub const TARGET_MAX: usize = 300;
+const HOST_MAX: usize = 253;
+const PATH_MAX: usize = 107;
+
+impl Target {
+    /// The host as an address, where it is one.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(host, _) | Self::Udp(host, _) => host.parse().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// The port, where it has one.
+    pub const fn port(&self) -> Option<u16> {
+        match self {
+            Self::Tcp(_, port) | Self::Udp(_, port) => Some(*port),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Whether it takes datagrams, not a stream.
+    pub const fn is_udp(&self) -> bool {
+        matches!(self, Self::Udp(..))
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let error = |reason| TargetError { text: text.to_owned(), reason };
+        if let Some(path) = text.strip_prefix("unix:") {
+            let fits = path.starts_with('/') && path.len() <= PATH_MAX && !path.contains('\0');
+            return match fits {
+                true => Ok(Self::Unix(path.to_owned())),
+                false => Err(error("a socket's path begins with / and has at most 107 bytes")),
+            };
+        }
+        let (is_udp, rest) = text.strip_prefix("udp:").map_or((false, text), |rest| (true, rest));
+        let (host, port) = rest.rsplit_once(':').ok_or_else(|| error("the port is missing"))?;
+        let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| error("the port is none"))?;
+        let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            Some(host) if host.parse::<std::net::Ipv6Addr>().is_ok() => host,
+            Some(_) => return Err(error("what stands in brackets is no IPv6 address")),
+            None if is_host(host) => host,
+            None => return Err(error("the host is no name or address")),
+        };
+        let host = host.to_owned();
+        Ok(if is_udp { Self::Udp(host, port) } else { Self::Tcp(host, port) })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, host, port) = match self {
+            Self::Tcp(host, port) => ("", host, port),
+            Self::Udp(host, port) => ("udp:", host, port),
+            Self::Unix(path) => return write!(f, "unix:{path}"),
+        };
+        match host.contains(':') {
+            true => write!(f, "{kind}[{host}]:{port}"),
+            false => write!(f, "{kind}{host}:{port}"),
+        }
+    }
+}
+
+/// A name of letters, digits, hyphens, underscores and dots, or an IPv4 address.
+pub(crate) fn is_host(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    (1..=HOST_MAX).contains(&text.len()) && text.chars().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_read_and_written_the_same() {
+        for text in
+            ["10.0.0.5:80", "archive.example.org:443", "[2001:db8::1]:22", "udp:10.0.0.5:53", "unix:/run/a.sock"]
+        {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_target_says_what_is_wrong() {
+        for (text, part) in [
+            ("10.0.0.5", "the port is missing"),
+            ("10.0.0.5:0", "the port is none"),
+            (":80", "no name or address"),
+            ("::1:80", "no name or address"),
+            ("[nowhere]:80", "no IPv6 address"),
+            ("unix:relative", "begins with /"),
+        ] {
+            let error = text.parse::<Target>().unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

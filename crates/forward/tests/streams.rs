@@ -1,0 +1,318 @@
+//! Two ends of the protocol over flows that keep their own order and no other, under random use.
+
+#![allow(clippy::unwrap_used, reason = "test support")]
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use skyhaul_forward::{Carriage, Event, INITIAL_CREDIT, Mux, Refusal, Role, StreamId};
+use skyhaul_transport::ClassTree;
+use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+const RTT: Duration = Duration::from_millis(160);
+const BUDGET: Amount = Amount::kib(256);
+
+/// What a test application does at one end.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    Open,
+    Answer { accepts: bool },
+    Send { pick: usize, len: usize },
+    Finish { pick: usize },
+    Reset { pick: usize },
+    Take { pick: usize },
+    Deliver { pick: usize },
+}
+
+fn act() -> impl Strategy<Value = (usize, Act)> {
+    let pick = 0usize..64;
+    let act = prop_oneof![
+        2 => Just(Act::Open),
+        3 => any::<bool>().prop_map(|no| Act::Answer { accepts: !no }),
+        6 => (pick.clone(), 1usize..40_000).prop_map(|(pick, len)| Act::Send { pick, len }),
+        2 => pick.clone().prop_map(|pick| Act::Finish { pick }),
+        1 => pick.clone().prop_map(|pick| Act::Reset { pick }),
+        6 => pick.clone().prop_map(|pick| Act::Take { pick }),
+        12 => pick.prop_map(|pick| Act::Deliver { pick }),
+    ];
+    (0usize..2, act)
+}
+
+/// One end of a stream, as its application sees it.
+#[derive(Debug, Default)]
+struct Side {
+    sent: u64,
+    got: u64,
+    untaken: usize,
+    finished: bool,
+    got_finish: bool,
+}
+
+struct End {
+    mux: Mux,
+    sides: BTreeMap<StreamId, Side>,
+    asked: VecDeque<StreamId>,
+    /// Blocks on their way to the other end, in order within their flow.
+    out: BTreeMap<FlowId, VecDeque<Bytes>>,
+}
+
+struct Pair {
+    ends: [End; 2],
+    now: Instant,
+}
+
+/// The bytes of a stream from some place on, so that any that is lost, doubled or another stream's shows.
+fn bytes_of(id: StreamId, place: u64) -> impl Iterator<Item = u8> {
+    let own = format!("{id:?}").bytes().fold(7u8, |sum, byte| sum.wrapping_mul(31) ^ byte);
+    (place..).map(move |place| (place % 251) as u8 ^ own)
+}
+
+impl Pair {
+    fn new() -> Self {
+        let end = |role| End {
+            mux: Mux::new(role, &ClassTree::default(), BUDGET),
+            sides: BTreeMap::new(),
+            asked: VecDeque::new(),
+            out: BTreeMap::new(),
+        };
+        Self { ends: [end(Role::Calling), end(Role::Called)], now: Instant::ZERO }
+    }
+
+    fn act(&mut self, end: usize, act: Act) {
+        self.now = self.now + Duration::from_millis(1);
+        let now = self.now;
+        let this = &mut self.ends[end];
+        let nth = |pick: usize| this.sides.keys().nth(pick % this.sides.len().max(1)).copied();
+        match act {
+            Act::Open => {
+                let id = this.mux.open(now, "a:1".parse().unwrap(), &Carriage::default()).unwrap();
+                this.sides.insert(id, Side::default());
+            }
+            Act::Answer { accepts } => {
+                if let Some(id) = this.asked.pop_front() {
+                    match accepts {
+                        true => this.mux.accept(now, id),
+                        false => {
+                            this.mux.refuse(id, Refusal::ConnectionRefused, "nobody listens");
+                            this.sides.remove(&id);
+                        }
+                    }
+                }
+            }
+            Act::Send { pick, len } => {
+                if let Some(id) = nth(pick) {
+                    this.send(id, len);
+                }
+            }
+            Act::Finish { pick } => {
+                if let Some(id) = nth(pick).filter(|id| !this.asked.contains(id)) {
+                    this.mux.finish(id);
+                    this.sides.get_mut(&id).unwrap().finished = true;
+                    this.drop_done(id);
+                }
+            }
+            Act::Reset { pick } => {
+                if let Some(id) = nth(pick) {
+                    this.mux.reset(id);
+                    this.sides.remove(&id);
+                    this.asked.retain(|asked| *asked != id);
+                }
+            }
+            Act::Take { pick } => {
+                if let Some(id) = nth(pick) {
+                    let len = std::mem::take(&mut this.sides.get_mut(&id).unwrap().untaken);
+                    this.mux.taken(now, RTT, id, len);
+                    this.drop_done(id);
+                }
+            }
+            Act::Deliver { pick } => self.deliver(end, pick),
+        }
+        self.ends.iter_mut().for_each(End::flush);
+        for end in &self.ends {
+            let untaken: usize = end.sides.values().map(|side| side.untaken).sum();
+            let most = BUDGET.as_u64() + end.sides.len() as u64 * INITIAL_CREDIT;
+            assert!(untaken as u64 <= most, "{untaken} bytes wait for applications");
+        }
+    }
+
+    /// The next block of some flow arrives at the other end.
+    fn deliver(&mut self, from: usize, pick: usize) {
+        let out = &mut self.ends[from].out;
+        let Some(flow) = out.keys().nth(pick % out.len().max(1)).copied() else { return };
+        let queue = out.get_mut(&flow).unwrap();
+        let block = queue.pop_front().unwrap();
+        if queue.is_empty() {
+            out.remove(&flow);
+        }
+        self.ends[1 - from].receive(self.now, flow, &block);
+    }
+
+    fn deliver_all(&mut self) {
+        for _ in 0..1_000_000 {
+            self.ends.iter_mut().for_each(End::flush);
+            match self.ends.iter().position(|end| !end.out.is_empty()) {
+                Some(from) => self.deliver(from, 0),
+                None => return,
+            }
+        }
+        panic!("the ends never stop talking");
+    }
+}
+
+impl End {
+    fn send(&mut self, id: StreamId, len: usize) {
+        let Some(side) = self.sides.get_mut(&id).filter(|_| !self.asked.contains(&id)) else { return };
+        let len = len.min(self.mux.credit(id));
+        if side.finished || len == 0 {
+            return;
+        }
+        let bytes: Vec<u8> = bytes_of(id, side.sent).take(len).collect();
+        side.sent += len as u64;
+        self.mux.data(id, &bytes);
+    }
+
+    fn flush(&mut self) {
+        while let Some(block) = self.mux.poll_block() {
+            self.out.entry(block.flow).or_default().push_back(block.bytes);
+        }
+    }
+
+    fn receive(&mut self, now: Instant, flow: FlowId, block: &Bytes) {
+        self.mux.receive(now, flow, block).unwrap();
+        while let Some(event) = self.mux.poll_event() {
+            match event {
+                Event::Opened { id, .. } => {
+                    self.sides.insert(id, Side::default());
+                    self.asked.push_back(id);
+                }
+                Event::Data(id, bytes) => {
+                    let side = self.sides.get_mut(&id).unwrap();
+                    assert!(!side.got_finish);
+                    assert!(bytes.iter().copied().eq(bytes_of(id, side.got).take(bytes.len())));
+                    side.got += bytes.len() as u64;
+                    side.untaken += bytes.len();
+                }
+                Event::Finished(id) => {
+                    self.sides.get_mut(&id).unwrap().got_finish = true;
+                    self.drop_done(id);
+                }
+                Event::Refused { id, .. } | Event::Reset(id) => {
+                    self.sides.remove(&id).unwrap();
+                    self.asked.retain(|asked| *asked != id);
+                }
+                Event::Accepted(id) | Event::Credit(id) => assert!(self.sides.contains_key(&id)),
+            }
+        }
+    }
+
+    fn drop_done(&mut self, id: StreamId) {
+        let side = &self.sides[&id];
+        if side.finished && side.got_finish && side.untaken == 0 {
+            self.sides.remove(&id);
+        }
+    }
+}
+
+fn run(acts: &[(usize, Act)]) {
+    let mut pair = Pair::new();
+    acts.iter().for_each(|(end, act)| pair.act(*end, *act));
+    // Everybody comes to an end: nothing is left of any stream at either end.
+    for _ in 0..4 {
+        pair.deliver_all();
+        for end in 0..2 {
+            while !pair.ends[end].asked.is_empty() {
+                pair.act(end, Act::Answer { accepts: true });
+            }
+            for pick in 0..pair.ends[end].sides.len() {
+                pair.act(end, Act::Take { pick: pick.min(pair.ends[end].sides.len()) });
+            }
+            for pick in (0..pair.ends[end].sides.len()).rev() {
+                pair.act(end, Act::Finish { pick });
+            }
+            while !pair.ends[end].sides.is_empty()
+                && pair.ends[end].sides.values().all(|side| side.got_finish)
+            {
+                pair.act(end, Act::Take { pick: 0 });
+            }
+        }
+    }
+    pair.deliver_all();
+    for end in &pair.ends {
+        assert_eq!((end.sides.len(), end.mux.streams(), end.mux.granted()), (0, 0, Amount::ZERO));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn every_stream_is_whole_and_in_order_and_leaves_nothing_behind(acts in proptest::collection::vec(act(), 0..400)) {
+        run(&acts);
+    }
+
+    #[test]
+    fn no_peer_brings_an_end_down(blocks in proptest::collection::vec((0u32..6, 0u8..8, 0u32..3, proptest::collection::vec(any::<u8>(), 0..24)), 0..200)) {
+        let mut mux = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
+        let _ = mux.open(Instant::ZERO, "a:1".parse().unwrap(), &Carriage::default());
+        for (flow, kind, stream, rest) in blocks {
+            let block: Vec<u8> = [kind].into_iter().chain(stream.to_be_bytes()).chain(rest).collect();
+            let _ = mux.receive(Instant::ZERO, FlowId(flow), &block.into());
+            prop_assert!(mux.streams() <= 7);
+        }
+    }
+}
+
+#[test]
+fn a_stream_whose_reader_is_slow_stops_and_others_go_on() {
+    let mut pair = Pair::new();
+    for _ in 0..2 {
+        pair.act(0, Act::Open);
+    }
+    pair.deliver_all();
+    (0..2).for_each(|_| pair.act(1, Act::Answer { accepts: true }));
+    pair.deliver_all();
+    let mut ids = pair.ends[0].sides.keys().copied().collect::<Vec<_>>().into_iter();
+    let (slow, quick) = (ids.next().unwrap(), ids.next().unwrap());
+    for round in 0..200 {
+        for id in [slow, quick] {
+            pair.ends[0].send(id, 30_000);
+        }
+        pair.deliver_all();
+        pair.act(1, Act::Take { pick: 1 });
+        pair.deliver_all();
+        assert!(round < 100 || pair.ends[0].mux.credit(slow) == 0);
+    }
+    assert!(pair.ends[1].sides[&quick].got >= 200 * 16_000);
+    assert!(pair.ends[1].sides[&slow].got <= 2 * BUDGET.as_u64());
+}
+
+#[test]
+fn a_flow_is_used_again_and_what_came_late_for_the_stream_before_is_dropped() {
+    let mut pair = Pair::new();
+    let open = |pair: &mut Pair| {
+        pair.act(0, Act::Open);
+        pair.deliver_all();
+        pair.act(1, Act::Answer { accepts: true });
+        pair.deliver_all();
+        *pair.ends[0].sides.keys().last().unwrap()
+    };
+    let first = open(&mut pair);
+    // Both end it, and the called end resets it besides: that arrives after the flow has its next stream.
+    pair.ends[1].mux.finish(first);
+    pair.ends[1].mux.reset(first);
+    pair.ends[0].mux.finish(first);
+    pair.ends[0].mux.taken(Instant::ZERO, RTT, first, 0);
+    pair.ends.iter_mut().for_each(End::flush);
+    let (finish, reset) = {
+        let queue = pair.ends[1].out.values_mut().next().unwrap();
+        (queue.pop_front().unwrap(), queue.pop_front().unwrap())
+    };
+    pair.ends[1].out.clear();
+    let flow = *pair.ends[0].out.keys().next().unwrap();
+    pair.ends[0].receive(Instant::ZERO, flow, &finish);
+    pair.ends[0].sides.clear();
+    pair.act(0, Act::Open);
+    let second = *pair.ends[0].sides.keys().next().unwrap();
+    assert_ne!(first, second);
+    pair.ends[0].receive(Instant::ZERO, flow, &reset);
+    assert!(pair.ends[0].mux.credit(second) > 0, "the reset was for the stream before");
+}
