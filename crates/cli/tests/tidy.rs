@@ -249,6 +249,7 @@ const SANS_IO: &[&str] = &[
     "link",
     "vita49",
     "probe",
+    "forward",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -367,6 +368,7 @@ const USES: &[(&str, &[&str])] = &[
             "lab",
             "node",
             "probe",
+            "forward",
         ],
     ),
 ];

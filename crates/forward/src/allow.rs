@@ -14,15 +14,15 @@ pub struct Allow {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    Net { udp: bool, net: IpAddr, bits: u8, ports: RangeInclusive<u16> },
-    Name { udp: bool, name: String, ports: RangeInclusive<u16> },
+    Net { net: IpAddr, bits: u8, ports: RangeInclusive<u16> },
+    Name { name: String, ports: RangeInclusive<u16> },
     Unix(String),
 }
 
 /// Why a text is no rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no rule ({reason}); write it like 10.0.0.0/8:6000-6010, archive.example.org:443, [::1]:22, udp:10.0.0.5:53 or unix:/run/a.sock"
+    "`{text}` is no rule ({reason}); write it like 10.0.0.0/8:6000-6010, archive.example.org:443, [::1]:22 or unix:/run/a.sock"
 )]
 pub struct AllowError {
     text: String,
@@ -33,16 +33,14 @@ impl Allow {
     /// Whether a connection to `target` may be made at `address`, which its host is, or was looked up to be. A rule for
     /// addresses does not look at names, and a rule for a name takes whatever the name stands for.
     pub fn permits(&self, target: &Target, address: Option<IpAddr>) -> bool {
-        let fits = |udp: &bool, ports: &RangeInclusive<u16>| {
-            *udp == target.is_udp() && target.port().is_some_and(|port| ports.contains(&port))
-        };
+        let fits = |ports: &RangeInclusive<u16>| target.port().is_some_and(|port| ports.contains(&port));
         match (&self.what, target) {
             (What::Unix(allowed), Target::Unix(path)) => allowed == path,
-            (What::Net { udp, net, bits, ports }, _) => {
-                fits(udp, ports) && address.is_some_and(|address| contains(*net, *bits, address))
+            (What::Net { net, bits, ports }, _) => {
+                fits(ports) && address.is_some_and(|address| contains(*net, *bits, address))
             }
-            (What::Name { udp, name, ports }, Target::Tcp(host, _) | Target::Udp(host, _)) => {
-                fits(udp, ports) && name.eq_ignore_ascii_case(host)
+            (What::Name { name, ports }, Target::Tcp(host, _)) => {
+                fits(ports) && name.eq_ignore_ascii_case(host)
             }
             (What::Unix(_), _) | (What::Name { .. }, Target::Unix(_)) => false,
         }
@@ -73,17 +71,16 @@ impl FromStr for Allow {
             let target = text.parse().map_err(|_| error("a socket's path begins with /"))?;
             return match target {
                 Target::Unix(path) => Ok(Self { what: What::Unix(path) }),
-                Target::Tcp(..) | Target::Udp(..) => Err(error("a socket's path begins with /")),
+                Target::Tcp(..) => Err(error("a socket's path begins with /")),
             };
         }
-        let (udp, rest) = text.strip_prefix("udp:").map_or((false, text), |rest| (true, rest));
-        let (host, ports) = rest.rsplit_once(':').ok_or_else(|| error("the ports are missing"))?;
+        let (host, ports) = text.rsplit_once(':').ok_or_else(|| error("the ports are missing"))?;
         let ports = range(ports).ok_or_else(|| error("the ports are none"))?;
         let (base, bits) = host.split_once('/').map_or((host, None), |(base, bits)| (base, Some(bits)));
         let in_brackets = base.strip_prefix('[').and_then(|base| base.strip_suffix(']'));
         let Ok(net) = in_brackets.unwrap_or(base).parse::<IpAddr>() else {
             return match bits.is_none() && in_brackets.is_none() && is_host(base) {
-                true => Ok(Self { what: What::Name { udp, name: base.to_owned(), ports } }),
+                true => Ok(Self { what: What::Name { name: base.to_owned(), ports } }),
                 false => Err(error("the host is no name, address or network")),
             };
         };
@@ -93,7 +90,7 @@ impl FromStr for Allow {
         let most = if net.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most));
         let bits = bits.ok_or_else(|| error("the length of the network is none"))?;
-        Ok(Self { what: What::Net { udp, net, bits, ports } })
+        Ok(Self { what: What::Net { net, bits, ports } })
     }
 }
 
@@ -108,17 +105,21 @@ fn range(text: &str) -> Option<RangeInclusive<u16>> {
 
 impl fmt::Display for Allow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (udp, ports) = match &self.what {
+        let ports = match &self.what {
             What::Unix(path) => return write!(f, "unix:{path}"),
-            What::Net { udp, ports, .. } | What::Name { udp, ports, .. } => (*udp, ports),
+            What::Net { net: IpAddr::V6(net), bits, ports } => {
+                write!(f, "[{net}]/{bits}")?;
+                ports
+            }
+            What::Net { net, bits, ports } => {
+                write!(f, "{net}/{bits}")?;
+                ports
+            }
+            What::Name { name, ports } => {
+                f.write_str(name)?;
+                ports
+            }
         };
-        f.write_str(if udp { "udp:" } else { "" })?;
-        match &self.what {
-            What::Net { net: IpAddr::V6(net), bits, .. } => write!(f, "[{net}]/{bits}")?,
-            What::Net { net, bits, .. } => write!(f, "{net}/{bits}")?,
-            What::Name { name, .. } => f.write_str(name)?,
-            What::Unix(_) => {}
-        }
         write!(f, ":{}-{}", ports.start(), ports.end())
     }
 }
@@ -142,7 +143,6 @@ mod tests {
         for (target, address) in [
             ("10.9.8.7:5999", "10.9.8.7"),
             ("11.0.0.1:6000", "11.0.0.1"),
-            ("udp:10.9.8.7:6000", "10.9.8.7"),
             ("archive.example.org:6000", "127.0.0.1"),
             ("archive.example.org:6000", "not looked up"),
             ("[::1]:6000", "::1"),

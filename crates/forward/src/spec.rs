@@ -28,7 +28,9 @@ pub struct Forward {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The form.
-    #[error("`{0}` is no forward ({1}); write it like 8080=centre:10.0.0.5:80 or 127.0.0.1:8080=centre:unix:/run/a.sock")]
+    #[error(
+        "`{0}` is no forward ({1}); write it like 8080=centre:10.0.0.5:80 or 127.0.0.1:8080=centre:unix:/run/a.sock"
+    )]
     Form(String, &'static str),
     /// The target.
     #[error(transparent)]
@@ -46,11 +48,7 @@ impl FromStr for Forward {
         if !is_host(node) {
             return Err(form("the far node's name has other characters than letters, digits, - and ."));
         }
-        let target: Target = target.parse()?;
-        if target.is_udp() {
-            return Err(form("what comes over TCP goes on over TCP"));
-        }
-        Ok(Self { local, node: node.to_owned(), target })
+        Ok(Self { local, node: node.to_owned(), target: target.parse()? })
     }
 }
 
@@ -85,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_alone_is_the_loopback_addresss() {
+    fn a_port_alone_is_the_loopback_address() {
         let forward: Forward = "8080=centre:archive:80".parse().unwrap();
         assert_eq!(forward.local.to_string(), "127.0.0.1:8080");
         assert_eq!((forward.node.as_str(), forward.target.to_string().as_str()), ("centre", "archive:80"));
@@ -103,7 +101,6 @@ mod tests {
             ("x=centre:a:1", "no port, or address and port"),
             ("8080=centre:80", "the port is missing"),
             ("8080=a b:c:80", "the far node's name"),
-            ("8080=centre:udp:c:80", "over TCP"),
         ] {
             let error = text.parse::<Forward>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! Where a connection goes: a host and a port, over TCP or UDP, or a socket file.
+//! Where a connection goes: a host and a TCP port, or a socket file.
 
 use core::fmt;
 use core::str::FromStr;
@@ -9,15 +9,13 @@ use std::net::IpAddr;
 pub enum Target {
     /// A TCP port of a host: its address, or a name that the end that connects looks up.
     Tcp(String, u16),
-    /// A UDP port of a host.
-    Udp(String, u16),
     /// A UNIX stream socket.
     Unix(String),
 }
 
 /// Why a text is no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no target ({reason}); write HOST:PORT, [IPv6]:PORT, udp:HOST:PORT or unix:/path")]
+#[error("`{text}` is no target ({reason}); write HOST:PORT, [IPv6]:PORT or unix:/path")]
 pub struct TargetError {
     text: String,
     reason: &'static str,
@@ -32,7 +30,7 @@ impl Target {
     /// The host as an address, where it is one.
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
-            Self::Tcp(host, _) | Self::Udp(host, _) => host.parse().ok(),
+            Self::Tcp(host, _) => host.parse().ok(),
             Self::Unix(_) => None,
         }
     }
@@ -40,14 +38,9 @@ impl Target {
     /// The port, where it has one.
     pub const fn port(&self) -> Option<u16> {
         match self {
-            Self::Tcp(_, port) | Self::Udp(_, port) => Some(*port),
+            Self::Tcp(_, port) => Some(*port),
             Self::Unix(_) => None,
         }
-    }
-
-    /// Whether it takes datagrams, not a stream.
-    pub const fn is_udp(&self) -> bool {
-        matches!(self, Self::Udp(..))
     }
 }
 
@@ -63,30 +56,25 @@ impl FromStr for Target {
                 false => Err(error("a socket's path begins with / and has at most 107 bytes")),
             };
         }
-        let (is_udp, rest) = text.strip_prefix("udp:").map_or((false, text), |rest| (true, rest));
-        let (host, port) = rest.rsplit_once(':').ok_or_else(|| error("the port is missing"))?;
-        let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| error("the port is none"))?;
+        let (host, port) = text.rsplit_once(':').ok_or_else(|| error("the port is missing"))?;
+        let port: u16 =
+            port.parse().ok().filter(|port| *port > 0).ok_or_else(|| error("the port is none"))?;
         let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             Some(host) if host.parse::<std::net::Ipv6Addr>().is_ok() => host,
             Some(_) => return Err(error("what stands in brackets is no IPv6 address")),
             None if is_host(host) => host,
             None => return Err(error("the host is no name or address")),
         };
-        let host = host.to_owned();
-        Ok(if is_udp { Self::Udp(host, port) } else { Self::Tcp(host, port) })
+        Ok(Self::Tcp(host.to_owned(), port))
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, host, port) = match self {
-            Self::Tcp(host, port) => ("", host, port),
-            Self::Udp(host, port) => ("udp:", host, port),
-            Self::Unix(path) => return write!(f, "unix:{path}"),
-        };
-        match host.contains(':') {
-            true => write!(f, "{kind}[{host}]:{port}"),
-            false => write!(f, "{kind}{host}:{port}"),
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{path}"),
         }
     }
 }
@@ -103,9 +91,7 @@ mod tests {
 
     #[test]
     fn targets_are_read_and_written_the_same() {
-        for text in
-            ["10.0.0.5:80", "archive.example.org:443", "[2001:db8::1]:22", "udp:10.0.0.5:53", "unix:/run/a.sock"]
-        {
+        for text in ["10.0.0.5:80", "archive.example.org:443", "[2001:db8::1]:22", "unix:/run/a.sock"] {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
         }
     }

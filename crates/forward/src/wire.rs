@@ -8,8 +8,7 @@
 //!   3 data         bytes
 //!   4 finish
 //!   5 reset
-//!   6 datagram     bytes
-//!   7 windows      stream is 0; then for each stream: flow (4)  stream (4)  limit (8)
+//!   6 windows      stream is 0; then for each stream: flow (4)  stream (4)  limit (8)
 //! ```
 
 use crate::target::{TARGET_MAX, Target};
@@ -50,8 +49,6 @@ pub enum Message {
     Finish,
     /// The stream is over at once; what is under way is worth nothing.
     Reset,
-    /// One datagram.
-    Datagram(Bytes),
     /// How many bytes of streams may be sent in all.
     Windows(Vec<Window>),
 }
@@ -104,7 +101,6 @@ pub const WINDOWS_MAX: usize = 80;
 pub const SENTENCE_MAX: usize = 512;
 const WINDOW_LEN: usize = 16;
 const KIND_DATA: u8 = 3;
-const KIND_DATAGRAM: u8 = 6;
 
 impl Message {
     /// The block's bytes, for the stream of this number.
@@ -127,7 +123,7 @@ impl Message {
                 out.push(reason.number());
                 out.extend(cut(sentence, SENTENCE_MAX).as_bytes());
             }
-            Self::Data(bytes) | Self::Datagram(bytes) => out.extend(bytes),
+            Self::Data(bytes) => out.extend(bytes),
             Self::Finish | Self::Reset => {}
             Self::Windows(windows) => {
                 for window in windows.iter().take(WINDOWS_MAX) {
@@ -151,7 +147,6 @@ impl Message {
     fn read(block: &Bytes) -> Option<(u32, Self)> {
         let (kind, rest) = block.split_first()?;
         let (stream, rest) = number(rest)?;
-        let bytes = || block.slice(HEAD..);
         let message = match kind {
             0 => open(rest)?,
             1 => Self::Accepted { window: number(rest).filter(|(_, rest)| rest.is_empty())?.0 },
@@ -160,11 +155,10 @@ impl Message {
                 let sentence = core::str::from_utf8(sentence).ok()?.to_owned();
                 Self::Refused { reason: Refusal::from_number(*reason)?, sentence }
             }
-            &KIND_DATA => Self::Data(bytes()),
+            &KIND_DATA => Self::Data(block.slice(HEAD..)),
             4 if rest.is_empty() => Self::Finish,
             5 if rest.is_empty() => Self::Reset,
-            &KIND_DATAGRAM => Self::Datagram(bytes()),
-            7 if rest.len().is_multiple_of(WINDOW_LEN) && rest.len() <= WINDOWS_MAX * WINDOW_LEN => {
+            6 if rest.len().is_multiple_of(WINDOW_LEN) && rest.len() <= WINDOWS_MAX * WINDOW_LEN => {
                 Self::Windows(rest.chunks_exact(WINDOW_LEN).map(window).collect::<Option<_>>()?)
             }
             _ => return None,
@@ -180,8 +174,7 @@ impl Message {
             Self::Data(_) => KIND_DATA,
             Self::Finish => 4,
             Self::Reset => 5,
-            Self::Datagram(_) => KIND_DATAGRAM,
-            Self::Windows(_) => 7,
+            Self::Windows(_) => 6,
         }
     }
 }
@@ -275,7 +268,6 @@ mod tests {
             Message::Data("bytes".into()),
             Message::Finish,
             Message::Reset,
-            Message::Datagram(Bytes::new()),
             Message::Windows(vec![window; WINDOWS_MAX]),
         ]
     }
@@ -300,7 +292,9 @@ mod tests {
     fn a_long_sentence_is_cut_between_characters() {
         let sentence = "é".repeat(SENTENCE_MAX);
         let block = Message::Refused { reason: Refusal::Failed, sentence }.encode(1);
-        let Ok((1, Message::Refused { sentence, .. })) = Message::decode(&block) else { panic!("no refusal") };
+        let Ok((1, Message::Refused { sentence, .. })) = Message::decode(&block) else {
+            panic!("no refusal")
+        };
         assert_eq!(sentence.len(), SENTENCE_MAX);
     }
 

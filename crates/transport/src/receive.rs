@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Debug)]
 pub struct Inbox {
     flows: BTreeMap<FlowId, Flow>,
+    /// Flows with blocks that are begun: few of many thousands.
+    begun: BTreeSet<FlowId>,
     resume: Resume,
     window: u64,
     /// Cost of the blocks begun and not given back by the application.
@@ -82,6 +84,7 @@ impl Inbox {
     pub fn new(window: u64, resume: Resume) -> Self {
         Self {
             flows: BTreeMap::new(),
+            begun: BTreeSet::new(),
             resume,
             window,
             held: 0,
@@ -112,7 +115,7 @@ impl Inbox {
 
     /// Whether blocks are begun and not whole.
     pub fn is_waiting(&self) -> bool {
-        self.flows.values().any(|flow| !flow.blocks.is_empty())
+        !self.begun.is_empty()
     }
 
     /// A symbol arrived.
@@ -155,6 +158,9 @@ impl Inbox {
                 continue;
             }
             let block = flow.blocks.remove(&seq);
+            if flow.blocks.is_empty() {
+                self.begun.remove(&id);
+            }
             self.mark_done(id, seq);
             if let Some(block) = block {
                 stats.blocks_expired += u64::from(!block.dead);
@@ -196,8 +202,7 @@ impl Inbox {
         let mut report = Report { number, limit: self.limit(), ..Report::default() };
         let mut room = budget.saturating_sub(24);
         let mut told = Vec::new();
-        let waiting = self.flows.iter().filter(|(_, flow)| !flow.blocks.is_empty()).map(|(id, _)| *id);
-        let candidates: BTreeSet<FlowId> = self.news.keys().copied().chain(waiting).collect();
+        let candidates: BTreeSet<FlowId> = self.news.keys().chain(&self.begun).copied().collect();
         let turn = core::mem::take(&mut self.turn);
         for id in candidates.range(turn..).chain(candidates.range(..turn)).copied() {
             let mut entry = self.flow_report(id);
@@ -300,6 +305,7 @@ impl Inbox {
             stats.blocks_seen += 1;
         }
         let block = flow.blocks.entry(seq).or_insert_with(|| Partial::new(now));
+        self.begun.insert(id);
         self.held += grown;
         if block.got.insert(header.offset, end) == 0 {
             stats.symbols_duplicate += 1;
@@ -340,6 +346,9 @@ impl Inbox {
     fn give_out(&mut self, now: Instant, (id, seq): (FlowId, u64), stats: &mut Stats) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let Some(block) = flow.blocks.remove(&seq) else { return };
+        if flow.blocks.is_empty() {
+            self.begun.remove(&id);
+        }
         let timing = BlockTiming {
             sent: block.sent,
             last_original: block.last_original,
@@ -375,7 +384,7 @@ impl Inbox {
     /// Blocks begun and not given out, those that expired here not counted.
     pub fn in_flight(&self) -> u64 {
         let open = |flow: &Flow| flow.blocks.values().filter(|block| !block.dead).count() as u64;
-        self.flows.values().map(open).sum()
+        self.begun.iter().filter_map(|id| self.flows.get(id)).map(open).sum()
     }
 
     /// Bytes held against the window, flows, and runs of places done.

@@ -21,14 +21,14 @@ use std::sync::atomic::AtomicBool;
 would from the target itself. All connections share one session. docs/forward.md says more.
 
 Example:
-  skyhaul forward --node centre=198.51.100.1:4720 --key here.key --peer SHA256:… -L 8080=centre:10.0.0.5:80
-  skyhaul forward serve --bind 0.0.0.0:4720 --key there.key --peer SHA256:… --allow 10.0.0.0/8:80"
+  skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -L 8080=centre:10.0.0.5:80
+  skyhaul forward serve --bind 0.0.0.0:4730 --key there.key --peer SHA256:… --allow 10.0.0.0/8:80"
 )]
 pub struct Forward {
     #[command(subcommand)]
     far: Option<Far>,
     #[command(flatten)]
-    call: Option<call::Call>,
+    call: call::Call,
 }
 
 /// The other end.
@@ -43,13 +43,9 @@ enum Far {
 /// # Errors
 /// An address, port, key or rule cannot be used; the far node does not answer or refuses.
 pub fn run(command: &Forward, out: &mut dyn Write) -> Result<(), Failure> {
-    match (&command.far, &command.call) {
-        (Some(Far::Serve(serve)), _) => serve::run(serve, out),
-        (None, Some(call)) => call::run(call, out),
-        (None, None) => {
-            let help = "give -L and --node, or `serve`; --help has examples";
-            Err(Failure::new(Exit::Usage, "there is nothing to forward", help))
-        }
+    match &command.far {
+        Some(Far::Serve(serve)) => serve::run(serve, out),
+        None => call::run(&command.call, out),
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Carriage {
     pub class: String,
     /// 0 is the most important.
     pub priority: u8,
-    /// By when its bytes are wanted at the other end. Datagrams that are later are dropped.
+    /// By when its bytes are wanted at the other end: what is wanted sooner goes first.
     pub deadline: Option<Duration>,
 }
 
@@ -127,6 +127,8 @@ pub const STREAMS_MAX: u32 = 16_384;
 pub const INITIAL_CREDIT: u64 = 16 << 10;
 /// The widest window of a stream: 1 Gbit/s at 270 ms, or 93 Mbit/s at 160 ms through losses repeated a dozen times in a row.
 pub const WINDOW_MAX: u64 = 32 << 20;
+/// Round trips in which a stream that its window holds back uses half of it, at most.
+const HELD_BACK: u64 = 8;
 
 impl Mux {
     /// No streams yet, of a session shared as `classes` says. Bytes received and not taken may be so many.
@@ -239,8 +241,9 @@ impl Mux {
         let recv = &mut stream.recv;
         // What was never accepted has its first credit and no more.
         if recv.taken(len as u64) && stream.accepted {
-            // It takes less than two round trips for half of its window: the window is what holds it back.
-            if now.since(recv.raised) < rtt * 2 {
+            // It takes a few round trips for half of its window: the window may be what holds it back. What is lost several times
+            // in a row keeps what came behind it waiting for as many round trips.
+            if now.since(recv.raised) < rtt * HELD_BACK {
                 recv.window += self.budget.grow(recv.window);
             }
             recv.raise(now);

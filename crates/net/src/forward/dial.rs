@@ -25,8 +25,6 @@ impl Forwarder {
                 true => self.connect_file(now, token, path),
                 false => self.refuse_not_allowed(token),
             },
-            // Datagrams have no connection to ask for.
-            Target::Udp(..) => self.refuse_not_allowed(token),
             Target::Tcp(host, port) => match target.ip() {
                 Some(ip) => self.try_addresses(now, token, &[SocketAddr::new(ip, *port)]),
                 // No name is looked up where nothing could be allowed.

@@ -185,7 +185,8 @@ impl Forwarder {
     }
 
     fn ready(&mut self, now: Instant, ready: Ready) {
-        if let Some(listener) = usize::try_from(ready.token).ok().and_then(|token| self.listeners.get_mut(token))
+        if let Some(listener) =
+            usize::try_from(ready.token).ok().and_then(|token| self.listeners.get_mut(token))
         {
             listener.pending = true;
             return;
@@ -228,7 +229,8 @@ impl Forwarder {
     fn accept_all(&mut self, now: Instant) {
         for index in 0..self.listeners.len() {
             let node = self.setup.listens[index].node;
-            let session = self.calls.session(node).filter(|id| self.peers.get(id).is_some_and(|peer| peer.open));
+            let session =
+                self.calls.session(node).filter(|id| self.peers.get(id).is_some_and(|peer| peer.open));
             if session.is_none() && !self.calls.is_down(node) {
                 continue;
             }

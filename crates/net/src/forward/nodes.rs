@@ -60,7 +60,8 @@ impl Forwarder {
                 continue;
             }
             let Node { peer, addresses, .. } = &self.setup.nodes[index];
-            let Some((socket, remote)) = addresses.get(call.failures as usize % addresses.len().max(1)) else {
+            let Some((socket, remote)) = addresses.get(call.failures as usize % addresses.len().max(1))
+            else {
                 continue;
             };
             match engine.connect_from(now, *socket, *remote, *peer) {

@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    connect, ipproto, listen, recv, send, shutdown, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with,
+    bind, connect, ipproto, listen, recv, send, shutdown, socket_with, sockopt,
 };
 use skyhaul_forward::Local;
 use std::io;

@@ -64,7 +64,7 @@ impl FromStr for NodeAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
         let (name, address) =
-            parts.ok_or_else(|| format!("`{text}` is no node; write it like centre=198.51.100.1:4720"))?;
+            parts.ok_or_else(|| format!("`{text}` is no node; write it like centre=198.51.100.1:4730"))?;
         Ok(Self { name: name.to_owned(), address: address.to_owned() })
     }
 }
@@ -149,7 +149,7 @@ impl Call {
         let listen = |forward: &Forward| {
             let node = nodes.iter().position(|node| node.name == forward.node).ok_or_else(|| {
                 let what = format!("the far node `{}` is not known", forward.node);
-                let help = format!("say where it listens, like --node {}=198.51.100.1:4720", forward.node);
+                let help = format!("say where it listens, like --node {}=198.51.100.1:4730", forward.node);
                 Failure::new(Exit::Usage, &what, &help)
             })?;
             let (local, target) = (forward.local.clone(), forward.target.clone());
@@ -160,7 +160,7 @@ impl Call {
 }
 
 fn resolve(address: &str) -> Result<SocketAddr, Failure> {
-    let help = "give a host and a port, such as 198.51.100.1:4720";
+    let help = "give a host and a port, such as 198.51.100.1:4730";
     let mut found = address
         .to_socket_addrs()
         .map_err(|error| Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help))?;

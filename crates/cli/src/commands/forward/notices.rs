@@ -74,7 +74,9 @@ impl Notices {
                 self.say(&text, &Line::NodeDown { node, reason });
             }
             Notice::Called { node } => self.say(&format!("{node} has called"), &Line::Called { node }),
-            Notice::Left { reason } => self.say(&format!("a caller is gone ({reason})"), &Line::Left { reason }),
+            Notice::Left { reason } => {
+                self.say(&format!("a caller is gone ({reason})"), &Line::Left { reason })
+            }
             Notice::TurnedAway { remote, reason } => {
                 let line = Line::TurnedAway { remote: remote.to_string(), reason };
                 self.say(&format!("refused {remote}: {reason}"), &line);

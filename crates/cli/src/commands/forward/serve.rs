@@ -18,8 +18,8 @@ use std::net::SocketAddr;
 #[command(after_help = "Nothing is allowed that no --allow names, this host's own addresses included.
 
 Example:
-  skyhaul forward serve --bind 0.0.0.0:4720 --key there.key --peer SHA256:… --allow 10.0.0.0/8:6000-6010
-  skyhaul forward serve --bind 127.0.0.1:4720 --insecure-test --allow 127.0.0.1:8000")]
+  skyhaul forward serve --bind 0.0.0.0:4730 --key there.key --peer SHA256:… --allow 10.0.0.0/8:6000-6010
+  skyhaul forward serve --bind 127.0.0.1:4730 --insecure-test --allow 127.0.0.1:8000")]
 pub struct Serve {
     /// Where to listen for forwarding nodes; several addresses may be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]

@@ -1,0 +1,51 @@
+//! What a far forwarding node says, and what an operator writes of forwards and rules.
+
+use bytes::Bytes;
+use skyhaul_forward::wire::Message;
+use skyhaul_forward::{Allow, Carriage, Event, Forward, Mux, Refusal, Role, STREAMS_MAX, Target};
+use skyhaul_transport::ClassTree;
+use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
+
+/// Any blocks, each with its flow and a length of two bytes before it: one that is read is written and read the same, and
+/// whatever they say, the streams stay within their bounds. As text: what is read is written and read the same.
+pub fn forward(input: &[u8]) {
+    if let Ok(text) = core::str::from_utf8(input) {
+        let _ = text.parse::<Forward>();
+        if let Ok(target) = text.parse::<Target>() {
+            assert_eq!(target.to_string().parse(), Ok(target));
+        }
+        if let Ok(rule) = text.parse::<Allow>() {
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+        }
+    }
+    let budget = Amount::kib(64);
+    let mut mux = Mux::new(Role::Called, &ClassTree::default(), budget);
+    let target = Target::Unix("/run/a.sock".to_owned());
+    let _ = mux.open(Instant::ZERO, target, &Carriage::default());
+    let mut rest = input;
+    for millis in 0..64 {
+        let Some(([flow, high, low], bytes)) = rest.split_first_chunk() else { break };
+        let length = usize::from(u16::from_be_bytes([*high, *low])).min(bytes.len());
+        let (block, later) = bytes.split_at(length);
+        rest = later;
+        let block = Bytes::copy_from_slice(block);
+        if let Ok((stream, message)) = Message::decode(&block) {
+            assert_eq!(Message::decode(&message.encode(stream)), Ok((stream, message)));
+        }
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        if mux.receive(now, FlowId((*flow).into()), &block).is_err() {
+            break;
+        }
+        while let Some(event) = mux.poll_event() {
+            match event {
+                Event::Opened { id, .. } if millis % 2 == 0 => mux.accept(now, id),
+                Event::Opened { id, .. } if millis % 3 == 0 => mux.refuse(id, Refusal::NotAllowed, "no"),
+                Event::Data(id, bytes) => mux.taken(now, Duration::from_millis(9), id, bytes.len()),
+                Event::Finished(id) => mux.finish(id),
+                _ => {}
+            }
+        }
+        while mux.poll_block().is_some() {}
+        assert!(mux.streams() <= 1 + STREAMS_MAX as usize);
+    }
+}
