@@ -79,7 +79,7 @@ impl Pair {
     }
 
     fn act(&mut self, end: usize, act: Act) {
-        self.now = self.now + Duration::from_millis(1);
+        self.now += Duration::from_millis(1);
         let now = self.now;
         let this = &mut self.ends[end];
         let nth = |pick: usize| this.sides.keys().nth(pick % this.sides.len().max(1)).copied();
