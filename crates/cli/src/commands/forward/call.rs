@@ -30,10 +30,7 @@ pub struct Call {
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "forward")]
     name: String,
-    /// The class of all that is carried, as the far node's and this one's configuration name it.
-    #[arg(long, value_name = "NAME", default_value = "")]
-    class: String,
-    /// The priority within its class; 0 is the most important.
+    /// The priority of all that is carried; 0 is the most important.
     #[arg(long, value_name = "N", default_value_t = Carriage::default().priority)]
     priority: u8,
     /// By when bytes are wanted at the far end, from when they are read here: what is wanted sooner goes first.
@@ -144,8 +141,8 @@ impl Call {
     }
 
     fn listens(&self, nodes: &[Node]) -> Result<Vec<Listen>, Failure> {
-        let carriage =
-            Carriage { class: self.class.clone(), priority: self.priority, deadline: self.deadline };
+        let (priority, deadline) = (self.priority, self.deadline);
+        let carriage = Carriage { priority, deadline, ..Carriage::default() };
         let listen = |forward: &Forward| {
             let node = nodes.iter().position(|node| node.name == forward.node).ok_or_else(|| {
                 let what = format!("the far node `{}` is not known", forward.node);
