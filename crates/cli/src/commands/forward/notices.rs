@@ -75,7 +75,7 @@ impl Notices {
             }
             Notice::Called { node } => self.say(&format!("{node} has called"), &Line::Called { node }),
             Notice::Left { reason } => {
-                self.say(&format!("a caller is gone ({reason})"), &Line::Left { reason })
+                self.say(&format!("a caller is gone ({reason})"), &Line::Left { reason });
             }
             Notice::TurnedAway { remote, reason } => {
                 let line = Line::TurnedAway { remote: remote.to_string(), reason };
