@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Output;
+use support::page::Page;
 use support::process::{Running, printed, run, text};
 use support::refusal::{assert_refused, assert_told};
 use support::schema::assert_valid;
@@ -25,6 +26,7 @@ fn a_survey_finds_the_loopback_interface_and_its_account_closes() {
     let mut far = serve(&[], folder.path());
     let address = far.address();
     let quick = [&address, "--seconds", "2", "--max-rate", "10 Mbit/s", "--json", "--series", "all.csv"];
+    let quick = [&quick[..], &["--pings", "pings.jsonl", "--report", "pages"]].concat();
     let output = probe(&quick, folder.path());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let found: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
@@ -41,7 +43,15 @@ fn a_survey_finds_the_loopback_interface_and_its_account_closes() {
     let series = std::fs::read_to_string(folder.path().join("all.csv")).unwrap();
     let packets = |way: &str| found[way]["sum"]["packets"].as_u64().unwrap();
     assert_eq!(series.lines().count() as u64, 1 + packets("up") + packets("down"));
-    assert!(series.starts_with("stream,direction,payload,seq,planned_s,one_way_ms\n0,up,"), "{series}");
+    assert!(
+        series.starts_with("stream,direction,payload,seq,planned_s,one_way_ms,arrival\n0,up,"),
+        "{series}"
+    );
+    let pings = std::fs::read_to_string(folder.path().join("pings.jsonl")).unwrap();
+    let trips = |line: &str| serde_json::from_str::<Value>(line).unwrap()["round_trip_ms"].as_f64().unwrap();
+    assert!(pings.lines().map(trips).all(|trip| trip > 0.0) && pings.lines().count() > 5, "{pings}");
+    let page = Page::read(&folder.path().join("pages/survey.html"));
+    assert!(page.source().contains(&format!("<td class=\"word\">sum: sent</td><td>{}</td>", packets("up"))));
     far.signal(Signal::INT);
     let ended = far.end();
     assert_eq!(ended.code, Some(0));
@@ -80,14 +90,37 @@ fn sweep_loss_and_paths_say_what_their_schemas_say() {
         assert_valid(&found, schema);
         found
     };
-    let sizes = ["--payload", "200,1000", "--spacing", "200us,1ms", "--count", "200", "--direction", "down"];
+    let sizes = [
+        "--report",
+        "pages",
+        "--payload",
+        "200,1000",
+        "--spacing",
+        "200us,1ms",
+        "--count",
+        "200",
+        "--direction",
+        "down",
+    ];
     let swept = measured(&[&["sweep", &address][..], &sizes].concat(), "probe-sweep.json");
     assert_eq!(swept["points"].as_array().map(Vec::len), Some(4), "{swept}");
-    let lost = measured(&["loss", &address, "--seconds", "1", "--rate", "2 Mbit/s"], "probe-loss.json");
+    let lost = measured(
+        &["loss", &address, "--seconds", "1", "--rate", "2 Mbit/s", "--report", "pages/loss.html"],
+        "probe-loss.json",
+    );
     assert_eq!(lost["sum"]["packets"], 178, "{lost}");
-    let pings = ["--flows", "4", "--pings", "20", "--spacing", "5 ms"];
+    // As a script has it that reads iperf3's results.
+    assert_eq!(lost["end"]["sum"]["packets"], 178);
+    let seconds =
+        lost["intervals"].as_array().unwrap().iter().map(|second| second["sum"]["packets"].as_u64().unwrap());
+    assert_eq!(seconds.sum::<u64>(), 178);
+    assert_eq!(lost["start"]["connected"][0]["remote_port"].to_string(), address.rsplit_once(':').unwrap().1);
+    let pings = ["--report", "pages", "--flows", "4", "--pings", "20", "--spacing", "5 ms"];
     let found = measured(&[&["paths", &address][..], &pings].concat(), "probe-paths.json");
     assert_eq!(found["flows"].as_array().map(Vec::len), Some(4), "{found}");
+    for kind in ["sweep", "loss", "paths"] {
+        Page::read(&folder.path().join(format!("pages/{kind}.html")));
+    }
     let spoken =
         probe(&["paths", &address, "--flows", "2", "--pings", "20", "--spacing", "5 ms"], folder.path());
     assert!(text(&spoken.stdout).starts_with("2 flows to 127.0.0.1:"), "{}", text(&spoken.stdout));
@@ -108,7 +141,14 @@ fn a_line_is_watched_through_a_gap() {
     let told = watch(&["--alarm-round-trip", "1 ns"]);
     assert!(told.lines().count() == 2 && told.contains(" ms in the median, above 1 ns"), "{told}");
     far.kill();
-    assert!(watch(&[]).contains(" gap: nobody listens there"));
+    let more = ["--report", "pages", "--series", "all.csv"];
+    assert!(watch(&more).contains(" gap: nobody listens there"));
+    let page = Page::read(&folder.path().join("pages/long.html"));
+    // Those of the watches before are on it, as they are in the folder.
+    assert!(page.source().contains("<li><b>6</b><span>intervals</span></li>"), "{}", page.source());
+    assert!(page.source().contains("gap: nobody listens there"));
+    let series = std::fs::read_to_string(folder.path().join("all.csv")).unwrap();
+    assert!(series.starts_with("began,pings,lost,") && series.lines().count() == 3, "{series}");
     let files = std::fs::read_dir(folder.path().join("watch")).unwrap();
     let read =
         |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();

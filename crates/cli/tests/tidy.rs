@@ -248,6 +248,7 @@ const SANS_IO: &[&str] = &[
     "oneway",
     "link",
     "vita49",
+    "page",
     "probe",
     "forward",
 ];
@@ -306,7 +307,8 @@ const USES: &[(&str, &[&str])] = &[
     ("skyhaul", &["units", "congestion", "transport", "quic", "net"]),
     ("forward", &["units", "transport"]),
     ("emulator", &["units", "link", "net"]),
-    ("probe", &["units"]),
+    ("page", &[]),
+    ("probe", &["units", "page"]),
     (
         "net",
         &[
@@ -325,7 +327,21 @@ const USES: &[(&str, &[&str])] = &[
         ],
     ),
     ("store", &["units"]),
-    ("lab", &["units", "coding", "congestion", "transport", "identity", "engine", "quic", "link", "oneway"]),
+    (
+        "lab",
+        &[
+            "units",
+            "coding",
+            "congestion",
+            "transport",
+            "identity",
+            "engine",
+            "quic",
+            "link",
+            "oneway",
+            "page",
+        ],
+    ),
     (
         "node",
         &[

@@ -47,7 +47,6 @@
 mod endpoint;
 pub mod flow;
 mod network;
-pub mod page;
 mod peer;
 mod plain;
 pub mod scenario;
@@ -58,3 +57,4 @@ pub use endpoint::{Datagram, Ecn, Endpoint};
 pub use network::{Event, LinkId, Network, NetworkCounters, NodeId, Stop, Stuck};
 pub use peer::{Application, Peer, PeerConfig};
 pub use plain::{Acknowledging, PlainChange, PlainEnd, PlainLine, PlainPath};
+pub use skyhaul_page as page;

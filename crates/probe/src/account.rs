@@ -4,12 +4,15 @@ use crate::stream::Trace;
 use serde::Serialize;
 
 /// What became of a stream's datagrams: `offered` is the sum of all other counts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Account {
     /// Handed to the sending system, or refused by it.
     pub offered: u64,
     /// Refused by the sending system: the socket's buffer was full.
     pub dropped_by_sender: u64,
+    /// Dropped by the sending host behind its socket, in the queue before its network card: what the host counted for all its UDP, as far
+    /// as datagrams are missing.
+    pub dropped_in_sending_queue: u64,
     /// Lost between the two hosts: left the one, and was not counted by the other in any way.
     pub lost_on_path: u64,
     /// Dropped by the receiving host.
@@ -50,14 +53,17 @@ impl Account {
             left -= ours;
             if ours > 0 {
                 notes.push(format!(
-                    "the {what} of the receiving host dropped {count} packets of all its traffic in this time; {ours} of them \
-                     are taken for this stream's"
+                    "the {what} dropped {count} packets of all its traffic in this time; {ours} of them are taken for this \
+                     stream's"
                 ));
             }
             ours
         };
-        let softnet = host_wide(counts.softnet, "processor backlog");
-        let card = host_wide(counts.card, "network card");
+        // The system counts what the socket refused as well.
+        let behind_socket = trace.sender.udp_send.map(|count| count.saturating_sub(refused));
+        let queue = host_wide(behind_socket, "sending host, in the queue before its network card,");
+        let softnet = host_wide(counts.softnet, "processor backlog of the receiving host");
+        let card = host_wide(counts.card, "network card of the receiving host");
         let is_told = counts.socket.is_some() && counts.softnet.is_some() && counts.card.is_some();
         if !is_told && left > 0 {
             notes.push(
@@ -69,6 +75,7 @@ impl Account {
         let mut account = Self {
             offered,
             dropped_by_sender: refused,
+            dropped_in_sending_queue: queue,
             lost_on_path,
             receiving_host: ReceivingHost { card, softnet, socket },
             received,
@@ -86,7 +93,8 @@ impl Account {
 
     fn explained(&self) -> u64 {
         let ReceivingHost { card, softnet, socket } = self.receiving_host;
-        self.dropped_by_sender + self.lost_on_path + card + softnet + socket + self.received
+        let sender = self.dropped_by_sender + self.dropped_in_sending_queue;
+        sender + self.lost_on_path + card + softnet + socket + self.received
     }
 }
 
@@ -130,6 +138,15 @@ mod tests {
         let account = Account::of(&trace(1_000, 10, 900, told(30, 5, 0)));
         assert_eq!((account.dropped_by_sender, account.lost_on_path, account.unexplained), (10, 55, 0));
         assert_eq!(account.receiving_host, ReceivingHost { card: 0, softnet: 5, socket: 30 });
+    }
+
+    #[test]
+    fn what_the_senders_queue_dropped_the_path_did_not() {
+        let sender = HostCounters { udp_send: Some(42), ..HostCounters::default() };
+        // Ten of the forty-two the socket refused.
+        let account = Account::of(&Trace { sender, ..trace(1_000, 10, 900, told(30, 5, 0)) });
+        assert_eq!((account.dropped_by_sender, account.dropped_in_sending_queue), (10, 32));
+        assert_eq!((account.lost_on_path, account.unexplained, account.notes.len()), (23, 0, 2));
     }
 
     #[test]

@@ -92,6 +92,19 @@ impl Comparison {
         self.pings.iter().rev().take(LATELY).map(|ping| ping.round_trip().min(LONGEST)).max()
     }
 
+    /// One-way delay of each answered ping in nanoseconds, there and back, with the difference of the clocks taken out.
+    pub fn delays(&self) -> Vec<[i64; 2]> {
+        let between = |late: Utc, early: Utc| late.as_nanos().saturating_sub(early.as_nanos());
+        let (best, skew) = (self.best(), self.skew_ppm());
+        let of = |ping: &Ping| {
+            [
+                between(ping.reached, ping.sent).saturating_sub(ahead_at(best, skew, ping.sent)),
+                between(ping.back, ping.answered).saturating_add(ahead_at(best, skew, ping.back)),
+            ]
+        };
+        self.pings.iter().map(of).collect()
+    }
+
     /// Nanoseconds by which their clock is ahead of ours, and how far that may be wrong either way.
     pub fn ahead(&self) -> Option<(i64, Duration)> {
         self.best.map(|best| (best.ahead(), best.round_trip() / 2))
@@ -114,6 +127,14 @@ impl Comparison {
         let drift = last.ahead().saturating_sub(first.ahead());
         Some(drift as f64 / between.as_nanos() as f64 * 1e6)
     }
+}
+
+/// By how much the far end's clock is ahead at `at`, in nanoseconds: as the best ping says, and with the skew since.
+pub(crate) fn ahead_at(best: Option<Ping>, skew_ppm: Option<f64>, at: Utc) -> i64 {
+    let Some(best) = best else { return 0 };
+    let since = at.as_nanos().saturating_sub(best.sent.as_nanos());
+    let drift = skew_ppm.unwrap_or(0.0) * since as f64 / 1e6;
+    best.ahead().saturating_add(drift as i64)
 }
 
 /// At ten a second, an hour and three quarters.

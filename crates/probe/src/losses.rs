@@ -20,7 +20,7 @@ pub struct Losses {
     /// The process behind its losses.
     pub process: LossProcess,
     /// Intervals between losses in datagrams, and how many of each there were.
-    pub intervals: Vec<(u64, u64)>,
+    pub interval_counts: Vec<(u64, u64)>,
     /// What came out of order.
     pub reordering: Reordering,
     /// One-way delay.
@@ -63,7 +63,7 @@ pub fn losses<L: Line>(
         stream: Stream { payload: spec.payload.as_u64(), spacing_us: spec.spacing.as_secs_f64() * 1e6 },
         sum: Sum::of(&trace),
         process,
-        intervals: crate::stats::interval_counts(&missing),
+        interval_counts: crate::stats::interval_counts(&missing),
         reordering: Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq)),
         one_way_ms: Spread::of(&one_way, MILLIS),
         vlbi,

@@ -1,8 +1,9 @@
 //! A line watched for weeks: what one interval of pings says, and when that is an alarm.
 
 use crate::clock::Comparison;
+use crate::report::Minute;
 use crate::stats::Spread;
-use crate::survey::{Clocks, MILLIS, ahead_at, signed};
+use crate::survey::{Clocks, MILLIS, signed};
 use serde::Serialize;
 use skyhaul_units::{Duration, Probability};
 
@@ -41,23 +42,34 @@ impl Interval {
     pub fn of(comparison: &Comparison, gap: Option<String>) -> Self {
         let (sent, answered) = comparison.counts();
         let lost = sent.saturating_sub(answered);
-        let all = |of: &dyn Fn(&crate::Ping) -> i64| comparison.pings().map(of).collect::<Vec<i64>>();
-        let between = |late: skyhaul_units::Utc, early: skyhaul_units::Utc| {
-            late.as_nanos().saturating_sub(early.as_nanos())
-        };
-        let up =
-            all(&|ping| between(ping.reached, ping.sent).saturating_sub(ahead_at(comparison, ping.sent)));
-        let down =
-            all(&|ping| between(ping.back, ping.answered).saturating_add(ahead_at(comparison, ping.back)));
+        let trips: Vec<i64> = comparison.pings().map(|ping| signed(ping.round_trip())).collect();
+        let (up, down): (Vec<i64>, Vec<i64>) =
+            comparison.delays().into_iter().map(|[up, down]| (up, down)).unzip();
         Self {
             sent,
             lost,
             loss: if sent == 0 { 1.0 } else { lost as f64 / sent as f64 },
-            round_trip_ms: Spread::of(&all(&|ping| signed(ping.round_trip())), MILLIS),
+            round_trip_ms: Spread::of(&trips, MILLIS),
             up_ms: Spread::of(&up, MILLIS),
             down_ms: Spread::of(&down, MILLIS),
             clocks: (answered > 0).then(|| Clocks::of(comparison)),
             gap,
+        }
+    }
+
+    /// What a page shows of it.
+    pub fn minute(&self, began: skyhaul_units::Utc, alarms: &[String]) -> Minute {
+        let has_answers = self.round_trip_ms.count > 0;
+        Minute {
+            began,
+            pings: [self.sent, self.lost],
+            round_trip_ms: has_answers.then_some([
+                self.round_trip_ms.min,
+                self.round_trip_ms.p50,
+                self.round_trip_ms.p99,
+            ]),
+            one_way_ms: has_answers.then_some([self.up_ms.p50, self.down_ms.p50]),
+            alarms: alarms.to_vec(),
         }
     }
 

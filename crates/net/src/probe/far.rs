@@ -90,3 +90,42 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Datagrams sent before the socket is read again.
 const SENDS_AT_ONCE: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::SocketLine;
+    use skyhaul_probe::{Account, Direction, Near, Spec};
+    use skyhaul_units::{Bytes, Rate};
+    use std::sync::Arc;
+
+    #[test]
+    fn what_a_full_socket_drops_stands_in_the_account_as_the_sockets() {
+        let limits =
+            Limits { rate: Rate::from_mbps(100_000), time: Duration::from_secs(600), datagrams: 1 << 20 };
+        let address = (std::net::Ipv4Addr::LOCALHOST, 0).into();
+        let mut server = Server::bind(address, limits, HostFiles::default()).unwrap();
+        // A few datagrams, of which two thousand come without a pause.
+        server.socket.shrink(Bytes::kib(8)).unwrap();
+        let to = server.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let serving = std::thread::spawn({
+            let stop = Arc::clone(&stop);
+            move || server.run(&stop)
+        });
+        let never = Arc::new(AtomicBool::new(false));
+        let line = SocketLine::open(to, 0, (Clock::start(), never), HostFiles::default()).unwrap();
+        let mut near = Near::open(line, 7).unwrap();
+        let spec = Spec { payload: Bytes::new(1_400), spacing: Duration::from_nanos(200), count: 20_000 };
+        let trace = near.stream(Direction::Up, spec).unwrap();
+        near.close();
+        stop.store(true, Ordering::Relaxed);
+        serving.join().unwrap().unwrap();
+        let account = Account::of(&trace);
+        assert!(account.receiving_host.socket > 0, "{account:?}");
+        // Less than nothing is unexplained where the socket dropped pings as well.
+        assert!(account.lost_on_path == 0 && account.unexplained <= 0, "{account:?}");
+        let ours = account.receiving_host.card + account.receiving_host.softnet;
+        assert_eq!((ours, account.dropped_in_sending_queue), (0, 0), "{account:?}");
+    }
+}

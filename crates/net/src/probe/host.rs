@@ -26,8 +26,12 @@ impl HostFiles {
     /// The counters now; `inode` is that of the measuring socket.
     pub fn counters(&self, inode: Option<u64>) -> HostCounters {
         let read = |path: &str| std::fs::read_to_string(self.root.join(path)).ok();
-        let snmp = read("proc/net/snmp");
-        let of_udp = |name| snmp.as_deref().and_then(|text| udp_counter(text, name));
+        let (snmp, snmp6) = (read("proc/net/snmp"), read("proc/net/snmp6"));
+        let of_udp = |name| {
+            let of_v4 = snmp.as_deref().and_then(|text| udp_counter(text, name))?;
+            // A host without IPv6 has no such file.
+            Some(of_v4 + snmp6.as_deref().and_then(|text| udp6_counter(text, name)).unwrap_or(0))
+        };
         HostCounters {
             socket: inode.and_then(|inode| kernel_drops(|other| other == inode)),
             softnet: read("proc/net/softnet_stat").and_then(|text| softnet_drops(&text)),
@@ -67,6 +71,12 @@ fn udp_counter(text: &str, name: &str) -> Option<u64> {
     numbers.split_ascii_whitespace().nth(place)?.parse().ok()
 }
 
+/// A counter of the lines that begin with `Udp6`, a name and a number each.
+fn udp6_counter(text: &str, name: &str) -> Option<u64> {
+    let of = |line: &str| line.strip_prefix("Udp6")?.strip_prefix(name)?.trim().parse().ok();
+    text.lines().find_map(of)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +90,8 @@ mod tests {
         assert_eq!(udp_counter(snmp, "RcvbufErrors"), Some(307_031));
         assert_eq!(udp_counter(snmp, "SndbufErrors"), Some(5));
         assert_eq!(udp_counter(snmp, "Nonsense"), None);
+        let snmp6 = "Ip6InReceives      7\nUdp6RcvbufErrors                \t12\nUdp6SndbufErrors    \t3\n";
+        assert_eq!((udp6_counter(snmp6, "SndbufErrors"), udp6_counter(snmp6, "Sndbuf")), (Some(3), None));
         assert_eq!((softnet_drops("words"), udp_counter("", "InErrors")), (None, None));
     }
 

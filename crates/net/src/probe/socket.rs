@@ -122,6 +122,13 @@ impl ProbeSocket {
         }
     }
 
+    /// Lets it hold no more than about this, which the kernel doubles.
+    #[cfg(test)]
+    pub fn shrink(&self, buffer: Bytes) -> io::Result<()> {
+        let size = i32::try_from(buffer.as_u64()).unwrap_or(i32::MAX);
+        option(&self.socket, libc::SOL_SOCKET, libc::SO_RCVBUF, size)
+    }
+
     fn wait(&self, span: Duration) -> io::Result<()> {
         let nanos = span.as_nanos();
         let timeout = Timespec {

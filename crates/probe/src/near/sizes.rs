@@ -56,8 +56,9 @@ impl SizeSearch {
 /// A payload that every IPv6 line carries, and in practice every IPv4 line: 1,280 bytes less 48.
 const PAYLOAD_SURE: usize = 1_232;
 /// What lines mostly have, in an order that settles them fast: Ethernet 1,500 for IPv4 and IPv6 and each one more;
-/// PPPoE; 9,000-byte jumbo frames.
-const PAYLOADS_COMMON: &[usize] = &[1_472, 1_473, 1_452, 1_453, 1_464, 1_465, 8_972, 8_973, 8_952, 8_953];
+/// PPPoE; tunnels of 1,420 and 1,400; 9,000-byte jumbo frames.
+const PAYLOADS_COMMON: &[usize] =
+    &[1_472, 1_473, 1_452, 1_453, 1_464, 1_465, 1_392, 1_393, 1_372, 1_373, 8_972, 8_973, 8_952, 8_953];
 
 #[cfg(test)]
 mod tests {
@@ -78,6 +79,7 @@ mod tests {
         assert_eq!(searched(1_472, 8_972), (1_472, 2));
         assert_eq!(searched(1_452, 8_972), (1_452, 3));
         assert_eq!(searched(9_000, 8_972), (8_972, 3));
+        assert_eq!(searched(1_372, 8_972), (1_372, 5));
         for line in [1_232, 1_300, 1_471, 1_480, 4_000, 8_971] {
             let (found, questions) = searched(line, 8_972);
             assert!(found == line as u64 && questions <= 20, "{line}: {found} after {questions}");

@@ -4,8 +4,8 @@ mod rate;
 mod way;
 
 pub use rate::{Available, Train};
-pub(crate) use way::one_way;
 pub use way::{Stream, Sum, Way};
+pub(crate) use way::{jitter, one_way};
 
 use crate::clock::Comparison;
 use crate::near::{Line, Near, NearError};
@@ -13,7 +13,7 @@ use crate::stats::{Bin, Spread, histogram};
 use crate::stream::{Direction, Spec};
 pub(crate) use rate::find_rate;
 use serde::Serialize;
-use skyhaul_units::{Bytes, Duration, Rate, Utc};
+use skyhaul_units::{Bytes, Duration, Rate};
 
 /// What is to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,14 +152,6 @@ impl Clocks {
             )
         })
     }
-}
-
-/// By how much the far end's clock is ahead at `at`, in nanoseconds: as the best ping says, and with the skew since.
-pub(crate) fn ahead_at(comparison: &Comparison, at: Utc) -> i64 {
-    let Some(best) = comparison.best() else { return 0 };
-    let since = at.as_nanos().saturating_sub(best.sent.as_nanos());
-    let drift = comparison.skew_ppm().unwrap_or(0.0) * since as f64 / 1e6;
-    best.ahead().saturating_add(drift as i64)
 }
 
 pub(crate) fn signed(span: Duration) -> i64 {

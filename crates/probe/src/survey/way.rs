@@ -1,9 +1,9 @@
 //! One way of a line, from a stream of datagrams at half of what it can carry.
 
 use super::rate::Available;
-use super::{HISTOGRAM_BINS, MILLIS, ahead_at};
+use super::{HISTOGRAM_BINS, MILLIS};
 use crate::account::Account;
-use crate::clock::Comparison;
+use crate::clock::{Comparison, ahead_at};
 use crate::stats::{Bin, LossProcess, Reordering, Spread, histogram};
 use crate::stream::{Direction, Trace};
 use serde::Serialize;
@@ -143,18 +143,20 @@ impl Way {
 
 /// One-way delays in nanoseconds, with the difference of the clocks taken out.
 pub(crate) fn one_way(trace: &Trace, comparison: &Comparison) -> Vec<i64> {
+    // Worked out once: the skew is found among all pings.
+    let (best, skew) = (comparison.best(), comparison.skew_ppm());
     let of = |arrival: &crate::stream::Arrival| {
         let apparent = arrival.arrived.as_nanos().saturating_sub(arrival.sent.as_nanos());
         match trace.direction {
-            Direction::Up => apparent.saturating_sub(ahead_at(comparison, arrival.sent)),
-            Direction::Down => apparent.saturating_add(ahead_at(comparison, arrival.arrived)),
+            Direction::Up => apparent.saturating_sub(ahead_at(best, skew, arrival.sent)),
+            Direction::Down => apparent.saturating_add(ahead_at(best, skew, arrival.arrived)),
         }
     };
     trace.arrivals.iter().map(of).collect()
 }
 
 /// RFC 3550 6.4.1, in nanoseconds, at the end of the stream.
-fn jitter(delays: &[i64]) -> f64 {
+pub(crate) fn jitter(delays: &[i64]) -> f64 {
     delays.windows(2).fold(0.0, |jitter, pair| {
         let change = pair[1].saturating_sub(pair[0]).unsigned_abs() as f64;
         jitter + (change - jitter) / 16.0

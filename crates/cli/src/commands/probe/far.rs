@@ -61,14 +61,21 @@ pub struct Heading {
     version: &'static str,
     far: String,
     began_unix_s: f64,
+    #[serde(skip)]
+    began: Utc,
 }
 
 impl Heading {
     /// Of a measurement that begins now.
     pub fn of(kind: &'static str, far: &FarEnd) -> Self {
-        let (version, far, began_unix_s) =
-            (env!("CARGO_PKG_VERSION"), far.address.to_string(), far.unix_seconds());
-        Self { kind, version, far, began_unix_s }
+        let (version, began) = (env!("CARGO_PKG_VERSION"), far.utc());
+        let began_unix_s = began.as_nanos() as f64 / 1e9;
+        Self { kind, version, far: far.address.to_string(), began_unix_s, began }
+    }
+
+    /// When the measurement began.
+    pub const fn began(&self) -> Utc {
+        self.began
     }
 
     /// Writes it with what was found, as one object.
@@ -172,11 +179,6 @@ impl FarEnd {
     /// Calendar time.
     pub fn utc(&self) -> Utc {
         self.clock.utc()
-    }
-
-    /// The same in seconds since 1970.
-    pub fn unix_seconds(&self) -> f64 {
-        self.utc().as_nanos() as f64 / 1e9
     }
 
     /// Waits until `until`; `false` where that was interrupted.

@@ -1,13 +1,18 @@
 //! `skyhaul probe long`: a line watched for weeks, with little traffic.
 
-use super::far::{FarEnd, FarFlags};
+mod history;
+
+use super::far::{FarEnd, FarFlags, Heading};
+use super::page::{PageFlag, subject};
 use super::{tell, unwritable};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_net::probe::SocketLine;
+use skyhaul_probe::report::Minute;
 use skyhaul_probe::watch::{AlarmRule, Interval};
-use skyhaul_probe::{LineError, Near, NearError};
+use skyhaul_probe::{LineError, Near, NearError, report};
 use skyhaul_units::{Duration, Probability, Utc};
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,6 +49,11 @@ pub struct Long {
     /// A median round trip above this is an alarm; left out: none is.
     #[arg(long, value_name = "DURATION")]
     alarm_round_trip: Option<Duration>,
+    #[command(flatten)]
+    page: PageFlag,
+    /// Adds a line of plain columns for each interval to a file that ends in .csv or .jsonl.
+    #[arg(long, value_name = "FILE")]
+    series: Option<PathBuf>,
 }
 
 /// A line of a file.
@@ -72,10 +82,15 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
         let what = format!("pings every {} over {} are not possible", command.every, command.interval);
         return Err(Failure::new(Exit::Usage, &what, help));
     }
+    super::series::check(command.series.as_deref())?;
+    let page = command.page.open("long")?;
     let far = command.far.find()?;
+    let heading = Heading::of("long", &far);
     std::fs::create_dir_all(&command.dir).map_err(|source| unwritable(&command.dir, source))?;
     let rule = AlarmRule { loss: command.alarm_loss, round_trip: command.alarm_round_trip };
     tell(&format!("watching {}", far.place()));
+    // The page goes on where the files of this folder are; without a page they need not be read.
+    let mut minutes = if page.is_some() { history::read(&command.dir) } else { VecDeque::new() };
     let mut was_alarmed = false;
     for number in 1u64.. {
         let began = far.utc();
@@ -83,6 +98,14 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
         let alarms = interval.alarms(rule);
         let seconds = far.utc().since(began).as_secs_f64();
         append(&command.dir, &Line { began, seconds, interval: &interval, alarms: &alarms })?;
+        let minute = interval.minute(began, &alarms);
+        if let Some(path) = &command.series {
+            super::series::append_minute(path, &minute)?;
+        }
+        if let Some(page) = &page {
+            history::keep(&mut minutes, minute);
+            page.write(&report::weeks(&subject(&far, &heading), minutes.make_contiguous()))?;
+        }
         for alarm in &alarms {
             writeln!(out, "{began} {alarm}")?;
         }

@@ -1,11 +1,14 @@
 //! `skyhaul probe loss`: what kind of process loses datagrams, and what that means.
 
 use super::far::{FarFlags, Heading, Way, able};
+use super::page::{PageFlag, subject};
 use super::{series, tell, words};
 use crate::failure::{Exit, Failure};
+use serde::Serialize;
+use skyhaul_probe::iperf::Iperf;
 use skyhaul_probe::losses::{Losses, losses};
 use skyhaul_probe::stats::VlbiRule;
-use skyhaul_probe::{Direction, Spec};
+use skyhaul_probe::{Direction, Spec, report};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -43,9 +46,23 @@ pub struct Loss {
     /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
     #[arg(long, value_name = "FILE")]
     series: Option<PathBuf>,
+    /// Writes each ping's round trip and delays to a file that ends in .csv or .jsonl.
+    #[arg(long, value_name = "FILE")]
+    pings: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageFlag,
     /// Prints the result as one JSON object (docs/schema/probe-loss.json).
     #[arg(long)]
     json: bool,
+}
+
+/// The JSON form: what iperf3 prints of a stream in its own words, and what it does not know.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    iperf: Iperf,
+    #[serde(flatten)]
+    found: &'a Losses,
 }
 
 /// Runs the stream and says what its losses are like.
@@ -54,6 +71,8 @@ pub struct Loss {
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
 pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
     series::check(command.series.as_deref())?;
+    series::check(command.pings.as_deref())?;
+    let page = command.page.open("loss")?;
     if command.rate == Rate::ZERO {
         return Err(Failure::new(
             Exit::Usage,
@@ -75,12 +94,18 @@ pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let found =
         losses(&mut near, command.direction.into(), spec, rule).map_err(|error| far.failure(&error))?;
+    series::write_pings(command.pings.as_deref(), near.comparison())?;
+    let local = near.line().local_addr();
     near.close();
     if let Some(path) = &command.series {
         series::write(path, &[series::Course { stream: 0, trace: &found.trace, one_way: &found.one_way }])?;
     }
+    if let Some(page) = page {
+        page.write(&report::losses(&subject(&far, &heading), &found))?;
+    }
     if command.json {
-        return heading.write_json(&found, out);
+        let iperf = Iperf::of(&found.trace, local, far.address);
+        return heading.write_json(&Report { iperf, found: &found }, out);
     }
     Ok(write_text(&far.place(), &found, out)?)
 }

@@ -3,6 +3,7 @@
 pub mod far;
 mod long;
 mod loss;
+mod page;
 mod paths;
 mod series;
 mod serve;

@@ -1,10 +1,11 @@
 //! `skyhaul probe paths`: whether flows take routes of different length.
 
 use super::far::{FarFlags, Heading};
+use super::page::{PageFlag, subject};
 use super::{tell, words};
 use crate::failure::{Exit, Failure};
 use skyhaul_probe::paths::{Flow, Paths as Found};
-use skyhaul_probe::{Near, SESSIONS_MAX};
+use skyhaul_probe::{Near, SESSIONS_MAX, report};
 use skyhaul_units::{Duration, Instant};
 use std::io::{self, Write};
 
@@ -24,6 +25,8 @@ pub struct Paths {
     /// From one ping of a flow to its next.
     #[arg(long, value_name = "DURATION", default_value = "200 ms")]
     spacing: Duration,
+    #[command(flatten)]
+    page: PageFlag,
     /// Prints the result as one JSON object (docs/schema/probe-paths.json).
     #[arg(long)]
     json: bool,
@@ -42,6 +45,7 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
             help,
         ));
     }
+    let page = command.page.open("paths")?;
     let far = command.far.find()?;
     let heading = Heading::of("paths", &far);
     let mut nears = Vec::new();
@@ -74,6 +78,9 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
     }
     nears.into_iter().for_each(|near| drop(near.close()));
     let found = Found::of(&flows);
+    if let Some(page) = page {
+        page.write(&report::paths(&subject(&far, &heading), &found))?;
+    }
     if command.json {
         return heading.write_json(&found, out);
     }

@@ -1,9 +1,11 @@
 //! `skyhaul probe HOST`: a picture of a line in about a minute.
 
 use super::far::{FarEnd, FarFlags, Heading, able};
+use super::page::{PageFlag, subject};
 use super::{series, tell, words};
 use crate::failure::Failure;
 use serde::Serialize;
+use skyhaul_probe::report;
 use skyhaul_probe::survey::{Survey as Found, SurveyPlan, Way, survey};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::{self, Write};
@@ -23,6 +25,11 @@ pub struct Survey {
     /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
     #[arg(long, value_name = "FILE")]
     series: Option<PathBuf>,
+    /// Writes each ping's round trip and delays to a file that ends in .csv or .jsonl.
+    #[arg(long, value_name = "FILE")]
+    pings: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageFlag,
     /// Prints the result as one JSON object (docs/schema/probe-survey.json).
     #[arg(long)]
     json: bool,
@@ -42,6 +49,8 @@ struct Report<'a> {
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
 pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
     series::check(command.series.as_deref())?;
+    series::check(command.pings.as_deref())?;
+    let page = command.page.open("survey")?;
     let far = command.far.find()?;
     let (ability, rate_max) = able(PAYLOAD, command.max_rate)?;
     let mut near = far.open()?;
@@ -55,6 +64,7 @@ pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
         }
     };
     let found = survey(&mut near, &plan, &mut progress).map_err(|error| far.failure(&error))?;
+    series::write_pings(command.pings.as_deref(), near.comparison())?;
     near.close();
     if let Some(path) = &command.series {
         let ways = [&found.up, &found.down];
@@ -64,6 +74,9 @@ pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
             .map(|(stream, way)| series::Course { stream, trace: &way.trace, one_way: &way.one_way })
             .collect();
         series::write(path, &courses)?;
+    }
+    if let Some(page) = page {
+        page.write(&report::survey(&subject(&far, &heading), &found))?;
     }
     if command.json {
         let report = Report { ability_bps: ability.rate.as_bps(), survey: &found };

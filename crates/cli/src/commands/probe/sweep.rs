@@ -1,10 +1,11 @@
 //! `skyhaul probe sweep`: what comes through of datagrams of many sizes and spacings.
 
 use super::far::{FarFlags, Heading, Way, able};
+use super::page::{PageFlag, subject};
 use super::{series, tell, words};
 use crate::failure::{Exit, Failure};
-use skyhaul_probe::Direction;
 use skyhaul_probe::sweep::{Point, Sweep as Found, SweepPlan, sweep};
+use skyhaul_probe::{Direction, report};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -44,6 +45,11 @@ pub struct Sweep {
     /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
     #[arg(long, value_name = "FILE")]
     series: Option<PathBuf>,
+    /// Writes each ping's round trip and delays to a file that ends in .csv or .jsonl.
+    #[arg(long, value_name = "FILE")]
+    pings: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageFlag,
     /// Prints the result as one JSON object (docs/schema/probe-sweep.json).
     #[arg(long)]
     json: bool,
@@ -55,6 +61,8 @@ pub struct Sweep {
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
 pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
     series::check(command.series.as_deref())?;
+    series::check(command.pings.as_deref())?;
+    let page = command.page.open("sweep")?;
     if command.spacing.contains(&Duration::ZERO) {
         return Err(Failure::new(
             Exit::Usage,
@@ -81,16 +89,17 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
         }
     };
     let found = sweep(&mut near, &plan, &mut progress).map_err(|error| far.failure(&error))?;
+    series::write_pings(command.pings.as_deref(), near.comparison())?;
     near.close();
     if let Some(path) = &command.series {
-        let course =
-            |(stream, point): (usize, &'_ Point)| (stream, point.trace.clone(), point.one_way.clone());
-        let owned: Vec<_> = found.points.iter().enumerate().map(course).collect();
-        let courses: Vec<series::Course<'_>> = owned
-            .iter()
-            .map(|(stream, trace, one_way)| series::Course { stream: *stream, trace, one_way })
+        let courses: Vec<series::Course<'_>> = (0..)
+            .zip(&found.points)
+            .map(|(stream, point)| series::Course { stream, trace: &point.trace, one_way: &point.one_way })
             .collect();
         series::write(path, &courses)?;
+    }
+    if let Some(page) = page {
+        page.write(&report::sweep(&subject(&far, &heading), &found))?;
     }
     if command.json {
         return heading.write_json(&found, out);
@@ -137,8 +146,8 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
     let total = |of: fn(&Point) -> i64| found.points.iter().map(of).sum::<i64>();
     writeln!(
         out,
-        "of all: {} dropped in the sending socket, {} on the path, {} in the receiving host, {} unexplained",
-        total(|point| signed(point.account.dropped_by_sender)),
+        "of all: {} dropped in the sending host, {} on the path, {} in the receiving host, {} unexplained",
+        total(|point| signed(point.account.dropped_by_sender + point.account.dropped_in_sending_queue)),
         total(|point| signed(point.account.lost_on_path)),
         total(|point| {
             let host = point.account.receiving_host;

@@ -13,7 +13,7 @@ use skyhaul_ccsds::account::FileReport;
 use skyhaul_ccsds::capture::CaptureStats;
 use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::Mission;
-use skyhaul_lab::page::{document, escape};
+use skyhaul_lab::page::{REPORT_STYLE, document, escape};
 use skyhaul_units::Utc;
 
 /// What is known of a contact.
@@ -83,7 +83,7 @@ pub fn page(contact: &Contact<'_>) -> String {
     body.push_str("</div>\n");
     tables::applications(contact, &mut body);
     foot(&mut body);
-    document(&title, include_str!("style.css"), &body)
+    document(&title, REPORT_STYLE, &body)
 }
 
 fn head(contact: &Contact<'_>, title: &str, html: &mut String) {

@@ -1,11 +1,22 @@
 //! Parts of self-contained HTML pages: the document with its style, and drawings as SVG.
 //!
+//! ```
+//! use skyhaul_page::{Chart, HEIGHT, Scale, document};
+//! let (scale, mut chart) = (Scale::even([0.0, 4.0].into_iter()), Chart::new("Rate over time", HEIGHT));
+//! chart.upright(&scale, "Mbit/s");
+//! chart.frame();
+//! assert!(document("Rates", "", &chart.finish()).starts_with("<!DOCTYPE html>"));
+//! ```
+//!
 //! A page needs nothing from elsewhere, runs no scripts, follows the reader's light or dark scheme, and is the same for
 //! the same content.
 
 mod chart;
 
 pub use chart::{Chart, HEIGHT, Key, Scale, WIDTH, escape, middle, stroke};
+
+/// For [`document`]: what reports have that are read at a glance and printed, with figures as tiles and drawings side by side.
+pub const REPORT_STYLE: &str = include_str!("report.css");
 
 /// A whole document; `style` is added to the style that all pages have, `body` is HTML.
 pub fn document(title: &str, style: &str, body: &str) -> String {

@@ -50,6 +50,22 @@ impl Scale {
         Self::between(low, high)
     }
 
+    /// From power of ten to power of ten around all values that are positive, whatever they span; an even scale where none is.
+    pub fn decades(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let positive = values.filter(|value| *value > 0.0 && value.is_finite());
+        let low = positive.clone().fold(f64::INFINITY, f64::min);
+        let high = positive.fold(0.0, f64::max).min(LARGEST);
+        if !low.is_finite() || high <= 0.0 {
+            return Self { low: 0.0, high: 1.0, is_log: false };
+        }
+        let low = low.clamp(high / 1e12, high);
+        let (low, mut high) = (10f64.powf(low.log10().floor()), 10f64.powf(high.log10().ceil()));
+        if high <= low {
+            high = low * 10.0;
+        }
+        Self { low, high, is_log: true }
+    }
+
     /// The same, never logarithmic: for time.
     pub fn even(values: impl Iterator<Item = f64> + Clone) -> Self {
         let low = values.clone().fold(f64::INFINITY, f64::min);
@@ -102,8 +118,10 @@ impl Scale {
     }
 }
 
+/// A power of ten, short.
 fn plain(value: f64) -> String {
-    if (0.01..1e5).contains(&value) { format!("{value}") } else { format!("{value:.0e}") }
+    let decimals = (-value.log10().round()).clamp(0.0, 4.0) as usize;
+    if (0.9e-4..1.1e5).contains(&value) { format!("{value:.decimals$}") } else { format!("{value:.0e}") }
 }
 
 /// 1, 2 or 5 times a power of ten, so that about [`TICKS`] of them make `spread`.
@@ -194,7 +212,10 @@ impl Chart {
         for (value, label) in scale.ticks() {
             let (x, bottom) = self.at(scale.place(value), 0.0);
             self.line((x, bottom), (x, bottom + 4.0), "frame");
-            self.text((x, bottom + 21.0), "middle", &label);
+            // The last one may be too long for the margin.
+            let half = widest(std::slice::from_ref(&label)) / 2.0;
+            let middle = x.min(self.width - half - 4.0);
+            self.text((middle, bottom + 21.0), "middle", &label);
         }
         self.below(name);
     }
@@ -398,6 +419,23 @@ mod tests {
         let labels: Vec<_> = Scale::up_to(1.047).ticks().into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!((Scale::up_to(4.0).place(4.0), Scale::up_to(0.0).place(1.0)), (1.0, 1.0));
+    }
+
+    #[test]
+    fn decades_hold_all_that_is_positive() {
+        let labels = |values: &[f64]| {
+            let ticks = Scale::decades(values.iter().copied()).ticks();
+            ticks.into_iter().map(|(_, label)| label).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(&[20.0, 50.0]), ["10", "100"]);
+        assert_eq!(labels(&[1.0, 0.0, -4.0]), ["1", "10"]);
+        assert_eq!(labels(&[0.004, 3.0]), ["0.001", "0.01", "0.1", "1", "10"].map(str::to_owned));
+        assert_eq!(labels(&[]).len(), 6);
+        for values in [&[1e-300, 1e300][..], &[f64::INFINITY], &[f64::NAN, 2.0]] {
+            let scale = Scale::decades(values.iter().copied());
+            assert!((1..20).contains(&scale.ticks().len()), "{values:?}");
+            assert!((0.0..=1.0).contains(&scale.place(2.0)));
+        }
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! Where the page about a measurement is written.
+
+use super::far::{FarEnd, Heading};
+use crate::failure::Failure;
+use skyhaul_probe::report::Subject;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A page that is wanted.
+#[derive(clap::Args)]
+pub struct PageFlag {
+    /// Writes a page with drawings, to be read in a browser or printed: to this file where its name ends in .html, else into
+    /// this folder, named by what was measured.
+    #[arg(long, value_name = "DIR|FILE")]
+    report: Option<PathBuf>,
+}
+
+/// Where a page goes.
+pub struct PageFile(PathBuf);
+
+impl PageFlag {
+    /// Makes the folder, before anything is measured; `None` where no page is wanted.
+    ///
+    /// # Errors
+    /// A folder that cannot be made.
+    pub fn open(&self, kind: &str) -> Result<Option<PageFile>, Failure> {
+        let Some(place) = &self.report else { return Ok(None) };
+        let is_file = place.extension().is_some_and(|extension| extension == "html");
+        let file = if is_file { place.clone() } else { place.join(format!("{kind}.html")) };
+        let folder = file.parent().unwrap_or(Path::new("")).to_path_buf();
+        // A name alone is in this folder, which is there.
+        if !folder.as_os_str().is_empty() {
+            std::fs::create_dir_all(&folder).map_err(|source| unwritable(place, source))?;
+        }
+        Ok(Some(PageFile(file)))
+    }
+}
+
+impl PageFile {
+    /// Writes the page; whoever reads it meanwhile has the old one or the new one.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, page: &str) -> Result<(), Failure> {
+        let mut name = self.0.clone().into_os_string();
+        name.push(".new");
+        let written = std::fs::write(&name, page).and_then(|()| std::fs::rename(&name, &self.0));
+        written.map_err(|source| {
+            // Half a page is of no use to anyone.
+            let _ = std::fs::remove_file(&name);
+            unwritable(&self.0, source)
+        })
+    }
+}
+
+/// What the page is about.
+pub fn subject(far: &FarEnd, heading: &Heading) -> Subject {
+    Subject { far: far.place(), began: heading.began(), version: env!("CARGO_PKG_VERSION") }
+}
+
+fn unwritable(place: &Path, source: io::Error) -> Failure {
+    let help = "give --report a folder that this user may write to, or a file name that ends in .html";
+    Failure::io("the report cannot be written", &place.display().to_string(), help, source)
+}
