@@ -107,7 +107,7 @@ impl Process {
                 Some(fit) => Some(fit?),
                 None => None,
             },
-            intervals: serde_json::from_value(found["intervals"].clone()).ok()?,
+            intervals: serde_json::from_value(found["interval_counts"].clone()).ok()?,
         })
     }
 }
@@ -363,7 +363,7 @@ mod tests {
             json!({
                 "process": { "sent": 50_000, "lost": 500, "character": character,
                     "intervals": { "mean": 100.0, "distance": 0.02, "critical": 0.05, "probability": probability } },
-                "intervals": [[1, 3], [7, 2]],
+                "interval_counts": [[1, 3], [7, 2]],
             })
         };
         let random = Process::of(&found("random", 0.15)).unwrap();
@@ -374,7 +374,7 @@ mod tests {
         let bad = plans.iter().find(|plan| !is_random(plan)).unwrap();
         assert!(process_verdict(chance, &random).is_reached && process_verdict(bad, &bursts).is_reached);
         assert!(!process_verdict(chance, &bursts).is_reached && !process_verdict(bad, &random).is_reached);
-        let none = json!({ "process": { "sent": 9, "lost": 0, "character": "none", "intervals": null }, "intervals": [] });
+        let none = json!({ "process": { "sent": 9, "lost": 0, "character": "none", "intervals": null }, "interval_counts": [] });
         let verdict = process_verdict(chance, &Process::of(&none).unwrap());
         assert!(!verdict.is_reached && verdict.words.contains("too few"));
     }
