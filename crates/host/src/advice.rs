@@ -297,28 +297,8 @@ mod tests {
 
     /// The settings after every change that is advised.
     fn changed(settings: &Settings, line: &Line) -> Settings {
-        let mut after = settings.clone();
-        for change in advise(settings, line).into_iter().filter_map(|finding| finding.change) {
-            let numbers: Vec<u64> = change.to.split(' ').filter_map(|number| number.parse().ok()).collect();
-            let three = || <[u64; 3]>::try_from(numbers.clone()).ok();
-            match change.key.as_str() {
-                "net.ipv4.tcp_rmem" => after.tcp_rmem = three(),
-                "net.ipv4.tcp_wmem" => after.tcp_wmem = three(),
-                "net.ipv4.tcp_mem" => after.tcp_mem = three(),
-                "net.core.rmem_max" => after.rmem_max = Some(numbers[0]),
-                "net.core.wmem_max" => after.wmem_max = Some(numbers[0]),
-                "net.ipv4.tcp_window_scaling" => after.tcp_window_scaling = Some(numbers[0]),
-                "net.ipv4.tcp_sack" => after.tcp_sack = Some(numbers[0]),
-                "net.ipv4.tcp_timestamps" => after.tcp_timestamps = Some(numbers[0]),
-                "net.ipv4.tcp_moderate_rcvbuf" => after.tcp_moderate_rcvbuf = Some(numbers[0]),
-                "net.ipv4.tcp_mtu_probing" => after.tcp_mtu_probing = Some(numbers[0]),
-                "net.ipv4.tcp_slow_start_after_idle" => after.tcp_slow_start_after_idle = Some(numbers[0]),
-                "net.ipv4.tcp_congestion_control" => after.congestion_control = Some(change.to),
-                "net.core.netdev_max_backlog" => after.netdev_max_backlog = Some(numbers[0]),
-                other => panic!("{other}"),
-            }
-        }
-        after
+        let findings = advise(settings, line);
+        settings.after(findings.iter().filter_map(|finding| finding.change.as_ref()))
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! The settings of a host, read from `/proc` and `/sys`.
 
+use crate::Change;
 use std::fs;
 use std::path::Path;
 
@@ -49,6 +50,33 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The settings as they are after these changes; a key that is none of them changes nothing.
+    #[must_use]
+    pub fn after<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) -> Self {
+        let mut after = self.clone();
+        for change in changes {
+            let numbers: Vec<u64> = change.to.split(' ').filter_map(|number| number.parse().ok()).collect();
+            let (one, three) = (numbers.first().copied(), <[u64; 3]>::try_from(numbers).ok());
+            match change.key.as_str() {
+                "net.ipv4.tcp_rmem" => after.tcp_rmem = three,
+                "net.ipv4.tcp_wmem" => after.tcp_wmem = three,
+                "net.ipv4.tcp_mem" => after.tcp_mem = three,
+                "net.core.rmem_max" => after.rmem_max = one,
+                "net.core.wmem_max" => after.wmem_max = one,
+                "net.ipv4.tcp_window_scaling" => after.tcp_window_scaling = one,
+                "net.ipv4.tcp_sack" => after.tcp_sack = one,
+                "net.ipv4.tcp_timestamps" => after.tcp_timestamps = one,
+                "net.ipv4.tcp_moderate_rcvbuf" => after.tcp_moderate_rcvbuf = one,
+                "net.ipv4.tcp_mtu_probing" => after.tcp_mtu_probing = one,
+                "net.ipv4.tcp_slow_start_after_idle" => after.tcp_slow_start_after_idle = one,
+                "net.ipv4.tcp_congestion_control" => after.congestion_control = Some(change.to.clone()),
+                "net.core.netdev_max_backlog" => after.netdev_max_backlog = one,
+                _ => {}
+            }
+        }
+        after
+    }
+
     /// Reads the settings of the host whose `/proc` and `/sys` are under `root`: `/`, or a copy.
     pub fn read(root: &Path) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok().map(|text| text.trim().to_owned());

@@ -14,6 +14,7 @@ mod packets;
 mod path;
 mod perf;
 mod probe;
+mod rate;
 mod rdr;
 mod relay;
 mod replay;

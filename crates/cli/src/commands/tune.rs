@@ -72,7 +72,7 @@ pub fn run(command: &Tune, out: &mut dyn Write) -> Result<(), Failure> {
         findings.extend(interface::findings(interface, &line.line, &command.root));
     }
     let changes: Vec<&Change> = findings.iter().filter_map(|finding| finding.change.as_ref()).collect();
-    let after = after(&settings, &changes);
+    let after = settings.after(changes.iter().copied());
     let result = show::Result {
         line: &line,
         findings: &findings,
@@ -95,23 +95,6 @@ pub fn run(command: &Tune, out: &mut dyn Write) -> Result<(), Failure> {
         written(&changes, file, &undo, out)?;
     }
     if command.apply { apply(&command.root, &changes, &undo) } else { Ok(()) }
-}
-
-/// The settings as they are after these changes, as far as throughput depends on them.
-fn after(settings: &Settings, changes: &[&Change]) -> Settings {
-    let mut after = settings.clone();
-    for change in changes {
-        let numbers = || change.to.split(' ').filter_map(|number| number.parse().ok()).collect::<Vec<u64>>();
-        let three = || <[u64; 3]>::try_from(numbers()).ok();
-        match change.key.as_str() {
-            "net.ipv4.tcp_rmem" => after.tcp_rmem = three(),
-            "net.ipv4.tcp_wmem" => after.tcp_wmem = three(),
-            "net.ipv4.tcp_window_scaling" => after.tcp_window_scaling = Some(1),
-            "net.ipv4.tcp_congestion_control" => after.congestion_control = Some(change.to.clone()),
-            _ => {}
-        }
-    }
-    after
 }
 
 fn written(changes: &[&Change], file: &Path, undo: &Path, out: &mut dyn Write) -> Result<(), Failure> {

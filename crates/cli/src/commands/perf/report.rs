@@ -1,6 +1,7 @@
 //! The result of a run, for people and for programs.
 
 use super::message::Latency;
+use crate::commands::rate::rate_text;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -194,10 +195,4 @@ impl Report {
         writeln!(out, "          {send_refused} datagrams refused by the sending system")?;
         Ok(writeln!(out, "          {duplicate} symbols came twice")?)
     }
-}
-
-/// A measured rate, to three digits or more.
-pub fn rate_text(bps: u64) -> String {
-    let bps = bps as f64;
-    if bps >= 1e9 { format!("{:.3} Gbit/s", bps / 1e9) } else { format!("{:.3} Mbit/s", bps / 1e6) }
 }

@@ -1,7 +1,7 @@
 //! What `skyhaul tune` found, for people and as JSON.
 
 use super::line::Found;
-use crate::commands::perf::report::rate_text;
+use crate::commands::rate::rate_text;
 use serde_json::{Value, json};
 use skyhaul_host::throughput::{Limit, Throughput};
 use skyhaul_host::{Finding, State};

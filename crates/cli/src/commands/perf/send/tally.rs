@@ -3,9 +3,10 @@
 use super::course::Course;
 use crate::commands::perf::cpu_seconds;
 use crate::commands::perf::message::Found;
-use crate::commands::perf::report::{Blocks, Busiest, Control, Cpu, Losses, Path, Report, Waited, rate_text};
+use crate::commands::perf::report::{Blocks, Busiest, Control, Cpu, Losses, Path, Report, Waited};
 use crate::commands::perf::send::run::Plan;
 use crate::commands::perf::threads::ThreadTimes;
+use crate::commands::rate::rate_text;
 use skyhaul_engine::SessionId;
 use skyhaul_net::Engine;
 use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Stats, Waits};
