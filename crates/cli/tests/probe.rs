@@ -1,4 +1,5 @@
 //! `skyhaul probe` as its users run it: both ends over loopback, and what it refuses. Speed is not judged here.
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
 mod support;
 
@@ -6,8 +7,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 use support::page::Page;
+use support::patience::until;
 use support::process::{Running, printed, run, text};
 use support::refusal::{assert_refused, assert_told};
 use support::schema::assert_valid;
@@ -222,4 +224,71 @@ fn the_page_of_messages_has_what_a_probe_says() {
         assert!(page.contains(&format!("| {sentence} | 4 |")), "{sentence}");
     }
     assert!(printed(&["probe", "--help"], Path::new(".")).contains("skyhaul probe serve"));
+}
+
+/// What a script takes from iperf3's result of a UDP stream.
+#[derive(Debug)]
+struct UdpResult {
+    protocol: String,
+    datagram: u64,
+    far_port: u64,
+    packets: u64,
+    seconds: Vec<f64>,
+}
+
+impl UdpResult {
+    /// `None` where something that is read is not there.
+    fn of(json: &Value) -> Option<Self> {
+        let (start, end) = (&json["start"], &json["end"]);
+        for name in ["jitter_ms", "lost_packets", "lost_percent", "bits_per_second", "bytes"] {
+            end["sum"][name].as_f64()?;
+            end["streams"][0]["udp"][name].as_f64()?;
+        }
+        let rate = |interval: &Value| {
+            let sum = &interval["sum"];
+            sum["end"].as_f64().zip(sum["start"].as_f64()).filter(|(end, start)| end > start)?;
+            sum["bits_per_second"].as_f64()
+        };
+        Some(Self {
+            protocol: start["test_start"]["protocol"].as_str()?.to_owned(),
+            datagram: start["test_start"]["blksize"].as_u64()?,
+            far_port: start["connected"][0]["remote_port"].as_u64()?,
+            packets: end["sum"]["packets"].as_u64()?,
+            seconds: json["intervals"].as_array()?.iter().map(rate).collect::<Option<_>>()?,
+        })
+    }
+}
+
+#[test]
+fn what_reads_iperf3s_result_reads_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut far = serve(&[], folder.path());
+    let output =
+        probe(&["loss", &far.address(), "--seconds", "2", "--rate", "1 Mbit/s", "--json"], folder.path());
+    let ours = UdpResult::of(&serde_json::from_slice(&output.stdout).unwrap()).unwrap();
+    assert_eq!(
+        (&*ours.protocol, ours.datagram, ours.packets, ours.seconds.len()),
+        ("UDP", 1_400, 178, 2),
+        "{ours:?}"
+    );
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let mut server = Command::new("iperf3");
+    server.args(["-s", "-1", "-p", &port]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no iperf3 to compare with");
+        return;
+    }
+    let _server = Running::of(&mut server);
+    let client = ["-u", "-J", "-c", "127.0.0.1", "-p", &port, "-t", "2", "-b", "1M", "-l", "1400"];
+    let theirs = until(
+        || {
+            let said = Command::new("iperf3").args(client).output().unwrap().stdout;
+            let json: Value = serde_json::from_slice(&said).ok()?;
+            json.get("error").is_none().then(|| UdpResult::of(&json))
+        },
+        || "iperf3 has no result".to_owned(),
+    );
+    let theirs = theirs.expect("iperf3's result has what is read of ours");
+    assert_eq!((&*theirs.protocol, theirs.datagram, theirs.far_port.to_string()), ("UDP", 1_400, port));
+    assert!(theirs.packets > 0 && !theirs.seconds.is_empty(), "{theirs:?}");
 }
