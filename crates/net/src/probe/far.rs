@@ -109,7 +109,7 @@ mod tests {
         server.socket.shrink(Bytes::kib(8)).unwrap();
         let to = server.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let serving = std::thread::spawn({
+        let serving = std::thread::Builder::new().spawn({
             let stop = Arc::clone(&stop);
             move || server.run(&stop)
         });
@@ -120,7 +120,7 @@ mod tests {
         let trace = near.stream(Direction::Up, spec).unwrap();
         near.close();
         stop.store(true, Ordering::Relaxed);
-        serving.join().unwrap().unwrap();
+        serving.unwrap().join().unwrap().unwrap();
         let account = Account::of(&trace);
         assert!(account.receiving_host.socket > 0, "{account:?}");
         // Less than nothing is unexplained where the socket dropped pings as well.
