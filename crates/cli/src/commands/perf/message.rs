@@ -29,6 +29,9 @@ pub enum Message {
     Begin {
         /// By how much the receiver's clock is ahead of the sender's, as the sender found.
         clock_ahead_ns: i64,
+        /// Flows, from that of the measured blocks on, whose course is wanted.
+        #[serde(default)]
+        courses: usize,
     },
     /// Sender: all blocks are acknowledged; what did you find?
     End,
@@ -37,7 +40,7 @@ pub enum Message {
 }
 
 /// What the receiving end measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// Processor time of the receiving process from `Begin` to `End`, all its threads.
     pub cpu_s: f64,
@@ -54,6 +57,9 @@ pub struct Found {
     /// The part of the time from `Begin` to `End` for which this end's busiest thread ran; `None` where it does not tell.
     #[serde(default)]
     pub busiest_thread: Option<f64>,
+    /// Bytes of each flow whose course was wanted, in each tenth of a second from `Begin` on.
+    #[serde(default)]
+    pub courses: Vec<Vec<u64>>,
 }
 
 /// Quantiles of a time, in seconds.
@@ -89,7 +95,7 @@ mod tests {
         let messages = [
             Message::Ask { number: 3 },
             Message::Time { number: 3, utc_ns: -1 },
-            Message::Begin { clock_ahead_ns: i64::MIN },
+            Message::Begin { clock_ahead_ns: i64::MIN, courses: 2 },
             Message::End,
             Message::Found(Found { cpu_s: 0.25, ..Found::default() }),
         ];

@@ -34,6 +34,9 @@ pub struct Report {
     pub busiest_thread: Busiest,
     /// Who decided how fast it sent.
     pub control: Control,
+    /// What the classes came to, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<Class>,
 }
 
 /// Seconds that the sender waited, by what for.
@@ -69,6 +72,21 @@ pub struct Control {
     pub declared_bps: Option<u64>,
     /// UDP payload of a full datagram.
     pub payload: u64,
+}
+
+/// What arrived under one class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Class {
+    /// As it was given.
+    pub name: String,
+    /// When its sender began and ended, in seconds of the measurement.
+    pub from_s: f64,
+    /// The measurement's end where it has none of its own.
+    pub until_s: f64,
+    /// Bytes delivered, over that time.
+    pub goodput_bps: u64,
+    /// Bytes delivered in each tenth of a second of the measurement, by the far end's clock.
+    pub tenths: Vec<u64>,
 }
 
 /// Blocks by what became of them.
@@ -177,6 +195,10 @@ impl Report {
                 path.repair_sent,
                 path.repair_used
             )?;
+        }
+        for class in &self.classes {
+            let (rate, from, until) = (rate_text(class.goodput_bps), class.from_s, class.until_s);
+            writeln!(out, "class     {}: {rate} from {from:.1} s to {until:.1} s", class.name)?;
         }
         if with_losses { self.write_losses(out) } else { Ok(()) }
     }

@@ -2,6 +2,7 @@
 
 mod course;
 mod run;
+pub mod share;
 mod tally;
 
 use super::LaneFlags;
@@ -14,6 +15,7 @@ use crate::commands::one_way::line::Losses;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use run::{Plan, Sender};
+use share::{Load, Shares};
 use skyhaul_net::{Clock, TcpConfig};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::MAX_BLOCK;
@@ -32,6 +34,7 @@ means acknowledged by the far end. docs/performance.md explains every figure.
 Example:
   skyhaul perf send --to 192.0.2.1:4710 --duration 30s --key station.key --peer SHA256:…
   skyhaul perf send --to 127.0.0.1:4710 --cc line --rate 93mbit --insecure-test --json
+  skyhaul perf send --to 192.0.2.1:4710 --class live:guarantee=10mbit,from=5s --class bulk --insecure-test
   skyhaul perf send --to 192.0.2.1:4720 --one-way pass.key --rate 20mbit --loss 5% --burst 8"
 )]
 pub struct Send {
@@ -59,6 +62,9 @@ pub struct Send {
     /// Blocks are handed over at this rate, not as fast as they go: for latency without a queue at this end.
     #[arg(long, value_name = "RATE")]
     offer: Option<Rate>,
+    /// A sender of its own under this class, as `science:guarantee=30mbit,priority=3,from=10s,until=20s`; several share the line.
+    #[arg(long, value_name = "NAME:KEY=VALUE,…", conflicts_with_all = ["bytes", "offer", "one_way"])]
+    class: Vec<Load>,
     /// Says where datagrams were lost.
     #[arg(long)]
     loss_report: bool,
@@ -135,6 +141,7 @@ struct Setup<'a> {
     bytes: Option<Bytes>,
     deadline: Option<Duration>,
     offer: Option<Rate>,
+    shares: Option<Shares>,
     transport: Transport,
     lanes: &'a LaneFlags,
     line: &'a LineFlags,
@@ -154,6 +161,7 @@ pub fn short(to: &str, duration: Duration, line: &LineFlags, keys: &Keys) -> Res
         bytes: None,
         deadline: None,
         offer: None,
+        shares: None,
         transport: Transport::Udp,
         lanes: &LaneFlags { lanes: None },
         line,
@@ -186,8 +194,9 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     }
     let paths = setup.pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
     let control = setup.line.control(setup.pairs.iter().any(|pair| pair.remote.is_ipv6()))?;
+    let shares = setup.shares.clone();
     let Setup { block, duration, bytes, deadline, offer, transport, .. } = *setup;
-    let plan = Plan { paths, over_udp, transport, peer, block, duration, bytes, deadline, offer, control };
+    let plan = Plan { paths, over_udp, transport, peer, block, duration, bytes, deadline, offer, control, shares };
     let stop = signals::stop_flag()?;
     let inodes = super::inodes(&driver);
     let mut sender = Sender::new(plan, clock, &stop);
@@ -209,6 +218,7 @@ impl Send {
             bytes: self.bytes,
             deadline: self.deadline,
             offer: self.offer,
+            shares: Shares::of(&self.class)?,
             transport: self.transport,
             lanes: &self.lanes,
             line: &self.line,

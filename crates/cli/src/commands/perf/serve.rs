@@ -2,8 +2,9 @@
 
 use super::keys::Keys;
 use super::line::LineFlags;
-use super::message::{DATA, Found, Latency, Message, TALK, heard, say};
+use super::message::{Found, Latency, Message, TALK, heard, say};
 use super::one_way;
+use super::send::share::{LOADS_MAX, place};
 use super::source::stamp;
 use super::threads::ThreadTimes;
 use super::{LaneFlags, NAME};
@@ -16,7 +17,7 @@ use skyhaul_net::Engine;
 use skyhaul_net::{Clock, Service, TcpConfig};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::{Event, Opening, Received};
-use skyhaul_units::{Bytes, Instant, Rate};
+use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -130,6 +131,8 @@ struct Test {
     cpu_at_begin: f64,
     threads_at_begin: ThreadTimes,
     drops_at_begin: Option<u64>,
+    /// Bytes of each flow in each [`COURSE_STEP`], of those that are wanted.
+    courses: Vec<Vec<u64>>,
 }
 
 impl Test {
@@ -144,10 +147,19 @@ impl Test {
             cpu_at_begin: 0.0,
             threads_at_begin: ThreadTimes::default(),
             drops_at_begin: None,
+            courses: Vec::new(),
         }
     }
 
     fn count(&mut self, clock: Clock, received: &Received) {
+        if let Some(course) = place(received.id.flow).and_then(|place| self.courses.get_mut(place)) {
+            let span = received.timing.delivered.since(self.began);
+            let step = usize::try_from(span.as_nanos() / COURSE_STEP.as_nanos()).unwrap_or(usize::MAX);
+            if step < COURSE_STEPS {
+                course.resize(course.len().max(step + 1), 0);
+                course[step] += received.bytes.len() as u64;
+            }
+        }
         self.bytes += received.bytes.len() as u64;
         *(if received.timing.repaired { &mut self.repaired } else { &mut self.delivered }) += 1;
         if let Some(handed_over) = stamp(&received.bytes) {
@@ -171,6 +183,7 @@ impl Test {
             symbols_duplicate,
             busiest_thread: ThreadTimes::now()
                 .busiest_since(&self.threads_at_begin, now.since(self.began).as_secs_f64()),
+            courses: self.courses.clone(),
         }
     }
 }
@@ -180,15 +193,16 @@ impl Server<'_> {
         let Some(session) = engine.session(id) else { return };
         session.release(received.bytes.len());
         let Some(test) = self.tests.get_mut(&id) else { return };
-        if received.id.flow == DATA {
+        if place(received.id.flow).is_some_and(|place| place < LOADS_MAX) {
             return test.count(self.clock, received);
         }
         let answer = match heard(&received.bytes).filter(|_| received.id.flow == TALK) {
             Some(Message::Ask { number }) => {
                 Message::Time { number, utc_ns: self.clock.utc_of(now).as_nanos() }
             }
-            Some(Message::Begin { clock_ahead_ns }) => {
-                *test = Test { clock_ahead_ns, ..Test::new(now) };
+            Some(Message::Begin { clock_ahead_ns, courses }) => {
+                let courses = vec![Vec::new(); courses.min(LOADS_MAX)];
+                *test = Test { clock_ahead_ns, courses, ..Test::new(now) };
                 test.cpu_at_begin = super::cpu_seconds();
                 test.threads_at_begin = ThreadTimes::now();
                 test.drops_at_begin = super::socket_drops(&self.inodes);
@@ -251,6 +265,12 @@ impl Service for Server<'_> {
         None
     }
 }
+
+/// Of a course.
+const COURSE_STEP: Duration = Duration::from_millis(100);
+
+/// A course is kept for an hour: what comes after counts for the sum alone.
+const COURSE_STEPS: usize = 36_000;
 
 /// Latency is told from a sender's microsecond to an hour.
 const LONGEST_MICROS: u64 = 3_600_000_000;

@@ -6,6 +6,7 @@
 //!      └────────── refused, or cut off in any state ──► over: failed            over: report ◄── found ───────┘
 //! ```
 
+use super::share::{Next, Shares, place};
 use super::tally::Tally;
 use super::{AddressPair, Transport};
 use crate::commands::perf::NAME;
@@ -18,7 +19,9 @@ use skyhaul_engine::{EngineEvent, SessionId, SocketId};
 use skyhaul_net::Engine;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::{Fingerprint, Refusal};
-use skyhaul_transport::{Block, Event, Opening, PathOptions, PathState, Session, cost};
+use skyhaul_transport::{
+    Block, ClassId, Event, Opening, PathOptions, PathState, PolicyConfig, Session, cost,
+};
 use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,6 +48,8 @@ pub struct Plan {
     pub offer: Option<Rate>,
     /// The rate control, for the report.
     pub control: Control,
+    /// Several senders, each under a class of its own.
+    pub shares: Option<Shares>,
 }
 
 impl Plan {
@@ -168,7 +173,10 @@ impl<'a> Sender<'a> {
                     None => self.fail("the far end says what no serving end says", "compare the releases"),
                 }
             }
-            Event::Settled { id, outcome } if id.flow == DATA => {
+            Event::Settled { id, outcome } if place(id.flow).is_some() => {
+                if let Some(shares) = &mut self.plan.shares {
+                    shares.settled(id.flow, self.plan.block);
+                }
                 self.tally.settled(now, (id.seq, outcome), self.plan.block);
             }
             Event::PathDown(_, reason) => {
@@ -198,11 +206,15 @@ impl<'a> Sender<'a> {
                 if self.comparison.answers() < QUESTIONS {
                     return self.ask(now, id, engine, number + 1);
                 }
-                self.say(now, id, engine, &Message::Begin { clock_ahead_ns: self.comparison.ahead_nanos() });
+                let courses = self.plan.shares.as_ref().map_or(0, Shares::count);
+                let clock_ahead_ns = self.comparison.ahead_nanos();
+                self.say(now, id, engine, &Message::Begin { clock_ahead_ns, courses });
                 self.state = State::Sending;
                 self.tally = Tally::begin(now, id, engine);
             }
-            (State::Ending { .. }, Message::Found(found)) => self.over(Ok(self.tally.report(found))),
+            (State::Ending { .. }, Message::Found(found)) => {
+                self.over(Ok(self.tally.report(found, &self.plan)));
+            }
             _ => {}
         }
     }
@@ -232,17 +244,23 @@ impl<'a> Sender<'a> {
                 return Some(due);
             }
             let size = self.plan.block.min(usize::try_from(left).unwrap_or(usize::MAX)).max(STAMP);
-            let is_enough = session.has_symbol() && session.stats().send_buffer >= ahead;
-            if is_enough || session.room() < Bytes::new(cost(size)) {
-                return None;
-            }
+            let (flow, class) = match self.next(now, session, ahead) {
+                Next::Block(flow, class) if session.room() >= Bytes::new(cost(size)) => (flow, class),
+                Next::At(since) => return Some(self.tally.began + since),
+                Next::Block(..) | Next::Wait => return None,
+            };
             let bytes = self.source.block(self.clock.utc(), size);
             let block = match self.plan.deadline {
-                Some(deadline) => Block::expendable(DATA, deadline, bytes),
-                None => Block::reliable(DATA, bytes),
+                Some(deadline) => Block::expendable(flow, deadline, bytes),
+                None => Block::reliable(flow, bytes),
             };
-            match session.send(now, block) {
-                Ok(id) => self.tally.handed(id.seq, size, self.plan.block - size),
+            match session.send(now, Block { class, ..block }) {
+                Ok(id) => {
+                    self.tally.handed(id.seq, size, self.plan.block - size);
+                    if let Some(shares) = &mut self.plan.shares {
+                        shares.handed(flow, size);
+                    }
+                }
                 Err(error) => {
                     self.fail(&error.to_string(), "give a smaller --block");
                     return None;
@@ -250,6 +268,15 @@ impl<'a> Sender<'a> {
             }
         }
         Some(now)
+    }
+
+    /// Where the next block belongs. One sender alone is told by what the whole session holds, several each by its own.
+    fn next(&self, now: Instant, session: &Session, ahead: u64) -> Next {
+        match &self.plan.shares {
+            Some(shares) => shares.next(now.since(self.tally.began), ahead),
+            None if session.has_symbol() && session.stats().send_buffer >= ahead => Next::Wait,
+            None => Next::Block(DATA, ClassId::default()),
+        }
     }
 
     /// Bytes still to be handed over.
@@ -382,6 +409,9 @@ impl Sender<'_> {
         }
         if let Some(session) = engine.session(id) {
             session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
+            if let Some(shares) = &self.plan.shares {
+                session.share(shares.tree().clone(), PolicyConfig::default());
+            }
         }
     }
 }

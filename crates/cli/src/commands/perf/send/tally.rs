@@ -3,7 +3,7 @@
 use super::course::Course;
 use crate::commands::perf::cpu_seconds;
 use crate::commands::perf::message::Found;
-use crate::commands::perf::report::{Blocks, Busiest, Control, Cpu, Losses, Path, Report, Waited};
+use crate::commands::perf::report::{Blocks, Busiest, Class, Control, Cpu, Losses, Path, Report, Waited};
 use crate::commands::perf::send::run::Plan;
 use crate::commands::perf::threads::ThreadTimes;
 use crate::commands::rate::rate_text;
@@ -170,7 +170,7 @@ impl Tally {
     }
 
     /// The report, with what the far end found.
-    pub fn report(&self, found: &Found) -> Report {
+    pub fn report(&self, found: &Found, plan: &Plan) -> Report {
         let seconds = self.grew.since(self.began);
         let repaired = found.repaired.min(self.acknowledged);
         let of = |count: fn(&Stats) -> u64| count(&self.stats) - count(&self.stats_at_begin);
@@ -197,6 +197,7 @@ impl Tally {
                 duplicate: found.symbols_duplicate,
                 ..Losses::default()
             },
+            classes: classes(found, plan),
         }
     }
 }
@@ -206,6 +207,23 @@ fn waited(waits: &Waits) -> Waited {
     let [application, window, buffer, classes, path] =
         [application, window, buffer, classes, path].map(|span| span.as_secs_f64());
     Waited { application, window, buffer, classes, path }
+}
+
+/// What the far end found of each class.
+fn classes(found: &Found, plan: &Plan) -> Vec<Class> {
+    let loads = plan.shares.iter().flat_map(|shares| shares.loads());
+    let classes = loads.zip(&found.courses).map(|(load, course)| {
+        let until = load.until.unwrap_or(plan.duration).min(plan.duration);
+        let bytes = Bytes::new(course.iter().fold(0, |sum, step| sum.saturating_add(*step)));
+        Class {
+            name: load.class.name.clone(),
+            from_s: load.from.as_secs_f64(),
+            until_s: until.as_secs_f64(),
+            goodput_bps: Rate::over(bytes, until.saturating_sub(load.from)).as_bps(),
+            tenths: course.clone(),
+        }
+    });
+    classes.collect()
 }
 
 /// Between two lines.
