@@ -59,7 +59,7 @@ bench-steady: build
 
 compare: build
 	bench/peers/install.sh target/peers
-	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 dsn-requirements trollsat lfn mpdtp evlbi \
+	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 dsn-requirements trollsat lfn mpdtp evlbi qos \
 		--report target/compare --markdown docs/published.md
 
 fuzz-long: setup

@@ -20,6 +20,11 @@ const SPACINGS: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"thi
 [spacing]\npayload = \"1400 B\"\nspacings = [\"1 ms\", \"4 ms\"]\ndatagrams = 300
 [[spacing.process]]\nlabel = \"clean\"\nloss = { kind = \"none\" }\nrate = \"1 Mbit/s\"\nduration = \"1 s\"\n";
 
+const SHARERS: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\n[line]\nseed = 1
+[[line.link]]\nname = \"thin\"\nboth = { rate = \"5 Mbit/s\", one_way_delay = \"2 ms\", queue = \"64 kB\" }
+[sharing]\nphase = \"1 s\"\n[[sharing.tree]]\nlabel = \"half\"
+first = { guarantee = \"2 Mbit/s\" }\nsecond = { guarantee = \"3 Mbit/s\" }\n";
+
 fn can_emulate() -> bool {
     let can = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
     if !can {
@@ -190,4 +195,36 @@ fn spacings_are_measured_beside_what_the_line_carries() {
     assert!(written.contains("(mine/mine-rate.svg)"), "{written}");
     assert!(std::fs::read_to_string(folder.join("mine/mine-rate.svg")).unwrap().contains("<style>"));
     assert!(!Path::new("/run/netns/skyhaul-t-spacing-a").exists());
+}
+
+#[test]
+fn two_missions_share_a_line_beside_the_kernels_tree() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("mine.toml"), SHARERS).unwrap();
+    let said =
+        run(&["lab", "compare", "mine.toml", "--lab", "t-sharing", "--json", "--report", "out"], folder);
+    // Shares on a machine that does other things are not judged here.
+    let found: serde_json::Value = serde_json::from_str(&text(&said.stdout)).unwrap();
+    assert_eq!(found["failures"].as_array().unwrap().len(), 0, "{found}");
+    let sharers = found["trees"][0]["sharers"].as_array().unwrap();
+    let is_skipped = !found["skipped"].as_array().unwrap().is_empty();
+    if is_skipped {
+        eprintln!("SKIPPED: {}", found["skipped"]);
+    }
+    assert_eq!(sharers.len(), if is_skipped { 1 } else { 2 }, "{found}");
+    for sharer in sharers {
+        let tenths = &sharer["tenths_bps"];
+        let sum = |name: &str| {
+            tenths[name].as_array().unwrap().iter().filter_map(|rate| rate.as_f64()).sum::<f64>()
+        };
+        assert_eq!(tenths["first"].as_array().unwrap().len(), 30, "{found}");
+        assert!(sum("first") > 0.0 && sum("second") > 0.0, "{found}");
+    }
+    let page = std::fs::read_to_string(folder.join("out/compare.html")).unwrap();
+    assert!(page.contains("half: one session of ours"));
+    assert!(!Path::new("/run/netns/skyhaul-t-sharing-a").exists());
 }

@@ -265,3 +265,45 @@ fn a_port_without_a_serving_end_refuses_a_call_over_tcp_at_once() {
     let output = send(&["--to", &to, "--transport", "tcp", "--insecure-test"], Path::new("."));
     assert_no_run(&output, 4, &["cannot be reached", "onnection refused", "TCP passes"]);
 }
+
+#[test]
+fn senders_under_classes_are_told_apart_at_the_far_end() {
+    let here = Path::new(".");
+    let serving = Serving::start(&["--insecure-test", "--once"], here);
+    let classes =
+        ["--class", "first:guarantee=15mbit", "--class", "second:guarantee=5mbit,from=200ms,until=700ms"];
+    let line = [
+        "--insecure-test",
+        "--json",
+        "--cc",
+        "line",
+        "--rate",
+        "20mbit",
+        "--duration",
+        "1s",
+        "--block",
+        "8 KiB",
+    ];
+    let output = send(&[&["--to", serving.address()][..], &line, &classes].concat(), here);
+    let result = result(&output);
+    serving.end();
+    let of = |class: &Value| -> u64 {
+        class["tenths"].as_array().expect("a course").iter().filter_map(Value::as_u64).sum()
+    };
+    let classes = result["classes"].as_array().expect("classes");
+    assert_eq!((&classes[0]["name"], &classes[1]["name"]), (&Value::from("first"), &Value::from("second")));
+    assert_eq!(classes[1]["from_s"], 0.2, "{result}");
+    assert!(of(&classes[0]) > 0 && of(&classes[1]) > 0, "{result}");
+    assert_eq!(of(&classes[0]) + of(&classes[1]), result["bytes"].as_u64().expect("bytes"), "{result}");
+}
+
+#[test]
+fn classes_that_cannot_be_are_refused_before_anything_is_sent() {
+    let here = Path::new(".");
+    for (class, part) in
+        [("a:rate=3mbit", "`rate` is not known"), ("a:guarantee=3mbit,ceiling=2mbit", "above its ceiling")]
+    {
+        let output = send(&["--to", "127.0.0.1:9", "--insecure-test", "--class", class], here);
+        assert_no_run(&output, 2, &[part]);
+    }
+}

@@ -196,7 +196,8 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let control = setup.line.control(setup.pairs.iter().any(|pair| pair.remote.is_ipv6()))?;
     let shares = setup.shares.clone();
     let Setup { block, duration, bytes, deadline, offer, transport, .. } = *setup;
-    let plan = Plan { paths, over_udp, transport, peer, block, duration, bytes, deadline, offer, control, shares };
+    let plan =
+        Plan { paths, over_udp, transport, peer, block, duration, bytes, deadline, offer, control, shares };
     let stop = signals::stop_flag()?;
     let inodes = super::inodes(&driver);
     let mut sender = Sender::new(plan, clock, &stop);

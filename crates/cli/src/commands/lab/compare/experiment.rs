@@ -118,6 +118,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("lfn", include_str!("../../../../../../scenarios/published/lfn.toml")),
     ("dsn-requirements", include_str!("../../../../../../scenarios/published/dsn-requirements.toml")),
     ("mpdtp", include_str!("../../../../../../scenarios/published/mpdtp.toml")),
+    ("qos", include_str!("../../../../../../scenarios/published/qos.toml")),
     ("evlbi", include_str!("../../../../../../scenarios/published/evlbi.toml")),
 ];
 

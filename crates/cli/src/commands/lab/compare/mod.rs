@@ -9,6 +9,7 @@ mod page;
 mod program;
 mod requirement;
 mod results;
+mod sharing;
 mod sheet;
 mod spacing;
 mod stream;

@@ -6,6 +6,7 @@ use super::experiment::{self, BUILTIN, Experiment};
 use super::goodput;
 use super::requirement::{Requirements, Requiring};
 use super::results::Results;
+use super::sharing::{Sharers, Sharing};
 use super::spacing::{Spacing, Sweep};
 use crate::failure::{Exit, Failure};
 use serde_json::Value;
@@ -20,6 +21,8 @@ pub enum Kind {
     Spacing(Spacing),
     /// `[[requirement]]`: up to which loss tools keep blocks in time.
     Requirements(Requirements),
+    /// `[sharing]`: two missions on one line.
+    Sharing(Sharing),
 }
 
 /// How many bars were judged, and how many of them are missed.
@@ -75,6 +78,9 @@ impl Kind {
         if has("requirement") {
             return Ok(Self::Requirements(Requirements::parse(&text, name)?));
         }
+        if has("sharing") {
+            return Ok(Self::Sharing(Sharing::parse(&text, name)?));
+        }
         Ok(Self::Goodput(Experiment::parse(&text, name)?))
     }
 
@@ -88,6 +94,7 @@ impl Kind {
             Self::Goodput(experiment) => &experiment.title,
             Self::Spacing(experiment) => &experiment.title,
             Self::Requirements(file) => &file.title,
+            Self::Sharing(experiment) => &experiment.title,
         }
     }
 
@@ -96,6 +103,7 @@ impl Kind {
             Self::Goodput(experiment) => &experiment.name,
             Self::Spacing(experiment) => &experiment.name,
             Self::Requirements(file) => &file.name,
+            Self::Sharing(experiment) => &experiment.name,
         }
     }
 
@@ -105,6 +113,7 @@ impl Kind {
             Self::Goodput(experiment) => experiment.needs(),
             Self::Spacing(experiment) => experiment.needs(),
             Self::Requirements(file) => file.needs(),
+            Self::Sharing(experiment) => experiment.rate(),
         }
     }
 
@@ -114,6 +123,7 @@ impl Kind {
             Self::Goodput(experiment) => goodput::fit(experiment, ability),
             Self::Spacing(experiment) => ability.shortfall(experiment.needs()),
             Self::Requirements(file) => file.shortfall(ability),
+            Self::Sharing(experiment) => ability.shortfall(experiment.rate()),
         }
     }
 
@@ -123,6 +133,7 @@ impl Kind {
             Self::Goodput(experiment) => Box::new(Results::new(experiment, ability, notes)),
             Self::Spacing(experiment) => Box::new(Sweep::new(experiment, notes)),
             Self::Requirements(file) => Box::new(Requiring::new(file, notes)),
+            Self::Sharing(experiment) => Box::new(Sharers::new(experiment, notes)),
         }
     }
 }

@@ -311,5 +311,5 @@ const SRT: &str = "skyhaul-peer-srt";
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// Where the far end of each tool listens.
-const PORT: u16 = 5201;
+pub const PORT: u16 = 5201;
 const RELAY_PORT: u16 = 5202;
