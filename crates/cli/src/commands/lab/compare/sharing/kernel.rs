@@ -117,10 +117,11 @@ fn shape(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<(), Gon
 fn commands(experiment: &Sharing, tree: &Tree, device: &str) -> Vec<String> {
     let line = experiment.rate().as_bps();
     let queue = experiment.line.links.first().map_or(Bytes::ZERO, |link| link.up.queue).as_u64();
-    let class = |number: u32, class: Class| {
+    let quanta = tree.quanta();
+    let class = |number: u32, class: Class, quantum: u64| {
         let (guarantee, priority) = (class.guarantee.as_bps(), class.priority);
         format!(
-            "tc class add dev {device} parent 1:1 classid 1:{number} htb rate {guarantee}bit ceil {line}bit prio {priority}"
+            "tc class add dev {device} parent 1:1 classid 1:{number} htb rate {guarantee}bit ceil {line}bit prio {priority} quantum {quantum}"
         )
     };
     let leaf = |number: u32| {
@@ -129,8 +130,8 @@ fn commands(experiment: &Sharing, tree: &Tree, device: &str) -> Vec<String> {
     vec![
         format!("tc qdisc add dev {device} root handle 1: htb default 11"),
         format!("tc class add dev {device} parent 1: classid 1:1 htb rate {line}bit ceil {line}bit"),
-        class(11, tree.first),
-        class(12, tree.second),
+        class(11, tree.first, quanta[0]),
+        class(12, tree.second, quanta[1]),
         leaf(11),
         leaf(12),
         format!(
@@ -165,8 +166,8 @@ mod tests {
         let said = commands(&experiment, &experiment.sharing.trees[0], "line").join("\n");
         for part in [
             "classid 1:1 htb rate 50000000bit ceil 50000000bit",
-            "classid 1:11 htb rate 15000000bit ceil 50000000bit prio 0",
-            "classid 1:12 htb rate 35000000bit ceil 50000000bit prio 0",
+            "classid 1:11 htb rate 13500000bit ceil 50000000bit prio 0 quantum 3000",
+            "classid 1:12 htb rate 31500000bit ceil 50000000bit prio 0 quantum 7000",
             "dport 5202 0xffff flowid 1:12",
         ] {
             assert!(said.contains(part), "{part} in\n{said}");

@@ -95,11 +95,20 @@ impl Tree {
         match self.first.priority.cmp(&self.second.priority) {
             std::cmp::Ordering::Greater => 1.0 - of(self.first.guarantee),
             std::cmp::Ordering::Less => of(self.second.guarantee),
+            // What is over is shared as the guarantees are: that is what the quanta are for.
             std::cmp::Ordering::Equal => {
                 let (first, second) = (of(self.first.guarantee), of(self.second.guarantee));
                 second / (first + second)
             }
         }
+    }
+
+    /// What the first and the second send in a turn: as their guarantees are to each other.
+    pub fn quanta(&self) -> [u64; 2] {
+        let guarantees = [self.first, self.second].map(|class| class.guarantee.as_bps());
+        let least = guarantees[0].min(guarantees[1]).max(1);
+        let quantum = |rate: u64| u128::from(rate) * u128::from(QUANTUM) / u128::from(least);
+        guarantees.map(|rate| u64::try_from(quantum(rate)).unwrap_or(u64::MAX).min(QUANTUM_MAX))
     }
 }
 
@@ -135,11 +144,6 @@ impl Sharing {
             }
             if both > line.as_bps() {
                 return Some(format!("tree `{label}`: guarantees are more than the line's {line}"));
-            }
-            if tree.first.priority == tree.second.priority && both < line.as_bps() {
-                return Some(format!(
-                    "tree `{label}`: with one priority the guarantees are the line's {line} together"
-                ));
             }
             (tree.first.priority.max(tree.second.priority) > 7)
                 .then(|| format!("tree `{label}`: priorities are 0 to 7"))
@@ -312,6 +316,12 @@ impl Study for Sharers<'_> {
     }
 }
 
+/// The lesser of two quanta: two datagrams, as a class of ours has it by itself.
+const QUANTUM: u64 = 3_000;
+
+/// The most that htb takes.
+const QUANTUM_MAX: u64 = 200_000;
+
 /// Below this not even a line without delay comes to rest within a phase.
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -339,9 +349,8 @@ mod tests {
         let text = text_of("qos").unwrap();
         for (from, to, part) in [
             ("phase = \"10 s\"", "phase = \"500 ms\"", "a phase is 1 s to 30 s"),
-            ("guarantee = \"15 Mbit/s\"", "guarantee = \"25 Mbit/s\"", "more than the line's 50 Mbit/s"),
-            ("guarantee = \"15 Mbit/s\"", "guarantee = \"5 Mbit/s\"", "with one priority"),
-            ("guarantee = \"15 Mbit/s\"", "guarantee = \"0 bit/s\"", "without a guarantee"),
+            ("guarantee = \"13500 kbit/s\"", "guarantee = \"25 Mbit/s\"", "more than the line's 50 Mbit/s"),
+            ("guarantee = \"13500 kbit/s\"", "guarantee = \"0 bit/s\"", "without a guarantee"),
             ("phase = ", "stage = ", "unknown field `stage`"),
         ] {
             let wrong = text.replacen(from, to, 1);

@@ -13,10 +13,12 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
     let serve = [&program, "perf", "serve", "--insecure-test", "--once", "--bind", &at].map(str::to_owned);
     let mut serving = bench.serve(&serve, "udp", PORT)?;
     let phase = experiment.sharing.phase;
-    let class = |name: &str, class: Class| {
-        format!("{name}:guarantee={} bit/s,priority={}", class.guarantee.as_bps(), class.priority)
+    let class = |name: &str, class: Class, quantum: u64| {
+        let (guarantee, priority) = (class.guarantee.as_bps(), class.priority);
+        format!("{name}:guarantee={guarantee} bit/s,priority={priority},quantum={quantum} B")
     };
-    let (first, second) = (class("first", tree.first), class("second", tree.second));
+    let [one, other] = tree.quanta();
+    let (first, second) = (class("first", tree.first, one), class("second", tree.second, other));
     let nanos = |times: u64| format!("{} ns", phase.scaled(times, 1).as_nanos());
     let second = format!("{second},from={},until={}", nanos(1), nanos(2));
     let rate = format!("{} bit/s", experiment.rate().as_bps());
