@@ -26,11 +26,12 @@ pub fn laid_out(spans: &[(f64, f64, f64)], count: usize) -> Vec<f64> {
         let first = (begin / step).floor().max(0.0) as usize;
         for (at, value) in course.iter_mut().enumerate().skip(first) {
             let low = (at as f64 * step).max(*begin);
-            let high = ((at + 1) as f64 * step).min(*end);
-            if high <= low {
+            if low >= *end {
                 break;
             }
-            *value += rate * (high - low) / step;
+            let high = ((at + 1) as f64 * step).min(*end);
+            // A span that begins with a step may, by rounding, begin at the end of the one before.
+            *value += rate * (high - low).max(0.0) / step;
         }
     }
     course
@@ -71,6 +72,10 @@ mod tests {
         assert!(near(course[0], 50.0) && near(course[1], 100.0) && near(course[2], 150.0), "{course:?}");
         assert_eq!(course[3], 0.0);
         assert_eq!(laid_out(&[(-1.0, 0.1, 5.0)], 1).len(), 1);
+        // 4.3 ÷ 0.1 is less than 43.
+        let tenths: Vec<_> =
+            (0..300).map(|at| (f64::from(at) / 10.0, f64::from(at + 1) / 10.0, 7.0)).collect();
+        assert!(laid_out(&tenths, 300).into_iter().all(|rate| near(rate, 7.0)));
     }
 
     #[test]

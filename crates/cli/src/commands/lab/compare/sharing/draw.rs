@@ -29,7 +29,7 @@ fn shape(sharers: &Sharers<'_>, at: usize, title: &str, course: &Course) -> Stri
     let line = experiment.rate().as_bps() as f64 / 1e6;
     let phase = experiment.sharing.phase.as_secs_f64();
     let upright = Scale::even([0.0, line * 1.1].into_iter());
-    let level = Scale::even([0.0, phase * 3.0 * 1.01].into_iter());
+    let level = Scale::up_to(phase * 3.0 * 1.02);
     let mut chart = Chart::new(title, HEIGHT);
     chart.upright(&upright, "Mbit/s at the receiver");
     chart.level(&level, "seconds");

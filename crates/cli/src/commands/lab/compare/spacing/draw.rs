@@ -81,7 +81,7 @@ fn axes(chart: &mut Chart, sweep: &Sweep<'_>, upright: &Scale, name: &str) -> Sc
     let spacings = sweep.points.iter().map(|point| point.spacing_us);
     // Beyond the last spacing, so that its tick has room.
     let longest = spacings.fold(0.0, f64::max);
-    let level = Scale::even([0.0, longest * 1.02].into_iter());
+    let level = Scale::up_to(longest * 1.03);
     chart.upright(upright, name);
     chart.level(&level, "spacing of datagrams, microseconds");
     chart.frame();
@@ -118,7 +118,7 @@ fn intervals(process: &Process, label: &str) -> String {
         }
     }
     let longest = steps.iter().map(|(interval, _)| *interval).fold(1.0, f64::max);
-    let level = Scale::even([0.0, longest * 1.02].into_iter());
+    let level = Scale::up_to(longest * 1.03);
     let upright = Scale::around([1.0, (1.0 / count.max(1) as f64).min(0.01)].into_iter());
     let mut chart = Chart::new(&format!("intervals between losses: {label}"), HEIGHT);
     chart.upright(&upright, "part of intervals that is longer");
