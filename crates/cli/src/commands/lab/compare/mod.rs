@@ -35,7 +35,7 @@ pub struct Compare {
     /// Names of published experiments, or paths of files (docs/compare.md); left out: a list of the published ones.
     #[arg(value_name = "EXPERIMENT|FILE")]
     experiments: Vec<String>,
-    /// Only these tools: adaptive, line, tcp-NAME, mptcp-NAME, socat-NAME, udt, srt.
+    /// Only these tools: adaptive, line, tcp-NAME, mptcp-NAME, socat-NAME, forward, udt, srt.
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     tools: Vec<Tool>,
     /// Only the cells with these labels.

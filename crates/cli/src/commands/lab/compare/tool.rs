@@ -29,6 +29,8 @@ pub enum Tool {
     Srt,
     /// An application over two socat relays, between which TCP has this congestion control.
     Socat(String),
+    /// An application over `skyhaul forward`.
+    Forward,
 }
 
 impl FromStr for Tool {
@@ -43,13 +45,14 @@ impl FromStr for Tool {
         match text {
             "adaptive" => Ok(Self::Adaptive),
             "line" => Ok(Self::Line),
+            "forward" => Ok(Self::Forward),
             "udt" => Ok(Self::Udt),
             "srt" => Ok(Self::Srt),
             _ => (of("tcp-").map(|name| Self::Tcp(name.to_owned())))
                 .or_else(|| of("mptcp-").map(|name| Self::Mptcp(name.to_owned())))
                 .or_else(|| of("socat-").map(|name| Self::Socat(name.to_owned())))
                 .ok_or_else(|| {
-                    format!("no tool is called `{text}`; take adaptive, line, tcp-bbr, mptcp-bbr, socat-bbr, udt, srt")
+                    format!("no tool is called `{text}`; take adaptive, line, tcp-bbr, mptcp-bbr, socat-bbr, forward, udt, srt")
                 }),
         }
     }
@@ -79,6 +82,7 @@ impl core::fmt::Display for Tool {
             Self::Udt => f.write_str("udt"),
             Self::Srt => f.write_str("srt"),
             Self::Socat(control) => write!(f, "socat-{control}"),
+            Self::Forward => f.write_str("forward"),
         }
     }
 }
@@ -119,6 +123,11 @@ impl Tool {
                 }
                 Ok(format!("Linux {}", kernel()))
             }
+            Self::Forward => {
+                let iperf3 =
+                    first_line("iperf3", "--version").ok_or(format!("there is no iperf3; {install}"))?;
+                Ok(format!("skyhaul {}, {iperf3}", env!("CARGO_PKG_VERSION")))
+            }
             Self::Socat(name) => {
                 control(name)?;
                 let iperf3 =
@@ -153,6 +162,7 @@ impl Tool {
             Self::Udt => library(bench, UDT),
             Self::Srt => library(bench, SRT),
             Self::Socat(control) => return socat(bench, control),
+            Self::Forward => return forward(bench),
         };
         Ok(Figure { goodput_bps: goodput_bps?, window: None })
     }
@@ -264,6 +274,22 @@ fn socat(bench: &Bench<'_>, control: &str) -> Result<Figure, Gone> {
     let _far = bench.serve(&["socat".to_owned(), far, onward], "tcp", RELAY_PORT)?;
     let _near = bench.serve_near(&["socat".to_owned(), near, over], "tcp", RELAY_PORT)?;
     // The connections here are those to the relay: their windows say nothing of the line.
+    let figure = iperf3(bench, &["-c", "127.0.0.1", "-p", &relay], None)?;
+    Ok(Figure { window: None, ..figure })
+}
+
+/// An application whose connection goes over a session of ours from one end of the line to the other.
+fn forward(bench: &Bench<'_>) -> Result<Figure, Gone> {
+    let program = own_program();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let (relay, over) = (RELAY_PORT.to_string(), format!("{}:{RELAY_PORT}", bench.far(0)));
+    let target = format!("127.0.0.1:{PORT}");
+    let serve =
+        words(&[&program, "forward", "serve", "--insecure-test", "--bind", &over, "--allow", &target]);
+    let (node, local) = (format!("far={over}"), format!("127.0.0.1:{relay}=far:{target}"));
+    let call = words(&[&program, "forward", "--insecure-test", "--node", &node, "-L", &local]);
+    let _far = bench.serve(&serve, "udp", RELAY_PORT)?;
+    let _near = bench.serve_near(&call, "tcp", RELAY_PORT)?;
     let figure = iperf3(bench, &["-c", "127.0.0.1", "-p", &relay], None)?;
     Ok(Figure { window: None, ..figure })
 }
