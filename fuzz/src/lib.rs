@@ -5,6 +5,7 @@
 
 mod capture;
 mod configuration;
+mod files;
 mod forward;
 mod offload;
 mod one_way;
@@ -22,6 +23,7 @@ pub use capture::{
     packets, symbols,
 };
 pub use configuration::configuration;
+pub use files::files;
 pub use forward::forward;
 pub use offload::offload_packets;
 pub use one_way::one_way;
@@ -54,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "description", body: description, rounds: 500 },
+    Target { name: "files", body: files, rounds: 50_000 },
     Target { name: "forward", body: forward, rounds: 100_000 },
     Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },
     Target { name: "frames", body: frames, rounds: 5_000 },

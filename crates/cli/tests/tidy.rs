@@ -251,6 +251,7 @@ const SANS_IO: &[&str] = &[
     "page",
     "probe",
     "forward",
+    "files",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -306,6 +307,7 @@ const USES: &[(&str, &[&str])] = &[
     ("vita49", &["units"]),
     ("skyhaul", &["units", "congestion", "transport", "quic", "net"]),
     ("forward", &["units", "transport"]),
+    ("files", &["units"]),
     ("emulator", &["units", "link", "net"]),
     ("page", &[]),
     ("probe", &["units", "page"]),

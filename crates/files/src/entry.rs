@@ -1,0 +1,105 @@
+//! One thing of a tree: what it is, its attributes, and by what it is known again.
+
+use crate::fields::{Fields, put_short};
+use crate::path::RelPath;
+
+/// What it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A file of this many bytes.
+    File {
+        /// Its length in bytes.
+        size: u64,
+    },
+    /// A folder.
+    Folder,
+    /// A symbolic link, kept as it is.
+    Link {
+        /// Where it leads, as it is written there.
+        target: Vec<u8>,
+    },
+    /// Bytes of a pipe: nobody knows how many, and they cannot be read again.
+    Pipe,
+}
+
+/// By what a source is known to be the one of before: made of its device, inode, length and time of change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stamp(pub [u8; 16]);
+
+/// An entry of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where, below the folder that the transfer goes to.
+    pub path: RelPath,
+    /// What.
+    pub kind: Kind,
+    /// Who may read, write and execute it: the lowest nine bits of a POSIX mode.
+    pub mode: u16,
+    /// When its contents were last changed: nanoseconds since 1970.
+    pub mtime: i64,
+    /// By what the source is known again.
+    pub stamp: Stamp,
+}
+
+impl Stamp {
+    /// Of these four.
+    pub fn of(device: u64, inode: u64, size: u64, mtime: i64) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for field in [device, inode, size, mtime as u64] {
+            hasher.update(&field.to_be_bytes());
+        }
+        let mut stamp = [0; 16];
+        stamp.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Self(stamp)
+    }
+}
+
+impl Entry {
+    /// Its length in bytes, where that is known.
+    pub const fn size(&self) -> u64 {
+        match self.kind {
+            Kind::File { size } => size,
+            Kind::Folder | Kind::Link { .. } | Kind::Pipe => 0,
+        }
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let (kind, size, target) = match &self.kind {
+            Kind::File { size } => (0, *size, &[][..]),
+            Kind::Folder => (1, 0, &[][..]),
+            Kind::Link { target } => (2, 0, &target[..]),
+            Kind::Pipe => (3, 0, &[][..]),
+        };
+        out.push(kind);
+        out.extend(self.mode.to_be_bytes());
+        out.extend(self.mtime.to_be_bytes());
+        out.extend(size.to_be_bytes());
+        out.extend(self.stamp.0);
+        put_short(out, self.path.as_bytes());
+        put_short(out, target);
+    }
+
+    pub(crate) fn take(fields: &mut Fields<'_>) -> Option<Self> {
+        let kind = fields.u8()?;
+        let mode = fields.u16().filter(|mode| *mode <= 0o777)?;
+        let mtime = i64::from_be_bytes(fields.array()?);
+        let size = fields.u64().filter(|size| *size <= SIZE_MAX)?;
+        let stamp = Stamp(fields.array()?);
+        let path = RelPath::new(fields.short()?).ok()?;
+        let target = fields.short()?;
+        let kind = match kind {
+            0 if target.is_empty() => Kind::File { size },
+            1 if target.is_empty() && size == 0 => Kind::Folder,
+            2 if size == 0 && !target.is_empty() && target.len() <= RelPath::MAX && !target.contains(&0) => {
+                Kind::Link { target: target.to_owned() }
+            }
+            3 if target.is_empty() && size == 0 => Kind::Pipe,
+            _ => return None,
+        };
+        // Only a folder may be the one that the transfer goes to.
+        (kind == Kind::Folder || !path.is_here()).then_some(Self { path, kind, mode, mtime, stamp })
+    }
+}
+
+/// The longest file, in bytes: what systems take.
+const SIZE_MAX: u64 = i64::MAX as u64;

@@ -1,0 +1,134 @@
+//! Why something is not done: one word for programs, one sentence for people.
+
+use core::fmt;
+
+/// For programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The far end's operator does not let it be done.
+    NotAllowed,
+    /// It lies outside the folder that the far end serves.
+    Outside,
+    /// There is nothing of that name.
+    Absent,
+    /// The disk is full, or a quota is used up.
+    NoSpace,
+    /// The user that the program runs as may not.
+    NoPermission,
+    /// The file system is mounted for reading alone.
+    ReadOnly,
+    /// Something of another kind has that name.
+    InTheWay,
+    /// The system does not take the name.
+    Name,
+    /// Another transfer writes it.
+    Busy,
+    /// It was changed while it was read.
+    Changed,
+    /// It was there, and is no more.
+    Vanished,
+    /// What arrived, or was there from before, does not have the hash of what was sent.
+    Differs,
+    /// Neither file nor folder nor symbolic link.
+    Special,
+    /// More than this version keeps in mind.
+    TooMany,
+    /// The far end speaks another version.
+    Version,
+    /// The system refused otherwise.
+    Failed,
+}
+
+/// Who must act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Whoever runs the end that says so.
+    Environment,
+    /// Whoever changes the source.
+    Source,
+}
+
+/// Why something is not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// For programs.
+    pub reason: Reason,
+    /// For people: what, and why; then `; ` and what to do.
+    pub sentence: String,
+}
+
+/// The longest sentence, in bytes.
+pub const SENTENCE_MAX: usize = 1024;
+
+impl Reason {
+    const ALL: [Self; 16] = [
+        Self::NotAllowed,
+        Self::Outside,
+        Self::Absent,
+        Self::NoSpace,
+        Self::NoPermission,
+        Self::ReadOnly,
+        Self::InTheWay,
+        Self::Name,
+        Self::Busy,
+        Self::Changed,
+        Self::Vanished,
+        Self::Differs,
+        Self::Special,
+        Self::TooMany,
+        Self::Version,
+        Self::Failed,
+    ];
+
+    pub(crate) fn number(self) -> u8 {
+        Self::ALL.iter().position(|reason| *reason == self).unwrap_or(0) as u8
+    }
+
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// For events and receipts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotAllowed => "not-allowed",
+            Self::Outside => "outside",
+            Self::Absent => "absent",
+            Self::NoSpace => "no-space",
+            Self::NoPermission => "no-permission",
+            Self::ReadOnly => "read-only",
+            Self::InTheWay => "in-the-way",
+            Self::Name => "name",
+            Self::Busy => "busy",
+            Self::Changed => "changed",
+            Self::Vanished => "vanished",
+            Self::Differs => "differs",
+            Self::Special => "special",
+            Self::TooMany => "too-many",
+            Self::Version => "version",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Who must act.
+    pub const fn who(self) -> Who {
+        match self {
+            Self::Changed | Self::Vanished | Self::Differs | Self::Special => Who::Source,
+            _ => Who::Environment,
+        }
+    }
+}
+
+impl Refusal {
+    /// With a sentence, which is cut where it is too long.
+    pub fn new(reason: Reason, sentence: &str) -> Self {
+        let end = sentence.floor_char_boundary(SENTENCE_MAX);
+        Self { reason, sentence: sentence[..end].to_owned() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}

@@ -1,0 +1,36 @@
+//! What an end keeps of a file that is whole and on disk at the receiving one.
+
+use crate::hash::Hash;
+use crate::path::{RelPath, shown};
+use serde::Serialize;
+
+/// A line of a file of receipts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Receipt {
+    /// When the receiving end's word came, nanoseconds since 1970.
+    pub utc_ns: i64,
+    /// `sent` or `received`, seen from the end that keeps this.
+    pub what: &'static str,
+    /// The other end's key.
+    pub peer: String,
+    /// Where it is at the receiving end, below the folder that was named. Bytes that are no UTF-8 stand as `\xe9`.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its hash, as `b3sum` prints it.
+    pub blake3: String,
+}
+
+impl Receipt {
+    /// Of a file.
+    pub fn new(
+        utc_ns: i64,
+        what: &'static str,
+        peer: &str,
+        path: &RelPath,
+        (bytes, hash): (u64, Hash),
+    ) -> Self {
+        let (peer, path) = (peer.to_owned(), shown(path.as_bytes()));
+        Self { utc_ns, what, peer, path, bytes, blake3: hash.to_string() }
+    }
+}

@@ -1,0 +1,112 @@
+//! What the calling end wants.
+
+use super::VERSION;
+use crate::fields::{Fields, put_short};
+use crate::path::RelPath;
+use crate::select::{Rule, Selection};
+use skyhaul_units::{Duration, Rate};
+
+/// Who sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The calling end sends, the called one keeps.
+    Put,
+    /// The called end sends.
+    Get,
+}
+
+/// What both ends keep to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Nothing is changed; it is only told what would be.
+    pub dry_run: bool,
+    /// A file that is there is compared by its contents, not by length and time.
+    pub checksum: bool,
+    /// Bytes of files go no faster.
+    pub limit: Option<Rate>,
+    /// By when a block is wanted at the receiving end.
+    pub deadline: Option<Duration>,
+    /// As in a block: 0 is the most important.
+    pub priority: u8,
+}
+
+/// The first message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// Who sends.
+    pub direction: Direction,
+    /// What both ends keep to.
+    pub options: Options,
+    /// The class that blocks of the sending end are sent under; empty is the default one.
+    pub class: String,
+    /// Where the called end puts what comes; [`Direction::Put`].
+    pub target: RelPath,
+    /// What the called end is to send, patterns among them; [`Direction::Get`].
+    pub sources: Vec<RelPath>,
+    /// What takes part of it; [`Direction::Get`], and what is not removed at a [`super::Message::Only`].
+    pub rules: Vec<Rule>,
+}
+
+impl Hello {
+    /// The longest name of a class, in bytes.
+    pub const CLASS_MAX: usize = 255;
+    /// Sources in one call, at most.
+    pub const SOURCES_MAX: usize = 1024;
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let Options { dry_run, checksum, limit, deadline, priority } = self.options;
+        out.extend(VERSION.to_be_bytes());
+        let get = self.direction == Direction::Get;
+        out.push(u8::from(get) | u8::from(dry_run) << 1 | u8::from(checksum) << 2);
+        out.push(priority);
+        out.extend(limit.map_or(0, Rate::as_bps).to_be_bytes());
+        // One that is shorter than a millisecond is one of a millisecond, and none is 0.
+        let millis = deadline.map_or(0, |deadline| deadline.as_millis().max(1));
+        out.extend(u32::try_from(millis).unwrap_or(u32::MAX).to_be_bytes());
+        put_short(out, self.class.as_bytes());
+        put_short(out, self.target.as_bytes());
+        out.extend((self.sources.len() as u16).to_be_bytes());
+        self.sources.iter().for_each(|source| put_short(out, source.as_bytes()));
+        for rule in &self.rules {
+            out.push(u8::from(rule.include));
+            put_short(out, rule.pattern.as_bytes());
+        }
+    }
+
+    pub(super) fn take(mut fields: Fields<'_>) -> Option<Self> {
+        let flags = fields.u8().filter(|flags| *flags < 8)?;
+        let priority = fields.u8()?;
+        let limit = fields.u64()?;
+        let millis = fields.u32()?;
+        let class = fields.text(Self::CLASS_MAX)?;
+        let target = RelPath::new(fields.short()?).ok()?;
+        let count = usize::from(fields.u16()?);
+        if count > Self::SOURCES_MAX {
+            return None;
+        }
+        let mut sources = Vec::new();
+        for _ in 0..count {
+            sources.push(RelPath::new(fields.short()?).ok()?);
+        }
+        let rules = fields.all(|fields| {
+            let include = fields.u8().filter(|flag| *flag < 2)? == 1;
+            Some(Rule { include, pattern: fields.text(Selection::PATTERN_MAX)? })
+        })?;
+        let options = Options {
+            dry_run: flags & 2 != 0,
+            checksum: flags & 4 != 0,
+            limit: (limit > 0).then(|| Rate::from_bps(limit)),
+            deadline: (millis > 0).then(|| Duration::from_millis(millis.into())),
+            priority,
+        };
+        let direction = if flags & 1 == 0 { Direction::Put } else { Direction::Get };
+        (rules.len() <= Selection::RULES_MAX).then_some(Self {
+            direction,
+            options,
+            class,
+            target,
+            sources,
+            rules,
+        })
+    }
+}

@@ -1,0 +1,107 @@
+use super::*;
+use crate::{Kind, Reason, Rule, Stamp};
+use proptest::prelude::*;
+use skyhaul_units::{Duration, Rate};
+
+fn messages() -> Vec<Message> {
+    let path = RelPath::new(b"a/caf\xe9").unwrap();
+    let refusal = Refusal::new(Reason::NoSpace, "the disk is full");
+    let hash = blake3::hash(b"abc");
+    let entry = |kind| Entry { path: path.clone(), kind, mode: 0o640, mtime: -5, stamp: Stamp([7; 16]) };
+    let kinds =
+        [Kind::File { size: 1 << 50 }, Kind::Folder, Kind::Link { target: b"../x".to_vec() }, Kind::Pipe];
+    let entries: Vec<(Id, Entry)> = (0..).zip(kinds.map(entry)).collect();
+    let answers =
+        [Answer::Have, Answer::Made, Answer::Send, Answer::Compare(hash), Answer::No(refusal.clone())];
+    vec![
+        Message::Hello(hello(&path)),
+        Message::Welcome,
+        Message::Refused(refusal.clone()),
+        Message::Offer(entries.clone()),
+        Message::Answers((0..).zip(answers).collect()),
+        Message::Held(3, vec![[1; 32]; 3]),
+        Message::Small(vec![(1, hash, "abc".into()), (2, hash, Bytes::new())]),
+        Message::Data(1, 1 << 40, "bytes".into()),
+        Message::End(1, 1 << 40, hash),
+        Message::Same(1),
+        Message::Abandon(1, refusal.clone()),
+        Message::Done(vec![(1, Ok(hash)), (2, Err(refusal.clone()))]),
+        Message::Attributes(entries.into_iter().map(|(_, entry)| entry).collect()),
+        Message::Missing(path.clone(), refusal),
+        Message::Only(path.clone(), b"a".to_vec(), Vec::new(), vec![b"b".to_vec(), b"c".to_vec()]),
+        Message::Removed(vec![path]),
+        Message::Finish,
+        Message::Finished(10, 2),
+    ]
+}
+
+fn hello(path: &RelPath) -> Hello {
+    Hello {
+        direction: Direction::Get,
+        options: Options {
+            dry_run: true,
+            checksum: true,
+            limit: Some(Rate::from_mbps(5)),
+            deadline: Some(Duration::from_secs(3)),
+            priority: 2,
+        },
+        class: "bulk".to_owned(),
+        target: RelPath::here(),
+        sources: vec![path.clone(), RelPath::here()],
+        rules: vec![Rule { include: false, pattern: "*.tmp".to_owned() }],
+    }
+}
+
+#[test]
+fn messages_cross_and_no_part_of_one_is_taken_for_another() {
+    for message in messages() {
+        let block = message.encode();
+        assert_eq!(Message::decode(&block).as_ref(), Ok(&message));
+        for len in 0..block.len() {
+            assert_ne!(Message::decode(&block.slice(..len)).as_ref(), Ok(&message));
+        }
+    }
+}
+
+#[test]
+fn another_version_is_told_by_its_number() {
+    let mut block = Message::Welcome.encode().to_vec();
+    block[2] += 1;
+    assert_eq!(Message::decode(&block.into()), Err(WireError::Version(VERSION + 1)));
+}
+
+#[test]
+fn no_entry_has_a_path_that_leads_elsewhere() {
+    let path = RelPath::new(b"abc/d").unwrap();
+    let entry = Entry { path, kind: Kind::Folder, mode: 0o755, mtime: 0, stamp: Stamp::default() };
+    let block = Message::Offer(vec![(1, entry)]).encode().to_vec();
+    let at = block.windows(5).position(|part| part == b"abc/d").unwrap();
+    for bad in [*b"../ab", *b"/abcd", *b"a/../", *b"ab\0cd"] {
+        let mut block = block.clone();
+        block[at..at + 5].copy_from_slice(&bad);
+        assert!(Message::decode(&block.into()).is_err());
+    }
+}
+
+#[test]
+fn the_length_of_an_offer_is_what_it_takes() {
+    for message in messages() {
+        if let Message::Offer(entries) = &message {
+            let len: usize = entries.iter().map(|(_, entry)| offer_len(entry)).sum();
+            assert_eq!(message.encode().len(), 1 + len);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..19) {
+        let mut bytes = bytes;
+        if let Some(first) = bytes.first_mut() {
+            *first = kind;
+        }
+        if let Ok(message) = Message::decode(&bytes.into()) {
+            prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
+        }
+    }
+}
