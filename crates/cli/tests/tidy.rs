@@ -308,6 +308,7 @@ const USES: &[(&str, &[&str])] = &[
     ("skyhaul", &["units", "congestion", "transport", "quic", "net"]),
     ("forward", &["units", "transport"]),
     ("files", &["units"]),
+    ("transfer", &["units", "transport", "net", "files"]),
     ("emulator", &["units", "link", "net"]),
     ("page", &[]),
     ("probe", &["units", "page"]),
@@ -387,6 +388,8 @@ const USES: &[(&str, &[&str])] = &[
             "node",
             "probe",
             "forward",
+            "files",
+            "transfer",
         ],
     ),
 ];

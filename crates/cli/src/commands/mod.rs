@@ -4,6 +4,7 @@ mod centre;
 mod config;
 mod decode;
 mod demo;
+mod files;
 mod forward;
 mod gaps;
 mod generate;
@@ -35,10 +36,15 @@ pub enum Command {
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
+    /// Copies files and folders to or from a far node: whole, verified, and going on after whatever interrupted it.
+    Cp(Box<files::copy::Cp>),
     /// Decodes capture files to frames and packets, with the full account.
     Decode(decode::Decode),
     /// Runs the whole chain on this machine over an emulated long line, and judges the result.
     Demo(demo::Demo),
+    /// The far end of copying files.
+    #[command(subcommand)]
+    Files(files::Files),
     /// Carries applications' connections to a far site and from there over one session.
     Forward(forward::Forward),
     /// Shows what is missing at a running centre, and what is being done about it.
@@ -88,8 +94,10 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Centre(command) => centre::run(&command),
         Command::Config(command) => config::run(command, out),
+        Command::Cp(command) => files::copy::run(&command, out),
         Command::Decode(command) => decode::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
+        Command::Files(command) => files::run(&command, out),
         Command::Forward(command) => forward::run(&command, out),
         Command::Gaps(command) => gaps::run(&command, out),
         Command::Generate(command) => generate::run(&command, out),

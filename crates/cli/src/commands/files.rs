@@ -1,0 +1,42 @@
+//! `skyhaul cp` and `skyhaul files serve`: files to and from a far node, whole, verified, and going on after whatever interrupted them.
+
+pub mod copy;
+mod course;
+mod receipts;
+mod screen;
+mod serve;
+mod spec;
+
+use crate::failure::Failure;
+use skyhaul_transport::SessionConfig;
+use skyhaul_units::Bytes;
+use std::io::Write;
+
+/// What `skyhaul files` can do.
+#[derive(clap::Subcommand)]
+pub enum Files {
+    /// Takes calls of nodes that copy files to or from a folder here, until interrupted.
+    Serve(serve::Serve),
+}
+
+/// Carries out `command`.
+///
+/// # Errors
+/// The address, keys or folder cannot be used.
+pub fn run(command: &Files, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Files::Serve(serve) => serve::run(serve, out),
+    }
+}
+
+/// What a session of files keeps: windows for 1 Gbit/s at 660 ms and more.
+fn session() -> SessionConfig {
+    SessionConfig {
+        receive_window: Bytes::mib(256),
+        send_buffer: Bytes::mib(128),
+        ..SessionConfig::default()
+    }
+}
+
+/// Events that wait for the screen: a few thousand files' worth.
+const EVENTS: usize = 4096;

@@ -1,0 +1,223 @@
+//! `skyhaul cp`: the end that calls.
+
+use super::course::{Call, Course};
+use super::receipts::Receipts;
+use super::screen::{Screen, Verdict};
+use super::spec::Copy;
+use crate::commands::perf::keys::Keys;
+use crate::commands::perf::line::LineFlags;
+use crate::commands::signals;
+use crate::failure::{Exit, Failure};
+use skyhaul_files::wire::{Direction, Hello, Options};
+use skyhaul_files::{RelPath, Rule, Selection};
+use skyhaul_net::exchange::{Setup, Way};
+use skyhaul_quic::Fingerprint;
+use skyhaul_transfer::{Inside, Place, Source, Task};
+use skyhaul_transport::{PRIORITY_NORMAL, PathOptions};
+use skyhaul_units::{Duration, Rate};
+use std::ffi::OsString;
+use std::io::Write;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+/// The arguments of `skyhaul cp`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A file stands under its name when all of it is there, has the hash that was sent, and is on disk. Whatever
+interrupts it, the same command goes on where it was. docs/files.md says more.
+
+Example:
+  skyhaul cp pass-17/ notes.txt far:incoming --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
+  skyhaul cp 'far:products/*.h5' . --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
+  tar c raw | skyhaul cp - far:raw.tar --node far=198.51.100.1:4740 --key here.key --peer SHA256:…"
+)]
+pub struct Cp {
+    /// Files and folders, then where to: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME` for standard input. Far paths lie in
+    /// the folder that the far node serves, and may be patterns.
+    #[arg(value_name = "SRC… DEST", required = true, num_args = 2..)]
+    paths: Vec<OsString>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// How it is copied.
+#[derive(clap::Args)]
+pub struct Flags {
+    /// The far node: its name here, and where it listens. Given again with the same name, one more address of it, which the
+    /// session uses besides.
+    #[arg(long, value_name = "NAME=ADDR", required = true)]
+    node: Vec<String>,
+    /// Contents go no faster than this.
+    #[arg(long, value_name = "RATE")]
+    limit: Option<Rate>,
+    /// The priority of what is sent beside other blocks; 0 is the most important.
+    #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
+    priority: u8,
+    /// By when a block is wanted at the far end, from when it was read: what is wanted sooner goes first.
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<Duration>,
+    /// What fits takes part; rules are tried in the order in which they are given, the first that fits decides.
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// What fits is left out.
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// A file that is there is compared by its contents, not by length and time.
+    #[arg(long)]
+    checksum: bool,
+    /// Changes nothing, and says what would be copied.
+    #[arg(long)]
+    dry_run: bool,
+    /// Appends a receipt, a line of JSON, for each file that is whole and on disk at the receiving end.
+    #[arg(long, value_name = "FILE")]
+    receipts: Option<PathBuf>,
+    /// This node's name, for the other end's log.
+    #[arg(long, value_name = "NAME", default_value = "files")]
+    name: String,
+    /// Prints what happens as lines of JSON to standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Copies to the end, calling again where the session is lost.
+///
+/// # Errors
+/// The command line or a source cannot be used, the far node does not answer or refuses, or something was not copied.
+pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
+    let copy = Copy::read(&command.paths)?;
+    let flags = &command.flags;
+    let (remotes, peer, setup) = flags.far(copy.node(), &command.keys, &command.line)?;
+    let base = flags.hello()?;
+    let task = |attempt: usize| task(&copy, &base, attempt);
+    // What is wrong here is told before anybody is called.
+    drop(task(0)?);
+    let receipts = flags.receipts.as_deref().map(Receipts::open).transpose()?;
+    let call = Call { setup, ways: ways(&remotes), peer, node: copy.node().to_owned() };
+    let screen = Screen::new(flags.json, flags.dry_run, receipts, &peer.to_string());
+    let again = !matches!(copy, Copy::PutPipe { .. });
+    let course = Course { call, again, sends: !matches!(copy, Copy::Get { .. }) };
+    let stop = signals::stop_flag()?;
+    course.run(&stop, &task, screen, out).and_then(Verdict::judge)
+}
+
+/// What is done at the `attempt`th call.
+fn task(copy: &Copy, base: &Hello, attempt: usize) -> Result<Task, Failure> {
+    let mut hello = base.clone();
+    match copy {
+        Copy::Put { sources, target, .. } => {
+            hello.target = target.clone();
+            let source = |path: &PathBuf| {
+                Source::local(path, Inside::Itself).map_err(|error| {
+                    let sentence = format!("{} cannot be copied: {error}", path.display());
+                    Failure::from_sentence(Exit::Environment, &sentence)
+                })
+            };
+            let sources = sources.iter().map(source).collect::<Result<_, _>>()?;
+            Ok(Task { hello, sources, into: None })
+        }
+        Copy::PutPipe { file, .. } => {
+            let name = file.split().map_or(&[][..], |(_, name)| name);
+            let target = file.split().map_or(RelPath::here(), |(above, _)| above);
+            let name = RelPath::new(name)
+                .map_err(|error| Failure::new(Exit::Usage, &error.to_string(), "give a name"))?;
+            hello.target = target;
+            // Its bytes can be had once: by the first call, not by the look before it.
+            let pipe = (attempt > 0).then(|| Box::new(std::io::stdin()) as _);
+            Ok(Task { hello, sources: vec![Source::Pipe(name, pipe)], into: None })
+        }
+        Copy::Get { sources, into, .. } => {
+            hello.direction = Direction::Get;
+            hello.sources.clone_from(sources);
+            if !hello.options.dry_run {
+                std::fs::create_dir_all(into).map_err(|source| into_failure(into, source))?;
+            }
+            let place = match Place::open(into) {
+                Err(error) if hello.options.dry_run && error.kind() == std::io::ErrorKind::NotFound => None,
+                other => Some(other.map_err(|source| into_failure(into, source))?),
+            };
+            Ok(Task { hello, sources: Vec::new(), into: place })
+        }
+    }
+}
+
+fn into_failure(into: &std::path::Path, source: std::io::Error) -> Failure {
+    let help = "give a folder that is there, or can be made, and may be written";
+    Failure::io("the folder cannot be copied to", &into.display().to_string(), help, source)
+}
+
+impl Flags {
+    /// The far node's addresses and key, and this end's sockets.
+    fn far(
+        &self,
+        node: &str,
+        keys: &Keys,
+        line: &LineFlags,
+    ) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
+        let mut remotes = Vec::new();
+        for text in &self.node {
+            let Some((name, address)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+                let what = format!("`{text}` is no node");
+                return Err(Failure::new(Exit::Usage, &what, "write it like far=198.51.100.1:4740"));
+            };
+            if name == node {
+                remotes.push(resolve(address)?);
+            }
+        }
+        if remotes.is_empty() {
+            let what = format!("the far node `{node}` is not known");
+            let help = format!("say where it listens, like --node {node}=198.51.100.1:4740");
+            return Err(Failure::new(Exit::Usage, &what, &help));
+        }
+        let accepted = keys.read()?;
+        let peer = *accepted.peers.first().expect("there is one, as it was read");
+        let bind = remotes.iter().map(|remote| match remote {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        });
+        let setup = Setup {
+            bind: bind.collect(),
+            path: line.path(remotes.iter().any(SocketAddr::is_ipv6))?,
+            session: super::session(),
+            ..Setup::new(&self.name, accepted.own)
+        };
+        Ok((remotes, peer, setup))
+    }
+
+    fn hello(&self) -> Result<Hello, Failure> {
+        let rule = |include| move |pattern: &String| Rule { include, pattern: pattern.clone() };
+        let included = self.include.iter().map(rule(true));
+        let rules: Vec<Rule> = included.chain(self.exclude.iter().map(rule(false))).collect();
+        Selection::new(rules.clone())
+            .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+        let options = Options {
+            dry_run: self.dry_run,
+            checksum: self.checksum,
+            limit: self.limit.filter(|limit| *limit > Rate::ZERO),
+            deadline: self.deadline,
+            priority: self.priority,
+        };
+        let (class, target, sources) = (String::new(), RelPath::here(), Vec::new());
+        Ok(Hello { direction: Direction::Put, options, class, target, sources, rules })
+    }
+}
+
+fn ways(remotes: &[SocketAddr]) -> Vec<Way> {
+    let way = |(socket, remote): (usize, &SocketAddr)| Way {
+        socket,
+        remote: *remote,
+        options: PathOptions::default(),
+    };
+    remotes.iter().enumerate().map(way).collect()
+}
+
+fn resolve(address: &str) -> Result<SocketAddr, Failure> {
+    let help = "give a host and a port, such as 198.51.100.1:4740";
+    let mut found = address
+        .to_socket_addrs()
+        .map_err(|error| Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help))?;
+    found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{address}` has no address"), help))
+}

@@ -1,0 +1,184 @@
+//! The calls of one transfer: where the session is lost, the far node is called again, and it goes on.
+
+use super::screen::{Screen, Verdict};
+use crate::failure::{Exit, Failure};
+use skyhaul_net::exchange::{Exchange, Link, Setup, Way};
+use skyhaul_quic::Fingerprint;
+use skyhaul_transfer::{Cancel, Counters, End, Event, Reports, Task};
+use skyhaul_transport::Stats;
+use skyhaul_units::Duration;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex};
+
+/// How the far node is called.
+pub struct Call {
+    pub setup: Setup,
+    pub ways: Vec<Way>,
+    pub peer: Fingerprint,
+    pub node: String,
+}
+
+/// A transfer.
+pub struct Course {
+    pub call: Call,
+    /// Whether its source can be read again.
+    pub again: bool,
+    /// Whether this end sends.
+    pub sends: bool,
+}
+
+/// How a call ended that the far node had answered.
+enum Ended {
+    Whole,
+    Lost(String),
+}
+
+/// What the transfer's thread and the screen share.
+struct Shared {
+    cancel: Cancel,
+    counters: Arc<Counters>,
+    /// The session's counters, as of the last look.
+    stats: Mutex<Option<Arc<Link>>>,
+}
+
+impl Course {
+    /// Runs to the end of `task`, which is made anew for each call; `stop` interrupts it.
+    ///
+    /// # Errors
+    /// The far node does not answer, or refuses; it was interrupted.
+    pub fn run(
+        &self,
+        stop: &AtomicBool,
+        task: &(dyn Fn(usize) -> Result<Task, Failure> + Sync),
+        mut screen: Screen,
+        out: &mut dyn Write,
+    ) -> Result<Verdict, Failure> {
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1.. {
+            let cancel = Cancel::default();
+            let shared = Shared { cancel, counters: Arc::default(), stats: Mutex::default() };
+            let (events, told) = sync_channel(super::EVENTS);
+            let ended = std::thread::scope(|scope| {
+                let reports = Reports { events, counters: Arc::clone(&shared.counters) };
+                let worker = scope.spawn(|| self.attempt(attempt, task, reports, &shared));
+                let shown = follow(&told, stop, &shared, &mut screen, (self.sends, out));
+                if shown.is_err() {
+                    shared.cancel.set();
+                    // What the transfer still tells has to be taken, so that it sees that it is to end.
+                    told.iter().for_each(drop);
+                }
+                shown.and(worker.join().expect("no thread of a transfer panics"))
+            });
+            if stop.load(Ordering::Relaxed) {
+                let help = "run the same command again: it goes on where it was";
+                return Err(Failure::new(Exit::Interrupted, "the copying was interrupted", help));
+            }
+            match ended? {
+                Ended::Whole => return screen.finish(&shared.counters, out),
+                Ended::Lost(reason) if self.again => {
+                    screen.lost(&self.call.node, &reason, out)?;
+                    wait(pause, stop);
+                    pause = (pause + pause).min(LONGEST_PAUSE);
+                }
+                Ended::Lost(reason) => {
+                    let what = format!("the session with `{}` was lost ({reason})", self.call.node);
+                    let help = "standard input cannot be read again: start the whole pipe again";
+                    return Err(Failure::new(Exit::Peer, &what, help));
+                }
+            }
+        }
+        unreachable!("attempts are not numbered to their end")
+    }
+
+    /// Calls, and carries the task out.
+    fn attempt(
+        &self,
+        attempt: usize,
+        task: &(dyn Fn(usize) -> Result<Task, Failure> + Sync),
+        reports: Reports,
+        shared: &Shared,
+    ) -> Result<Ended, Failure> {
+        let task = task(attempt)?;
+        let exchange = Exchange::start(self.call.setup.clone())
+            .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
+        let called = shared.cancel.or(exchange.connect_over(&self.call.ways, self.call.peer));
+        let link = match called {
+            None => return Ok(Ended::Lost("interrupted".to_owned())),
+            Some(Ok(link)) => Arc::new(link),
+            Some(Err(error)) if attempt > 1 => return Ok(Ended::Lost(error.to_string())),
+            Some(Err(error)) => return Err(self.unanswered(&error.to_string())),
+        };
+        if let Ok(mut stats) = shared.stats.lock() {
+            *stats = Some(Arc::clone(&link));
+        }
+        let end = skyhaul_transfer::call(&link, task, &reports, &shared.cancel);
+        if let Ok(mut stats) = shared.stats.lock() {
+            *stats = None;
+        }
+        let node = &self.call.node;
+        match end {
+            Ok(()) => Ok(Ended::Whole),
+            Err(End::Lost(reason)) => Ok(Ended::Lost(reason)),
+            Err(End::Cancelled) => Ok(Ended::Lost("interrupted".to_owned())),
+            Err(End::Refused(refused)) => {
+                Err(Failure::from_sentence(Exit::Peer, &format!("the far node `{node}` refuses: {refused}")))
+            }
+            Err(End::Malformed(what)) => {
+                let what = format!("the far node `{node}` said what cannot be ({what})");
+                Err(Failure::new(Exit::Peer, &what, "install the same version at both ends"))
+            }
+        }
+    }
+
+    fn unanswered(&self, reason: &str) -> Failure {
+        let what = format!("the far node `{}` does not answer or refuses ({reason})", self.call.node);
+        let help = "see that it runs `skyhaul files serve`, that --node is its address and --peer its key, and that it \
+                    knows this node's key";
+        Failure::new(Exit::Peer, &what, help)
+    }
+}
+
+impl Shared {
+    fn stats(&self) -> Option<Stats> {
+        self.stats.lock().ok()?.as_ref().map(|link| link.stats())
+    }
+}
+
+/// Shows what happens until the transfer's thread has ended.
+fn follow(
+    told: &Receiver<Event>,
+    stop: &AtomicBool,
+    shared: &Shared,
+    screen: &mut Screen,
+    (sends, out): (bool, &mut dyn Write),
+) -> Result<(), Failure> {
+    loop {
+        match told.recv_timeout(LOOK) {
+            Ok(event) => screen.take(event, sends, out)?,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if stop.load(Ordering::Relaxed) {
+            shared.cancel.set();
+        }
+        screen.look(&shared.counters, || shared.stats(), out)?;
+    }
+}
+
+/// Waits before the next call, or until it is interrupted.
+fn wait(pause: Duration, stop: &AtomicBool) {
+    let looks = pause.as_millis() / LOOK.as_millis() as u64;
+    for _ in 0..looks {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::park_timeout(LOOK);
+    }
+}
+
+/// Between two looks at the counters.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);

@@ -1,0 +1,162 @@
+//! What a command line names: files here, and files of a far node.
+
+use crate::failure::{Exit, Failure};
+use skyhaul_files::RelPath;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A file or folder of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// Of this host.
+    Here(PathBuf),
+    /// Standard input or output.
+    Pipe,
+    /// Of a far node.
+    There { node: String, path: RelPath },
+}
+
+impl Named {
+    /// As scp has it: what has a `:` before any `/` is of a far node.
+    ///
+    /// # Errors
+    /// A far path leads up, or has a name that no system takes.
+    pub fn read(text: &OsStr) -> Result<Self, Failure> {
+        let bytes = text.as_bytes();
+        if bytes == b"-" {
+            return Ok(Self::Pipe);
+        }
+        let colon = bytes.iter().position(|byte| matches!(byte, b':' | b'/')).filter(|at| bytes[*at] == b':');
+        let Some(colon) = colon.filter(|at| *at > 0) else { return Ok(Self::Here(PathBuf::from(text))) };
+        let node = String::from_utf8_lossy(&bytes[..colon]).into_owned();
+        let path = RelPath::written(&bytes[colon + 1..]).map_err(|error| {
+            let what = format!("`{}` cannot be a path of the far node ({error})", text.display());
+            Failure::new(
+                Exit::Usage,
+                &what,
+                "write it from the folder that the far node serves on, without `..`",
+            )
+        })?;
+        Ok(Self::There { node, path })
+    }
+}
+
+/// What is copied where.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Copy {
+    /// Files of this host to a far node's folder.
+    Put { sources: Vec<PathBuf>, node: String, target: RelPath },
+    /// Standard input, to a far node's file.
+    PutPipe { node: String, file: RelPath },
+    /// A far node's files, to a folder here.
+    Get { node: String, sources: Vec<RelPath>, into: PathBuf },
+}
+
+impl Copy {
+    /// Of the words of a command line, of which the last is where to.
+    ///
+    /// # Errors
+    /// They do not go together.
+    pub fn read(words: &[OsString]) -> Result<Self, Failure> {
+        let named = words.iter().map(|word| Named::read(word)).collect::<Result<Vec<_>, _>>()?;
+        let Some((to, from)) = named.split_last().filter(|(_, from)| !from.is_empty()) else {
+            return Err(wrong("there is nothing to be copied, or nowhere to copy it to"));
+        };
+        match to {
+            Named::There { node, path } => put(from, node, path),
+            Named::Here(into) => get(from, into),
+            Named::Pipe => Err(wrong("a far file cannot be written to standard output")),
+        }
+    }
+
+    /// The far node.
+    pub fn node(&self) -> &str {
+        match self {
+            Self::Put { node, .. } | Self::PutPipe { node, .. } | Self::Get { node, .. } => node,
+        }
+    }
+}
+
+fn put(from: &[Named], node: &str, target: &RelPath) -> Result<Copy, Failure> {
+    let node = node.to_owned();
+    if from == [Named::Pipe] {
+        if target.is_here() {
+            return Err(wrong("what comes from standard input has no name"));
+        }
+        return Ok(Copy::PutPipe { node, file: target.clone() });
+    }
+    let mut sources = Vec::new();
+    for named in from {
+        match named {
+            Named::Here(path) => sources.push(path.clone()),
+            Named::Pipe => return Err(wrong("standard input cannot be copied together with files")),
+            Named::There { .. } => return Err(wrong("both ends are far nodes")),
+        }
+    }
+    Ok(Copy::Put { sources, node, target: target.clone() })
+}
+
+fn get(from: &[Named], into: &Path) -> Result<Copy, Failure> {
+    let mut sources = Vec::new();
+    let mut of = None;
+    for named in from {
+        let Named::There { node, path } = named else { return Err(wrong("no far node is named")) };
+        if of.get_or_insert(node) != &node {
+            return Err(wrong("files of several far nodes are named"));
+        }
+        sources.push(path.clone());
+    }
+    if sources.len() > skyhaul_files::wire::Hello::SOURCES_MAX {
+        return Err(wrong("more than 1024 far paths are named"));
+    }
+    let node = of.cloned().ok_or_else(|| wrong("no far node is named"))?;
+    Ok(Copy::Get { node, sources, into: into.to_owned() })
+}
+
+fn wrong(what: &str) -> Failure {
+    let help = "write it like `skyhaul cp FILE… NODE:DIR`, `skyhaul cp NODE:PATH… DIR` or `skyhaul cp - NODE:DIR/NAME`; a file here \
+                that has a `:` in its name like ./a:b";
+    Failure::new(Exit::Usage, what, help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Copy, Failure> {
+        Copy::read(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn far_paths_have_a_node_before_any_slash() {
+        let far = |path: &str| RelPath::written(path.as_bytes()).unwrap();
+        let put = Copy::Put {
+            sources: vec!["./a:b".into(), "c".into()],
+            node: "far".to_owned(),
+            target: far("in/x"),
+        };
+        assert_eq!(read(&["./a:b", "c", "far:/in/x/"]).unwrap(), put);
+        let get = Copy::Get { node: "far".to_owned(), sources: vec![far("a*"), far("b")], into: ".".into() };
+        assert_eq!(read(&["far:a*", "far:b", "."]).unwrap(), get);
+        let pipe = Copy::PutPipe { node: "far".to_owned(), file: far("a/b") };
+        assert_eq!(read(&["-", "far:a/b"]).unwrap(), pipe);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_told() {
+        for (words, part) in [
+            (&["far:a"][..], "nothing to be copied"),
+            (&["a", "b"], "no far node is named"),
+            (&["one:a", "two:b", "."], "several far nodes"),
+            (&["one:a", "two:b"], "both ends are far"),
+            (&["-", "far:"], "has no name"),
+            (&["-", "a", "far:b"], "together with files"),
+            (&["far:a", "-"], "standard output"),
+            (&["a", "far:../b"], "cannot be a path"),
+        ] {
+            let said = read(words).unwrap_err().to_string();
+            assert!(said.contains(part), "{words:?}: {said}");
+        }
+    }
+}

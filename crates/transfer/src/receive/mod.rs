@@ -1,0 +1,227 @@
+//! The receiving end: it says what it wants, writes what comes, and tells what became of it.
+
+mod coming;
+mod commit;
+mod decide;
+mod part;
+
+use crate::cancel::Cancel;
+use crate::claims::{Claims, Holder};
+use crate::event::{Fate, Reports};
+use crate::place::{Folders, Place, refusal};
+use crate::session::End;
+use coming::Coming;
+use commit::{Committer, Job};
+use skyhaul::{Block, Session};
+use skyhaul_files::wire::{Answer, CHAINS_MAX, CONTROL, Id, Message, OFFERS_MAX, Options};
+use skyhaul_files::{Entry, Hash, Kind, Reason, Refusal};
+use std::collections::BTreeMap;
+use std::sync::mpsc::SyncSender;
+
+/// What all of a receiving end knows.
+pub(crate) struct Receiving<'a> {
+    pub link: &'a Session,
+    pub cancel: &'a Cancel,
+    pub reports: &'a Reports,
+    pub options: Options,
+    pub claims: Claims,
+    /// The far end's key.
+    pub peer: String,
+}
+
+/// What the receiving end has in mind.
+struct State<'a> {
+    receiving: &'a Receiving<'a>,
+    /// `None` where the folder would have to be made first: nothing is there.
+    folders: Option<Folders>,
+    /// What is wanted: at most [`OFFERS_MAX`].
+    coming: BTreeMap<Id, Coming>,
+    jobs: SyncSender<Job>,
+}
+
+impl Receiving<'_> {
+    /// Receives to the end into `place`, which is `None` where nothing is written and nothing is there.
+    pub fn run(&self, place: Option<Place>) -> Result<(), End> {
+        let (jobs, queue) = std::sync::mpsc::sync_channel(JOBS);
+        std::thread::scope(|scope| {
+            let committer = scope.spawn(|| Committer::new(self).run(queue));
+            let state =
+                State { receiving: self, folders: place.map(Folders::of), coming: BTreeMap::new(), jobs };
+            let heard = state.hear();
+            let committed = committer.join().expect("no thread of a transfer panics");
+            let blocks = heard.and_then(|()| committed.map(|()| self.link.stats()))?;
+            let (received, repaired) =
+                (blocks.blocks_delivered + blocks.blocks_repaired, blocks.blocks_repaired);
+            self.reports.repaired(received, repaired);
+            let last = Block::reliable(CONTROL, Message::Finished(received, repaired).encode());
+            let sent = self.cancel.or(self.link.send(last)).ok_or(End::Cancelled)?;
+            // This end may be closed next: the far one waits for this. Where it has left already, it has what it wants.
+            let _ = self.cancel.or(sent.map_err(|_| End::lost(self.link))?);
+            Ok(())
+        })
+    }
+
+    fn say(&self, message: &Message) -> Result<(), End> {
+        let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
+        let sent = self.cancel.or(self.link.send(block)).ok_or(End::Cancelled)?;
+        sent.map(drop).map_err(|_| End::lost(self.link))
+    }
+
+    fn holder(&self) -> Holder {
+        Holder { peer: self.peer.clone(), cancel: self.cancel.clone() }
+    }
+}
+
+impl State<'_> {
+    /// Takes what the far end says until it has said everything; what is to be synced then, the committer still has.
+    fn hear(mut self) -> Result<(), End> {
+        loop {
+            let (cancel, link) = (self.receiving.cancel, self.receiving.link);
+            let incoming = cancel.or(link.recv()).ok_or(End::Cancelled)?;
+            let Some(incoming) = incoming else { return Err(End::lost(link)) };
+            match Message::decode(&incoming.bytes)? {
+                Message::Welcome => {}
+                Message::Refused(refusal) => return Err(End::Refused(refusal)),
+                Message::Offer(entries) => self.offered(entries)?,
+                Message::Small(files) => {
+                    for (id, hash, bytes) in files {
+                        self.data(id, 0, &bytes)?;
+                        self.whole(id, bytes.len() as u64, hash)?;
+                    }
+                }
+                Message::Data(id, offset, bytes) => self.data(id, offset, &bytes)?,
+                Message::End(id, size, hash) => self.whole(id, size, hash)?,
+                Message::Same(id) => self.same(id)?,
+                Message::Abandon(id, refusal) => {
+                    if let Some(coming) = self.coming.remove(&id) {
+                        let fate = Fate::Refused(refusal);
+                        self.receiving.reports.tell(&coming.entry.path, coming.entry.size(), fate);
+                        coming.give_up();
+                    }
+                }
+                Message::Attributes(folders) => self.attributes(&folders),
+                Message::Missing(path, refusal) => {
+                    self.receiving.reports.tell(&path, 0, Fate::Refused(refusal));
+                }
+                Message::Finish => return Ok(()),
+                _ => return Err(End::Malformed("a message that only a receiving end says".to_owned())),
+            }
+        }
+    }
+
+    fn offered(&mut self, entries: Vec<(Id, Entry)>) -> Result<(), End> {
+        if self.coming.len() + entries.len() > OFFERS_MAX + skyhaul_files::wire::ITEMS_MAX {
+            return Err(End::Malformed("more offers than are kept".to_owned()));
+        }
+        let mut answers = Vec::new();
+        for (id, entry) in entries {
+            let reports = self.receiving.reports;
+            if matches!(entry.kind, Kind::File { .. } | Kind::Pipe) {
+                reports.found(entry.size());
+            }
+            let (path, size) = (entry.path.clone(), entry.size());
+            let decided = self.decide(entry);
+            let answer = match decided {
+                Ok((answer, coming)) => {
+                    if let Some(coming) = coming {
+                        for chains in coming.held().chunks(CHAINS_MAX) {
+                            self.receiving.say(&Message::Held(id, chains.to_vec()))?;
+                        }
+                        self.coming.insert(id, coming);
+                    }
+                    answer
+                }
+                Err(refused) => Answer::No(refused),
+            };
+            let fate = match &answer {
+                Answer::Have => Some(Fate::Unchanged),
+                Answer::Made => Some(Fate::Made),
+                Answer::No(refused) => Some(Fate::Failed(refused.clone())),
+                Answer::Send if self.receiving.options.dry_run => Some(Fate::Wanted),
+                Answer::Send | Answer::Compare(_) => None,
+            };
+            if let Some(fate) = fate {
+                reports.spared(size);
+                reports.tell(&path, size, fate);
+            }
+            answers.push((id, answer));
+            if answers.len() >= ANSWERS {
+                self.receiving.say(&Message::Answers(core::mem::take(&mut answers)))?;
+            }
+        }
+        if answers.is_empty() { Ok(()) } else { self.receiving.say(&Message::Answers(answers)) }
+    }
+
+    /// Bytes of a file. What is not, or not any more, wanted was on its way when that was said.
+    fn data(&mut self, id: Id, offset: u64, bytes: &[u8]) -> Result<(), End> {
+        let Some(coming) = self.coming.get_mut(&id) else { return Ok(()) };
+        let Some(folders) = &mut self.folders else { return Ok(()) };
+        self.receiving.reports.moved(bytes.len() as u64);
+        let written = coming.write(self.receiving, folders, offset, bytes);
+        match written {
+            Ok(None) => Ok(()),
+            Ok(Some(sync)) => self.queue(Job::Sync(sync)),
+            Err(refused) => self.fail(id, refused),
+        }
+    }
+
+    fn whole(&mut self, id: Id, size: u64, hash: Hash) -> Result<(), End> {
+        let (Some(coming), Some(folders)) = (self.coming.remove(&id), &mut self.folders) else {
+            return Ok(());
+        };
+        let entry = coming.entry.clone();
+        match coming.finish(self.receiving, folders, id, (size, hash)) {
+            Ok(ready) => self.queue(Job::Publish(Box::new(ready))),
+            Err(refused) => self.told(id, &entry, refused),
+        }
+    }
+
+    /// The contents are those that are here: only the attributes may differ.
+    fn same(&mut self, id: Id) -> Result<(), End> {
+        let (Some(coming), Some(folders)) = (self.coming.remove(&id), &mut self.folders) else {
+            return Ok(());
+        };
+        let entry = &coming.entry;
+        let answer = match decide::set_attributes(folders, entry) {
+            Ok(()) => Answer::Have,
+            Err(error) => Answer::No(refusal(&entry.path, "cannot be given its attributes", error)),
+        };
+        self.receiving.reports.spared(entry.size());
+        self.receiving.reports.tell(&entry.path, entry.size(), Fate::Unchanged);
+        self.receiving.say(&Message::Answers(vec![(id, answer)]))
+    }
+
+    fn fail(&mut self, id: Id, refused: Refusal) -> Result<(), End> {
+        let Some(coming) = self.coming.remove(&id) else { return Ok(()) };
+        self.told(id, &coming.entry, refused)
+    }
+
+    fn told(&self, id: Id, entry: &Entry, refused: Refusal) -> Result<(), End> {
+        self.receiving.reports.tell(&entry.path, entry.size(), Fate::Failed(refused.clone()));
+        self.receiving.say(&Message::Done(vec![(id, Err(refused))]))
+    }
+
+    fn queue(&self, job: Job) -> Result<(), End> {
+        self.jobs.send(job).map_err(|_| End::Cancelled)
+    }
+
+    fn attributes(&mut self, entries: &[Entry]) {
+        let Some(folders) = self.folders.as_mut().filter(|_| !self.receiving.options.dry_run) else { return };
+        for entry in entries {
+            // Made by who may not set them: the folder is somebody else's, and what is in it is as asked.
+            let _ = decide::set_attributes(folders, entry);
+        }
+    }
+}
+
+/// What was received does not have the hash of what was sent.
+fn differs(entry: &Entry) -> Refusal {
+    let sentence =
+        format!("{} does not have the hash of what was sent and was dropped; copy it again", entry.path);
+    Refusal::new(Reason::Differs, &sentence)
+}
+
+/// Jobs that wait for the disk.
+const JOBS: usize = 512;
+/// Answers in one message: refusals are long.
+const ANSWERS: usize = 128;

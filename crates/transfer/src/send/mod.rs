@@ -1,0 +1,226 @@
+//! The sending end: what it has is offered, and what is wanted of it is sent.
+
+mod feed;
+mod source;
+mod walk;
+
+pub use source::{Inside, Source, SourceError};
+pub(crate) use walk::is_partial;
+
+use crate::cancel::Cancel;
+use crate::event::{Fate, Reports};
+use crate::session::End;
+use skyhaul::{Block, ClassId, Session};
+use skyhaul_files::wire::{Answer, CONTROL, DATA, Id, Message, Options};
+use skyhaul_files::{Chain, Chunk, Entry, Hash, Kind, Refusal, Selection};
+use skyhaul_net::Clock;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+/// What all threads of a sending end share.
+pub(crate) struct Sending<'a> {
+    pub link: &'a Session,
+    pub cancel: &'a Cancel,
+    pub reports: &'a Reports,
+    pub options: Options,
+    pub class: ClassId,
+    pub selection: Selection,
+    pub clock: Clock,
+    /// Whether the far end has to be told what is missing here: it was the one that asked.
+    pub tells: bool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was offered and is not settled: at most [`skyhaul_files::wire::OFFERS_MAX`].
+    offers: BTreeMap<Id, Offer>,
+    /// What the far end wants, in the order of its answers.
+    wanted: VecDeque<Id>,
+    /// Folders, whose attributes are set when all is in them: at most [`FOLDERS_MAX`].
+    folders: Vec<Entry>,
+    walked: bool,
+    next: Id,
+}
+
+/// An entry that was offered.
+#[derive(Clone)]
+struct Offer {
+    entry: Entry,
+    /// Which source it is of.
+    source: usize,
+    /// Chunks that the far end has.
+    held: Vec<Chain>,
+    /// What the far end has under this name.
+    compare: Option<Hash>,
+}
+
+/// Folders of one transfer: their attributes are kept to its end.
+pub(crate) const FOLDERS_MAX: usize = 1 << 20;
+
+impl<'a> Sending<'a> {
+    pub fn new(link: &'a Session, cancel: &'a Cancel, reports: &'a Reports, clock: Clock) -> Self {
+        let (options, class, selection) = (Options::default(), ClassId::default(), Selection::default());
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Self { link, cancel, reports, options, class, selection, clock, tells: false, state, changed }
+    }
+
+    /// Sends what `sources` name, to the end.
+    pub fn run(&self, sources: &mut [Source]) -> Result<(), End> {
+        std::thread::scope(|scope| {
+            let places: Vec<_> = sources.iter_mut().map(Source::reader).collect();
+            let walker = scope.spawn(move || self.until_cancelled(|| walk::walk(self, sources)));
+            let feeder = scope.spawn(|| self.until_cancelled(|| feed::feed(self, places)));
+            let heard = self.hear();
+            if heard.is_err() {
+                self.cancel.set();
+            }
+            self.changed.notify_all();
+            let ends = [walker.join(), feeder.join()].map(|end| end.expect("no thread of a transfer panics"));
+            // What another thread met first is why the session was ended.
+            heard.map_err(|end| {
+                ends.into_iter()
+                    .filter_map(Result::err)
+                    .find(|other| *other != End::Cancelled && end == End::Cancelled)
+                    .unwrap_or(end)
+            })
+        })
+    }
+
+    /// Where a thread cannot go on, the others shall not wait for it.
+    fn until_cancelled(&self, work: impl FnOnce() -> Result<(), End>) -> Result<(), End> {
+        let done = work();
+        if done.is_err() {
+            self.cancel.set();
+            self.changed.notify_all();
+        }
+        done
+    }
+
+    /// Takes what the far end says, until it has everything.
+    fn hear(&self) -> Result<(), End> {
+        loop {
+            let incoming = self.cancel.or(self.link.recv()).ok_or(End::Cancelled)?;
+            let Some(incoming) = incoming else { return Err(End::lost(self.link)) };
+            match Message::decode(&incoming.bytes)? {
+                Message::Welcome => {}
+                Message::Refused(refusal) => return Err(End::Refused(refusal)),
+                Message::Held(id, chains) => self.held(id, chains)?,
+                Message::Answers(answers) => {
+                    for (id, answer) in answers {
+                        self.answered(id, answer)?;
+                    }
+                }
+                Message::Done(results) => {
+                    for (id, result) in results {
+                        let entry = self.settle(id)?.entry;
+                        let fate = result.map_or_else(Fate::Refused, Fate::Copied);
+                        self.reports.tell(&entry.path, entry.size(), fate);
+                    }
+                }
+                Message::Removed(paths) => {
+                    paths.iter().for_each(|path| self.reports.tell(path, 0, Fate::Removed));
+                }
+                Message::Finished(blocks, repaired) => {
+                    self.reports.repaired(blocks, repaired);
+                    return Ok(());
+                }
+                _ => return Err(End::Malformed("a message that only a sending end says".to_owned())),
+            }
+        }
+    }
+
+    fn held(&self, id: Id, chains: Vec<Chain>) -> Result<(), End> {
+        let mut state = self.state();
+        let offer = state.offers.get_mut(&id).ok_or_else(unknown)?;
+        offer.held.extend(chains);
+        if offer.held.len() as u64 > Chunk::COUNT_MAX {
+            return Err(End::Malformed("more chunks than the file has".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn answered(&self, id: Id, answer: Answer) -> Result<(), End> {
+        let fate = match answer {
+            Answer::Have => Fate::Unchanged,
+            Answer::Made => Fate::Made,
+            Answer::No(refusal) => Fate::Refused(refusal),
+            Answer::Send if self.options.dry_run => Fate::Wanted,
+            Answer::Send => return self.want(id, None),
+            Answer::Compare(hash) => return self.want(id, Some(hash)),
+        };
+        let entry = self.settle(id)?.entry;
+        self.reports.spared(entry.size());
+        self.reports.tell(&entry.path, entry.size(), fate);
+        Ok(())
+    }
+
+    fn want(&self, id: Id, compare: Option<Hash>) -> Result<(), End> {
+        let mut state = self.state();
+        let offer = state.offers.get_mut(&id).ok_or_else(unknown)?;
+        offer.compare = compare;
+        state.wanted.push_back(id);
+        if state.wanted.len() > skyhaul_files::wire::OFFERS_MAX {
+            return Err(End::Malformed("more answers than offers".to_owned()));
+        }
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// An offer is done with.
+    fn settle(&self, id: Id) -> Result<Offer, End> {
+        let settled = self.state().offers.remove(&id).ok_or_else(unknown);
+        self.changed.notify_all();
+        settled
+    }
+
+    /// What cannot be sent is told here, and where it was asked for.
+    fn missing(&self, path: &skyhaul_files::RelPath, refusal: Refusal) -> Result<(), End> {
+        if self.tells {
+            self.control(&Message::Missing(path.clone(), refusal.clone()))?;
+        }
+        self.reports.tell(path, 0, Fate::Failed(refusal));
+        Ok(())
+    }
+
+    fn control(&self, message: &Message) -> Result<(), End> {
+        let block = Block { priority: 0, class: self.class, ..Block::reliable(CONTROL, message.encode()) };
+        self.send(block)
+    }
+
+    /// Contents, and what must come behind them.
+    fn data(&self, bytes: bytes::Bytes) -> Result<(), End> {
+        let Options { priority, deadline, .. } = self.options;
+        self.send(Block { priority, deadline, class: self.class, ..Block::reliable(DATA, bytes) })
+    }
+
+    fn send(&self, block: Block) -> Result<(), End> {
+        let sent = self.cancel.or(self.link.send(block)).ok_or(End::Cancelled)?;
+        sent.map(drop).map_err(|_| End::lost(self.link))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+
+    /// Waits until something changed, and looks now and then whether the transfer is to end.
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> Result<MutexGuard<'s, State>, End> {
+        let state = self.changed.wait_timeout(state, LOOK).expect("no holder of this lock panics").0;
+        if self.cancel.is_set() { Err(End::Cancelled) } else { Ok(state) }
+    }
+}
+
+impl Offer {
+    fn is_pipe(&self) -> bool {
+        self.entry.kind == Kind::Pipe
+    }
+}
+
+fn unknown() -> End {
+    End::Malformed("an answer to what was not offered".to_owned())
+}
+
+/// Between two looks whether the transfer is to end.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
