@@ -41,9 +41,11 @@ impl Outbox {
         let order = queues.order(offer.at.now, class, |key, queue| self.first(key, queue, offer, policy));
         self.queues = queues;
         let mut lead = offer.lead;
-        order
-            .into_iter()
-            .find_map(|(key, first)| self.choose_in(key, first, &mut lead, offer).map(|name| (key, name)))
+        let found = order
+            .iter()
+            .find_map(|(key, first)| self.choose_in(key, first, &mut lead, offer).map(|name| (key, name)));
+        self.queues.keep(class, order);
+        found
     }
 
     /// The block of a queue that goes first, with its rank: of expendable ones that may be sent the one of the smallest rank,

@@ -242,8 +242,20 @@ impl Outbox {
         symbol.protection = is_protected.then_some(due);
         let after = block.pending();
         self.queues.take(key, name.seq.0, before - after, after);
+        if after == 0 {
+            self.free_dependents(name);
+        }
         tree.charge(offer.at.now, key.class, Bytes::of(symbol.header.len() + symbol.bytes.len()));
         Some(symbol)
+    }
+
+    /// What waits for a block that was sent whole may be sent.
+    fn free_dependents(&mut self, name: BlockId) {
+        for dependent in self.dependents.get(&name).into_iter().flatten() {
+            if let Some(block) = block(&self.flows, dependent.flow, dependent.seq) {
+                self.queues.changed(key_of(dependent.flow, block));
+            }
+        }
     }
 
     fn pick(

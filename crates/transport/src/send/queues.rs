@@ -2,6 +2,7 @@
 
 use crate::block::BlockId;
 use crate::classes::ClassId;
+use crate::schedule::Key;
 use skyhaul_units::{FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,31 +30,44 @@ pub struct Queues {
     queues: BTreeMap<QueueKey, Queue>,
     /// Bytes to send of all queues.
     bytes: u64,
+    /// The same of each class and priority.
+    waiting: BTreeMap<(ClassId, u8), u64>,
     orders: BTreeMap<ClassId, Order>,
     /// Counts changes that may change which queue comes first.
     version: u64,
 }
 
-/// The queues of a class in the order in which they are to be served, as of some moment.
-#[derive(Debug)]
-struct Order {
+/// The queues of a class in the order in which they are to be served, the smallest first, as of some moment: each with the
+/// block of it that goes first.
+#[derive(Debug, Default)]
+pub struct Order {
     at: Instant,
     version: u64,
-    keys: Vec<(QueueKey, u64)>,
+    ranked: BTreeSet<(Key, u64, QueueKey)>,
+    /// Where queues stand in it; kept while there are many.
+    places: BTreeMap<QueueKey, (Key, u64)>,
+    /// Queues in which a block came or went since.
+    changed: BTreeSet<QueueKey>,
 }
 
 /// An order serves this long where no block came or went: urgency grows slowly against it.
 const ORDER_NANOS: u64 = 1_000_000;
+/// Of more queues than this, only those that changed are ranked anew before an order is too old.
+const FEW: usize = 64;
+/// An order of many queues serves this long for each, so that ranking all of them takes a tenth of the time.
+const ORDER_NANOS_EACH: u64 = 10_000;
 
 impl Queues {
     /// A block has `bytes` more to send.
     pub fn add(&mut self, key: QueueKey, seq: u64, bytes: u64) {
         let queue = self.queues.entry(key).or_default();
-        if queue.places.insert(seq) {
-            self.version += 1;
-        }
+        let is_new = queue.places.insert(seq);
         queue.bytes += bytes;
         self.bytes += bytes;
+        *self.waiting.entry((key.class, key.priority)).or_default() += bytes;
+        if is_new {
+            self.changed(key);
+        }
     }
 
     /// A block has `bytes` less to send, and `left` in all.
@@ -61,10 +75,27 @@ impl Queues {
         let Some(queue) = self.queues.get_mut(&key) else { return };
         queue.bytes = queue.bytes.saturating_sub(bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
+        if let Some(waiting) = self.waiting.get_mut(&(key.class, key.priority)) {
+            *waiting = waiting.saturating_sub(bytes);
+        }
         if left == 0 && queue.places.remove(&seq) {
-            self.version += 1;
             if queue.places.is_empty() {
                 self.queues.remove(&key);
+            }
+            self.changed(key);
+        }
+    }
+
+    /// What comes first in a queue may be another block than before.
+    pub fn changed(&mut self, key: QueueKey) {
+        self.version += 1;
+        if let Some(order) = self.orders.get_mut(&key.class)
+            && !order.places.is_empty()
+        {
+            order.changed.insert(key);
+            // A class that is not served for long is ranked anew when it is.
+            if order.changed.len() > self.queues.len() + FEW {
+                *order = Order::default();
             }
         }
     }
@@ -91,9 +122,7 @@ impl Queues {
 
     /// Bytes to send of one class and priority.
     pub fn bytes_of(&self, class: ClassId, priority: u8) -> u64 {
-        let from = QueueKey { class, priority, flow: FlowId(0), after: None };
-        let to = QueueKey { flow: FlowId(u32::MAX), after: Some(u64::MAX), ..from };
-        self.queues.range(from..=to).map(|(_, queue)| queue.bytes).sum()
+        self.waiting.get(&(class, priority)).copied().unwrap_or_default()
     }
 
     /// The first block of every queue.
@@ -111,25 +140,184 @@ impl Queues {
             .map(|(key, queue)| (*key, queue))
     }
 
-    /// The queues of `class`, each with the block of it that goes first: the one with the smallest rank first. `rank` gives
-    /// that block and its rank; a queue without one is left out.
-    pub fn order<K: Ord>(
+    /// Takes out the order of `class`, made anew where it is too old; to be given back with [`Self::keep`]. `rank` gives the
+    /// block of a queue that goes first and its rank; a queue without one is left out.
+    pub fn order(
         &mut self,
         now: Instant,
         class: ClassId,
-        mut rank: impl FnMut(QueueKey, &Queue) -> Option<(K, u64)>,
-    ) -> Vec<(QueueKey, u64)> {
-        if let Some(order) = self.orders.get(&class)
-            && order.version == self.version
-            && now.since(order.at).as_nanos() < ORDER_NANOS
-        {
-            return order.keys.clone();
+        mut rank: impl FnMut(QueueKey, &Queue) -> Option<(Key, u64)>,
+    ) -> Order {
+        let mut order = self.orders.get_mut(&class).map(core::mem::take).unwrap_or_default();
+        let count = self.queues.len();
+        let age = now.since(order.at).as_nanos();
+        let serves = if count > FEW { ORDER_NANOS.max(ORDER_NANOS_EACH * count as u64) } else { ORDER_NANOS };
+        let is_known = order.version > 0 && age < serves;
+        if is_known && order.version == self.version {
+            return order;
         }
-        let ranked = self.of_class(class).filter_map(|(key, queue)| Some((rank(key, queue)?, key)));
-        let mut ranked: Vec<((K, u64), QueueKey)> = ranked.collect();
-        ranked.sort();
-        let keys: Vec<(QueueKey, u64)> = ranked.into_iter().map(|((_, seq), key)| (key, seq)).collect();
-        self.orders.insert(class, Order { at: now, version: self.version, keys: keys.clone() });
-        keys
+        if is_known && count > FEW && !order.places.is_empty() {
+            while let Some(key) = order.changed.pop_first() {
+                let ranked = self.queues.get(&key).and_then(|queue| rank(key, queue));
+                order.place(key, ranked);
+            }
+        } else {
+            order = Order { at: now, ..Order::default() };
+            for (key, queue) in self.of_class(class) {
+                let Some((rank, seq)) = rank(key, queue) else { continue };
+                order.ranked.insert((rank, seq, key));
+                if count > FEW {
+                    order.places.insert(key, (rank, seq));
+                }
+            }
+        }
+        order.version = self.version;
+        order
+    }
+
+    /// Keeps an order that was taken out.
+    pub fn keep(&mut self, class: ClassId, order: Order) {
+        self.orders.insert(class, order);
+    }
+}
+
+impl Order {
+    /// Queues with the block of each that goes first.
+    pub fn iter(&self) -> impl Iterator<Item = (QueueKey, u64)> + '_ {
+        self.ranked.iter().map(|(_, seq, key)| (*key, *seq))
+    }
+
+    /// Puts a queue where it belongs, or takes it out.
+    fn place(&mut self, key: QueueKey, ranked: Option<(Key, u64)>) {
+        if let Some((rank, seq)) = self.places.remove(&key) {
+            self.ranked.remove(&(rank, seq, key));
+        }
+        if let Some((rank, seq)) = ranked {
+            self.ranked.insert((rank, seq, key));
+            self.places.insert(key, (rank, seq));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FEW, ORDER_NANOS, Queue, QueueKey, Queues};
+    use crate::classes::ClassId;
+    use crate::schedule::{Candidate, Followers, Key};
+    use proptest::prelude::*;
+    use skyhaul_units::{Bytes, FlowId, Instant};
+
+    const CLASS: ClassId = ClassId(0);
+
+    fn key(flow: u32) -> QueueKey {
+        QueueKey { class: CLASS, priority: (flow % 3) as u8, flow: FlowId(flow), after: None }
+    }
+
+    /// The first block first, across queues the one with the smallest place.
+    fn rank(key: QueueKey, queue: &Queue) -> Option<(Key, u64)> {
+        let seq = *queue.places.first()?;
+        let candidate = Candidate {
+            size: Bytes::new(1),
+            unsent: Bytes::new(1),
+            priority: key.priority,
+            deadline: None,
+            taken: Instant::ZERO,
+            order: seq,
+            started: false,
+            followers: Followers::default(),
+        };
+        Some((Key::new(u64::from(key.priority), seq, &candidate), seq))
+    }
+
+    fn order(queues: &mut Queues) -> Vec<(QueueKey, u64)> {
+        let order = queues.order(Instant::ZERO, CLASS, rank);
+        let found = order.iter().collect();
+        queues.keep(CLASS, order);
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn changed_queues_stand_where_ranking_all_of_them_puts_them(
+            steps in proptest::collection::vec((0..200_u32, 0..4_u64, any::<bool>(), any::<bool>()), 1..400),
+        ) {
+            let mut queues = Queues::default();
+            (0..100).for_each(|flow| queues.add(key(flow), 9, 5));
+            for (flow, seq, adds, looks) in steps {
+                if adds {
+                    queues.add(key(flow), seq, 5);
+                } else if let Some(queue) = queues.get(key(flow)).filter(|queue| queue.places.contains(&seq)) {
+                    let all = queue.places.len() as u64;
+                    queues.take(key(flow), seq, queue.bytes / all, 0);
+                }
+                if looks {
+                    let mut all: Vec<_> = queues
+                        .of_class(CLASS)
+                        .filter_map(|(key, queue)| Some((rank(key, queue)?, key)))
+                        .collect();
+                    all.sort();
+                    let all: Vec<_> = all.into_iter().map(|((_, seq), key)| (key, seq)).collect();
+                    prop_assert_eq!(order(&mut queues), all);
+                }
+            }
+            for priority in 0..3 {
+                let sum: u64 = queues
+                    .of_class(CLASS)
+                    .filter(|(key, _)| key.priority == priority)
+                    .map(|(_, queue)| queue.bytes)
+                    .sum();
+                prop_assert_eq!(queues.bytes_of(CLASS, priority), sum);
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_among_many_queues_ranks_that_queue_alone() {
+        let mut queues = Queues::default();
+        (0..10_000).for_each(|flow| queues.add(key(flow), 0, 5));
+        order(&mut queues);
+        queues.take(key(7), 0, 5, 0);
+        queues.add(key(8), 1, 5);
+        let mut ranked = Vec::new();
+        let made = queues.order(Instant::ZERO, CLASS, |key, queue| {
+            ranked.push(key.flow.0);
+            rank(key, queue)
+        });
+        assert_eq!(made.iter().count(), 9_999);
+        queues.keep(CLASS, made);
+        assert_eq!(ranked, [8], "7 has nothing left to be ranked");
+    }
+
+    #[test]
+    fn few_queues_are_ranked_anew_after_every_change_and_when_their_order_is_old() {
+        let mut queues = Queues::default();
+        (0..FEW as u32).for_each(|flow| queues.add(key(flow), 0, 5));
+        let count = |queues: &mut Queues, at: Instant| {
+            let mut ranked = 0;
+            let made = queues.order(at, CLASS, |key, queue| {
+                ranked += 1;
+                rank(key, queue)
+            });
+            queues.keep(CLASS, made);
+            ranked
+        };
+        assert_eq!(count(&mut queues, Instant::ZERO), FEW);
+        assert_eq!(count(&mut queues, Instant::ZERO), 0);
+        queues.add(key(3), 1, 5);
+        assert_eq!(count(&mut queues, Instant::ZERO), FEW);
+        assert_eq!(count(&mut queues, Instant::from_nanos(ORDER_NANOS)), FEW);
+    }
+
+    #[test]
+    fn a_class_that_is_not_served_keeps_no_more_than_its_queues() {
+        let mut queues = Queues::default();
+        (0..100).for_each(|flow| queues.add(key(flow), 0, 5));
+        order(&mut queues);
+        for flow in 1_000..9_000 {
+            queues.add(key(flow), 0, 5);
+            queues.take(key(flow), 0, 5, 0);
+        }
+        assert!(queues.orders[&CLASS].changed.len() <= 101 + FEW);
+        assert_eq!(order(&mut queues).len(), 100);
     }
 }
