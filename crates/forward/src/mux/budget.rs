@@ -9,12 +9,14 @@ pub(super) struct Budget {
     granted: u64,
 }
 
-/// A new stream has this part of what is left: a thousand of them still leave some for those that need more.
-const BEGIN_PART: u64 = 512;
+/// The first stream has this part of the whole. Of later ones each has less, with the third power of what is left: a hundred have
+/// some 400 KiB each, and after ten thousand there is still some for those that need more.
+const BEGIN_PART: u128 = 32;
 /// A stream that its window holds back gets at most this part of what is left.
 const GROW_PART: u64 = 4;
-/// The widest window that a stream begins with: grown once, it is what 93 Mbit/s at 160 ms have under way.
-const BEGIN_MAX: u64 = 512 << 10;
+/// The widest window that a stream begins with: four round trips of 93 Mbit/s at 160 ms, so that what is lost at first,
+/// and again, holds nothing back.
+const BEGIN_MAX: u64 = 8 << 20;
 /// A window that holds a stream back becomes so many times as wide at once: a stream that fills a line does so after a few round
 /// trips.
 const GROWTH: u64 = 4;
@@ -30,7 +32,9 @@ impl Budget {
 
     /// The window of a new stream.
     pub fn begin(&mut self) -> u64 {
-        let window = (self.left() / BEGIN_PART).clamp(INITIAL_CREDIT, BEGIN_MAX);
+        let (left, total) = (u128::from(self.left()), u128::from(self.total.max(1)));
+        let share = left.pow(3) / total.pow(2) / BEGIN_PART;
+        let window = u64::try_from(share).unwrap_or(u64::MAX).clamp(INITIAL_CREDIT, BEGIN_MAX);
         self.granted += window;
         window
     }
@@ -63,6 +67,7 @@ mod tests {
         let mut budget = Budget::new(total);
         let mut windows: Vec<u64> = (0..10_000).map(|_| budget.begin()).collect();
         assert_eq!(windows[0], BEGIN_MAX);
+        assert!(windows[99] > 400 << 10, "{}", windows[99]);
         assert!(windows.iter().all(|window| *window >= INITIAL_CREDIT));
         for _ in 0..20 {
             windows.iter_mut().for_each(|window| *window += budget.grow(*window));
@@ -74,10 +79,18 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_grows_beside_a_thousand_that_are_idle() {
+        let mut budget = Budget::new(256 << 20);
+        let mut window = (0..1_000).map(|_| budget.begin()).last().expect("a thousand");
+        (0..8).for_each(|_| window += budget.grow(window));
+        assert!(window > 16 << 20, "{window}");
+    }
+
+    #[test]
     fn one_stream_alone_grows_to_the_widest_window() {
         let mut budget = Budget::new(256 << 20);
         let mut window = budget.begin();
-        (0..8).for_each(|_| window += budget.grow(window));
+        (0..3).for_each(|_| window += budget.grow(window));
         assert_eq!(window, WINDOW_MAX);
     }
 }
