@@ -55,6 +55,8 @@ pub struct Cell {
     pub streams: u32,
     /// Runs of each tool in this cell, where figures vary more than elsewhere.
     pub runs: Option<u32>,
+    /// How long each run sends in this cell, in place of the experiment's.
+    pub duration: Option<Duration>,
     /// What was published for a tool.
     #[serde(default)]
     pub published: BTreeMap<Tool, Rate>,
@@ -68,6 +70,7 @@ pub static PLAIN: Cell = Cell {
     tcp_buffer: None,
     streams: 1,
     runs: None,
+    duration: None,
     published: BTreeMap::new(),
 };
 
@@ -193,7 +196,10 @@ impl Experiment {
             return None;
         }
         let runs = only.and_then(|only| only.runs).or(cell.runs).unwrap_or(self.runs);
-        Some(Share { duration: only.and_then(|only| only.duration).unwrap_or(self.duration), runs })
+        Some(Share {
+            duration: only.and_then(|only| only.duration).or(cell.duration).unwrap_or(self.duration),
+            runs,
+        })
     }
 
     /// The most runs that any tool has in any cell.

@@ -49,7 +49,7 @@ impl Study for Results<'_> {
 
     fn bars(&self) -> Bars {
         let verdicts = self.verdicts();
-        let missed = verdicts.iter().filter(|verdict| !verdict.is_reached()).count();
+        let missed = verdicts.iter().filter(|verdict| verdict.is_missed()).count();
         Bars { judged: verdicts.len(), missed }
     }
 }

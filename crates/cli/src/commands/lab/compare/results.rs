@@ -38,11 +38,22 @@ pub struct Verdict<'a> {
     pub bar: &'a Bar,
     pub cell: &'a str,
     pub ratio: f64,
+    /// What the ratio would be of a tool that uses all that the line carries.
+    pub possible: f64,
 }
 
 impl Verdict<'_> {
     pub fn is_reached(&self) -> bool {
         self.ratio >= self.bar.at_least
+    }
+
+    /// Whether a tool could reach it at all beside what the other one did.
+    pub fn is_possible(&self) -> bool {
+        self.possible >= self.bar.at_least
+    }
+
+    pub fn is_missed(&self) -> bool {
+        !self.is_reached() && self.is_possible()
     }
 }
 
@@ -112,7 +123,9 @@ impl<'a> Results<'a> {
                 let is_meant = bar.cells.is_empty() || bar.cells.contains(&cell.label);
                 let both = self.of(at, &bar.tool).median().zip(self.of(at, &bar.of).median());
                 if let (true, Some((ours, theirs))) = (is_meant, both) {
-                    verdicts.push(Verdict { bar, cell: &cell.label, ratio: ours / theirs.max(1.0) });
+                    let (theirs, limit) = (theirs.max(1.0), self.experiment.limit(cell));
+                    let (ratio, possible) = (ours / theirs, limit / theirs);
+                    verdicts.push(Verdict { bar, cell: &cell.label, ratio, possible });
                 }
             }
         }
@@ -148,7 +161,7 @@ impl<'a> Results<'a> {
         let bars = self.verdicts().into_iter().map(|verdict| {
             json!({
                 "tool": verdict.bar.tool, "of": verdict.bar.of, "cell": verdict.cell, "ratio": verdict.ratio,
-                "at_least": verdict.bar.at_least, "reached": verdict.is_reached(),
+                "at_least": verdict.bar.at_least, "possible": verdict.possible, "reached": verdict.is_reached(),
             })
         });
         let words = |list: &[(Tool, String)]| -> Value {

@@ -76,6 +76,9 @@ fn how(results: &Results<'_>) -> String {
             let _ = write!(words, ", {duration} of {}", tools.join(", "));
         }
     }
+    for (duration, label) in experiment.cells.iter().filter_map(|cell| Some((cell.duration?, &cell.label))) {
+        let _ = write!(words, ", {duration} at {label}");
+    }
     let more = experiment.cells.iter().filter_map(|cell| Some((cell.runs?, &cell.label)));
     match experiment.rounds() {
         1 => words,
@@ -156,12 +159,16 @@ fn lines(results: &Results<'_>) -> Vec<String> {
 }
 
 fn verdict(verdict: &Verdict<'_>) -> String {
-    let word = if verdict.is_reached() { "pass" } else { "FAIL" };
     let bar = verdict.bar;
-    format!(
-        "{word}  {}: {} ÷ {} is {:.2}, at least {}",
+    let found = format!(
+        "{}: {} ÷ {} is {:.2}, at least {}",
         verdict.cell, bar.tool, bar.of, verdict.ratio, bar.at_least
-    )
+    );
+    match (verdict.is_reached(), verdict.is_possible()) {
+        (true, _) => format!("pass  {found}"),
+        (false, true) => format!("FAIL  {found}; the limit ÷ {} is {:.2}", bar.of, verdict.possible),
+        (false, false) => format!("over  {found}; even the limit ÷ {} is {:.2}", bar.of, verdict.possible),
+    }
 }
 
 /// To three digits.
