@@ -248,7 +248,9 @@ impl Adaptive {
             self.measure(flight, stretch);
             self.hold(now, flight, self.queue);
         }
-        if let Some(arrived) = stretch.and_then(|stretch| stretch.arrived(flight)) {
+        // What an application left unused tells of no loss.
+        let tells = |stretch: &Stretch| stretch.is_full || stretch.is_mostly_lost();
+        if let Some(arrived) = stretch.filter(tells).and_then(|stretch| stretch.arrived(flight)) {
             let most = arrived.scaled(MOST_SENT, 1);
             (self.capacity, self.pace) = (self.capacity.min(most), self.pace.min(most));
         }
@@ -301,7 +303,9 @@ impl Adaptive {
         // The line was idle for a part of that time, so it carries this and more. What came out slower than it went in
         // shows the line's rate all the same.
         let went_in = stretch.went_in(flight);
-        self.capacity = if carried < self.capacity && carried < went_in.scaled(9, 10) {
+        // A short queue may be a host that answered late.
+        let is_plain = self.queue > self.target() * 2 && carried < went_in.scaled(9, 10);
+        self.capacity = if carried < self.capacity && is_plain {
             average(self.capacity, carried, 4)
         } else {
             self.capacity.max(carried.min(went_in))

@@ -3,6 +3,7 @@
 //! A flight is seen when something sent after it was acknowledged: then its queueing delay is known, and what is missing
 //! of it is lost, reordering aside.
 
+use super::MOST_SENT;
 use super::loss::least_carried;
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
@@ -83,6 +84,8 @@ pub(super) struct Stretch {
     pub(super) before: Flight,
     pub(super) packets: u64,
     pub(super) missing: u64,
+    /// All of it was sent about as fast as allowed.
+    pub(super) is_full: bool,
 }
 
 impl Stretch {
@@ -97,6 +100,11 @@ impl Stretch {
         let went_in = self.went_in(last);
         (self.packets >= FEWEST_TELLING)
             .then(|| least_carried(went_in, went_in.scaled(arrived, self.packets)))
+    }
+
+    /// Less arrived than [`MOST_SENT`] allows for.
+    pub(super) fn is_mostly_lost(&self) -> bool {
+        (self.packets - self.missing.min(self.packets)) * MOST_SENT < self.packets
     }
 
     /// The rate at which it left the line.
@@ -213,7 +221,8 @@ impl Flights {
         let last = self.seen.checked_sub(1)?;
         let first = last.checked_sub(LAG)?;
         let before = *self.flights.get(first)?;
-        let mut stretch = Stretch { before, packets: 0, missing: 0 };
+        let is_full = self.flights.range(first..=last).all(Flight::is_full);
+        let mut stretch = Stretch { before, packets: 0, missing: 0, is_full };
         for flight in self.flights.range(first + 1..=last) {
             stretch.packets += flight.packets;
             stretch.missing += flight.packets.saturating_sub(flight.arrived);

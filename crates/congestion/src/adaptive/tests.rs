@@ -18,6 +18,8 @@ struct Line {
     lost_every: Option<u64>,
     /// Packets that wait longer than this are marked.
     marked_above: Duration,
+    /// What the far end's processor waits for before it answers the second half of each 40 packets.
+    answers_late: Duration,
     free_at: Instant,
     now: Instant,
     number: u64,
@@ -35,6 +37,7 @@ impl Line {
             queue: RTT,
             lost_every: None,
             marked_above: Duration::MAX,
+            answers_late: Duration::ZERO,
             free_at: Instant::ZERO,
             now: Instant::ZERO,
             number: 0,
@@ -84,7 +87,8 @@ impl Line {
         if is_lost {
             self.lost.push_back((self.free_at + RTT.scaled(5, 4), number));
         } else {
-            self.arrivals.push_back((self.free_at + RTT, number, wait > self.marked_above));
+            let late = if number % 40 < 20 { Duration::ZERO } else { self.answers_late };
+            self.arrivals.push_back((self.free_at + RTT + late, number, wait > self.marked_above));
         }
     }
 
@@ -161,6 +165,22 @@ fn an_application_that_sends_less_than_the_line_carries_is_not_held_back_and_may
     line.run(seconds(2));
     let used = line.run(seconds(2));
     assert!(used >= RATE.scaled(95, 100), "{used} {:?}", line.sender.status());
+}
+
+#[test]
+fn what_was_found_is_kept_while_an_application_uses_little_of_it() {
+    for (every, late) in [(None, 0), (Some(10), 0), (None, 6), (Some(10), 6)] {
+        let mut line = Line::new(RATE);
+        line.lost_every = every;
+        line.run(seconds(5));
+        line.answers_late = Duration::from_millis(late);
+        line.run_offering(seconds(10), RATE.scaled(1, 30));
+        line.answers_late = Duration::ZERO;
+        line.run(RTT);
+        let used = line.run(RTT * 3);
+        let carried = RATE.scaled(every.unwrap_or(100) - 1, every.unwrap_or(100));
+        assert!(used >= carried.scaled(85, 100), "{every:?} {late} ms: {used} {:?}", line.sender.status());
+    }
 }
 
 #[test]
