@@ -119,6 +119,23 @@ fn failure_with(stand_ins: &[(&str, &str)], lab: &str, flags: &[&str]) -> String
     found["cells"][0]["tools"][0]["failures"][0].as_str().unwrap_or_else(|| panic!("{said}")).to_owned()
 }
 
+/// A command that sleeps for a time that no other process on this machine sleeps for.
+fn sleeper(number: u32) -> String {
+    format!("sleep {}.{number}", 10_000_000 + std::process::id())
+}
+
+/// Whether `command` runs nowhere any more; what was killed may take a moment to go.
+fn ends(command: &str) -> bool {
+    let words = command.replace(' ', "\0");
+    (0..200).any(|_| {
+        let is_gone = !runs(&words);
+        if !is_gone {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        is_gone
+    })
+}
+
 /// Whether a process runs whose command line holds `word`.
 fn runs(word: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -132,14 +149,17 @@ fn a_tool_that_hangs_and_will_not_end_is_ended_and_reported() {
         return;
     }
     // It listens, never ends, ignores requests to, and leaves a process in a session of its own.
-    let hangs = "case $1 in --version) echo 'iperf 9 (stand-in)'; exit;; esac
+    let (apart, within) = (sleeper(1), sleeper(2));
+    let hangs = format!(
+        "case $1 in --version) echo 'iperf 9 (stand-in)'; exit;; esac
 trap '' TERM INT HUP
-setsid sleep 31415926 &
+setsid {apart} &
 case $1 in -s) exec socat TCP-LISTEN:5201,fork,reuseaddr PIPE;; esac
-while :; do sleep 27182818; done";
-    let why = failure_with(&[("iperf3", hangs)], "t-hangs", &["--patience", "1 s", "--duration", "1 s"]);
+while :; do {within}; done"
+    );
+    let why = failure_with(&[("iperf3", &hangs)], "t-hangs", &["--patience", "1 s", "--duration", "1 s"]);
     assert!(why.contains("iperf3 (process ") && why.contains("hung, and was ended after 2 s"), "{why}");
-    assert!(!runs("31415926") && !runs("27182818"), "a stand-in is still there");
+    assert!(ends(&apart) && ends(&within), "a stand-in is still there");
 }
 
 #[test]
@@ -147,9 +167,11 @@ fn a_tool_that_does_not_say_its_version_or_is_not_there_is_skipped() {
     if !can_emulate() {
         return;
     }
-    let why = failure_with(&[("iperf3", "trap '' TERM\nwhile :; do sleep 16180339; done")], "t-mute", &[]);
+    let sleeps = sleeper(3);
+    let mute = format!("trap '' TERM\nwhile :; do {sleeps}; done");
+    let why = failure_with(&[("iperf3", &mute)], "t-mute", &[]);
     assert!(why.contains("there is no iperf3"), "{why}");
-    assert!(!runs("16180339"), "a stand-in is still there");
+    assert!(ends(&sleeps), "a stand-in is still there");
     let why = failure_with(&[("iperf3", "exit 127")], "t-absent", &[]);
     assert!(why.contains("bench/peers/install.sh installs it"), "{why}");
 }
@@ -159,12 +181,15 @@ fn a_receiver_that_dies_on_the_way_ends_the_run_with_its_name() {
     if !can_emulate() || !can_listen() {
         return;
     }
-    let dies = "case $1 in --version) echo 'iperf 9 (stand-in)'; exit;; esac
+    let sleeps = sleeper(4);
+    let dies = format!(
+        "case $1 in --version) echo 'iperf 9 (stand-in)'; exit;; esac
 case $1 in -s) socat TCP-LISTEN:5201,fork,reuseaddr PIPE & sleep 1; kill $!; exit 3;; esac
-while :; do sleep 14142135; done";
-    let why = failure_with(&[("iperf3", dies)], "t-dies", &["--duration", "60 s"]);
+while :; do {sleeps}; done"
+    );
+    let why = failure_with(&[("iperf3", &dies)], "t-dies", &["--duration", "60 s"]);
     assert!(why.contains("the other end was gone: iperf3 ended with exit status: 3"), "{why}");
-    assert!(!runs("14142135"), "a stand-in is still there");
+    assert!(ends(&sleeps), "a stand-in is still there");
 }
 
 #[test]
