@@ -10,6 +10,7 @@
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
 #                 writes docs/published.md and its pictures
+# make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
 
@@ -18,7 +19,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady compare fuzz fuzz-long setup build
+.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady compare compare-apps fuzz fuzz-long setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -61,6 +62,10 @@ compare: build
 	bench/peers/install.sh target/peers
 	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 dsn-requirements trollsat lfn mpdtp evlbi qos \
 		--report target/compare --markdown docs/published.md
+
+compare-apps: build
+	bench/peers/install.sh --apps
+	bench/peers/apps.py target/release/skyhaul
 
 fuzz-long: setup
 	SKYHAUL_FUZZ_FACTOR=260 SKYHAUL_FUZZ_TARGETS=packets,contact_records,frames,bit_stream CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo test --locked --manifest-path fuzz/Cargo.toml -- --show-output mutated

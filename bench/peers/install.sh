@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what `make bench-net` and `make compare` compare with, as far as Debian and its relatives have it: iperf3, socat, UDT,
 # SRT, and the compiler for the small programs that drive the two libraries; `ip` for emulated links. With a folder as its argument,
-# builds these programs there as skyhaul-peer-udt and skyhaul-peer-srt. Says what cannot be had; the comparison skips that.
+# builds these programs there as skyhaul-peer-udt and skyhaul-peer-srt. With --apps instead, what `make compare-apps` compares with; an
+# sshd is not installed, since it would be started. Says what cannot be had; the comparison skips that.
 #
-#   bench/peers/install.sh [FOLDER]
+#   bench/peers/install.sh [--apps | FOLDER]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -26,7 +27,12 @@ build() { # NAME LIBRARY PACKAGE
 
 command -v apt-get >/dev/null || { printf 'peers: there is no apt-get: install iperf3, libudt and libsrt by hand\n' >&2; exit 3; }
 refreshed=no
-for package in iproute2 iperf3 socat g++ libudt-dev libsrt-gnutls-dev; do
+packages="iproute2 iperf3 socat g++ libudt-dev libsrt-gnutls-dev"
+if [ "${1:-}" = --apps ]; then
+    packages="iproute2 procps openssh-client rsync rclone aria2 lftp"
+    shift
+fi
+for package in $packages; do
     if dpkg -s "$package" >/dev/null 2>&1; then
         printf 'peers: %s is there\n' "$package"
         continue
