@@ -1,0 +1,17 @@
+//! `skyhaul forward` as its users run it: both ends over loopback with real programs in between, and what it refuses.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+#![allow(clippy::disallowed_methods, reason = "servers of a test wait on sockets, each on a thread")]
+
+mod support;
+
+#[path = "forward/bad_input.rs"]
+mod bad_input;
+#[path = "forward/database.rs"]
+mod database;
+#[path = "forward/ends.rs"]
+mod ends;
+#[path = "forward/shell.rs"]
+mod shell;
+#[path = "forward/web.rs"]
+mod web;
