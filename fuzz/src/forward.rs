@@ -1,8 +1,9 @@
-//! What a far forwarding node says, and what an operator writes of forwards and rules.
+//! What a far forwarding node says, what applications say by SOCKS, and what an operator writes of forwards and rules.
 
 use bytes::Bytes;
+use skyhaul_forward::socks::{self, Handshake, Step};
 use skyhaul_forward::wire::Message;
-use skyhaul_forward::{Allow, Carriage, Event, Forward, Mux, Refusal, Role, STREAMS_MAX, Target};
+use skyhaul_forward::{Allow, Carriage, Entrance, Event, Forward, Mux, Refusal, Role, STREAMS_MAX, Target};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
 
@@ -11,6 +12,7 @@ use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
 pub fn forward(input: &[u8]) {
     if let Ok(text) = core::str::from_utf8(input) {
         let _ = text.parse::<Forward>();
+        let _ = text.parse::<Entrance>();
         if let Ok(target) = text.parse::<Target>() {
             assert_eq!(target.to_string().parse(), Ok(target));
         }
@@ -18,6 +20,7 @@ pub fn forward(input: &[u8]) {
             assert_eq!(rule.to_string().parse(), Ok(rule));
         }
     }
+    application(input);
     let budget = Amount::kib(64);
     let mut mux = Mux::new(Role::Called, &ClassTree::default(), budget);
     let target = Target::Unix("/run/a.sock".to_owned());
@@ -42,10 +45,31 @@ pub fn forward(input: &[u8]) {
                 Event::Opened { id, .. } if millis % 3 == 0 => mux.refuse(id, Refusal::NotAllowed, "no"),
                 Event::Data(id, bytes) => mux.taken(now, Duration::from_millis(9), id, bytes.len()),
                 Event::Finished(id) => mux.finish(id),
+                Event::Datagram(id, bytes) => mux.datagram(id, &bytes),
+                Event::ListenAsked { number, listen } => mux.listening(number, listen.at),
                 _ => {}
             }
         }
         while mux.poll_block().is_some() {}
         assert!(mux.streams() <= 1 + STREAMS_MAX as usize);
+    }
+}
+
+/// As an application: whatever it says, the handshake ends or wants more, and what it wants is bounded.
+fn application(input: &[u8]) {
+    let (mut handshake, mut rest) = (Handshake::default(), input);
+    while !rest.is_empty() {
+        let wants = handshake.wants();
+        assert!((1..=262).contains(&wants));
+        let (bytes, later) = rest.split_at(wants.min(rest.len()));
+        rest = later;
+        match handshake.take(bytes) {
+            Step::Read | Step::Say(_) => {}
+            Step::Asked(_) | Step::Refuse(_) => break,
+        }
+    }
+    if let Some((target, bytes)) = socks::unwrap(input) {
+        let again = socks::wrap(&target, bytes);
+        assert_eq!(socks::unwrap(&again), Some((target, bytes)));
     }
 }

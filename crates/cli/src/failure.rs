@@ -59,6 +59,10 @@ impl Failure {
         let (what, help) = parts.unwrap_or((sentence, "see the command's --help"));
         Self::new(exit, what, help)
     }
+    /// The same failure, where another one must act.
+    pub fn with(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
     /// The same failure, saying where.
     pub fn at(mut self, place: &str) -> Self {
         self.what = format!("{}, {place}", self.what);

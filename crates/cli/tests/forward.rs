@@ -9,9 +9,19 @@ mod support;
 mod bad_input;
 #[path = "forward/database.rs"]
 mod database;
+#[path = "forward/datagrams.rs"]
+mod datagrams;
 #[path = "forward/ends.rs"]
 mod ends;
+#[path = "forward/proxy.rs"]
+mod proxy;
+#[path = "forward/remote.rs"]
+mod remote;
+#[path = "forward/settings.rs"]
+mod settings;
 #[path = "forward/shell.rs"]
 mod shell;
+#[path = "forward/transparent.rs"]
+mod transparent;
 #[path = "forward/web.rs"]
 mod web;

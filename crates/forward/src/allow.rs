@@ -1,14 +1,16 @@
-//! Where the end that connects may connect: nothing that no rule names.
+//! Where the end that connects may connect, and where it may listen for the other: nothing that no rule names.
 
+use crate::spec::Local;
 use crate::target::{Target, is_host};
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 use std::net::IpAddr;
 
-/// One rule: addresses or a name, and ports; or a socket file.
+/// One rule: addresses or a name, and TCP ports, or UDP ports where `udp:` stands before it; or a socket file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allow {
+    datagrams: bool,
     what: What,
 }
 
@@ -22,7 +24,7 @@ enum What {
 /// Why a text is no rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no rule ({reason}); write it like 10.0.0.0/8:6000-6010, archive.example.org:443, [::1]:22 or unix:/run/a.sock"
+    "`{text}` is no rule ({reason}); write it like 10.0.0.0/8:6000-6010, archive.example.org:443, [::1]:22, udp:10.0.0.5:53 or unix:/run/a.sock"
 )]
 pub struct AllowError {
     text: String,
@@ -33,16 +35,32 @@ impl Allow {
     /// Whether a connection to `target` may be made at `address`, which its host is, or was looked up to be. A rule for
     /// addresses does not look at names, and a rule for a name takes whatever the name stands for.
     pub fn permits(&self, target: &Target, address: Option<IpAddr>) -> bool {
-        let fits = |ports: &RangeInclusive<u16>| target.port().is_some_and(|port| ports.contains(&port));
-        match (&self.what, target) {
-            (What::Unix(allowed), Target::Unix(path)) => allowed == path,
-            (What::Net { net, bits, ports }, _) => {
+        let fits = |ports: &RangeInclusive<u16>| {
+            self.datagrams == target.is_for_datagrams()
+                && target.port().is_some_and(|port| ports.contains(&port))
+        };
+        match &self.what {
+            What::Unix(allowed) => matches!(target, Target::Unix(path) if path == allowed),
+            What::Net { net, bits, ports } => {
                 fits(ports) && address.is_some_and(|address| contains(*net, *bits, address))
             }
-            (What::Name { name, ports }, Target::Tcp(host, _)) => {
-                fits(ports) && name.eq_ignore_ascii_case(host)
+            What::Name { name, ports } => {
+                fits(ports) && target.host().is_some_and(|host| name.eq_ignore_ascii_case(host))
             }
-            (What::Unix(_), _) | (What::Name { .. }, Target::Unix(_)) => false,
+        }
+    }
+
+    /// Whether the other end may have this one listen at `local`. A port of the system's choice (0) needs all ports.
+    pub fn permits_listening(&self, local: &Local) -> bool {
+        match (local, &self.what) {
+            (Local::Unix(path), What::Unix(allowed)) => path == allowed,
+            (Local::Tcp(address) | Local::Udp(address), What::Net { net, bits, ports }) => {
+                let port = address.port();
+                let fits = ports.contains(&port) || (port == 0 && *ports == ALL_PORTS);
+                fits && self.datagrams == matches!(local, Local::Udp(_))
+                    && contains(*net, *bits, address.ip())
+            }
+            _ => false,
         }
     }
 }
@@ -67,11 +85,27 @@ impl FromStr for Allow {
 
     fn from_str(text: &str) -> Result<Self, AllowError> {
         let error = |reason| AllowError { text: text.to_owned(), reason };
+        if let Some(rest) = text.strip_prefix("udp:") {
+            return match Self::connections(rest)? {
+                Self { what: What::Unix(_), .. } => {
+                    Err(error("datagrams go to addresses or a name, and ports"))
+                }
+                rule => Ok(Self { datagrams: true, ..rule }),
+            };
+        }
+        Self::connections(text)
+    }
+}
+
+impl Allow {
+    /// A rule that is not for datagrams.
+    fn connections(text: &str) -> Result<Self, AllowError> {
+        let error = |reason| AllowError { text: text.to_owned(), reason };
         if text.starts_with("unix:") {
             let target = text.parse().map_err(|_| error("a socket's path begins with /"))?;
             return match target {
-                Target::Unix(path) => Ok(Self { what: What::Unix(path) }),
-                Target::Tcp(..) => Err(error("a socket's path begins with /")),
+                Target::Unix(path) => Ok(Self { datagrams: false, what: What::Unix(path) }),
+                Target::Tcp(..) | Target::Udp(..) => Err(error("a socket's path begins with /")),
             };
         }
         let (host, ports) = text.rsplit_once(':').ok_or_else(|| error("the ports are missing"))?;
@@ -80,7 +114,7 @@ impl FromStr for Allow {
         let in_brackets = base.strip_prefix('[').and_then(|base| base.strip_suffix(']'));
         let Ok(net) = in_brackets.unwrap_or(base).parse::<IpAddr>() else {
             return match bits.is_none() && in_brackets.is_none() && is_host(base) {
-                true => Ok(Self { what: What::Name { name: base.to_owned(), ports } }),
+                true => Ok(Self { datagrams: false, what: What::Name { name: base.to_owned(), ports } }),
                 false => Err(error("the host is no name, address or network")),
             };
         };
@@ -90,13 +124,15 @@ impl FromStr for Allow {
         let most = if net.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most));
         let bits = bits.ok_or_else(|| error("the length of the network is none"))?;
-        Ok(Self { what: What::Net { net, bits, ports } })
+        Ok(Self { datagrams: false, what: What::Net { net, bits, ports } })
     }
 }
 
+const ALL_PORTS: RangeInclusive<u16> = 1..=u16::MAX;
+
 fn range(text: &str) -> Option<RangeInclusive<u16>> {
     if text == "*" {
-        return Some(1..=u16::MAX);
+        return Some(ALL_PORTS);
     }
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.parse::<u16>().ok()?, last.parse::<u16>().ok()?);
@@ -105,6 +141,7 @@ fn range(text: &str) -> Option<RangeInclusive<u16>> {
 
 impl fmt::Display for Allow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.datagrams { "udp:" } else { "" })?;
         let ports = match &self.what {
             What::Unix(path) => return write!(f, "unix:{path}"),
             What::Net { net: IpAddr::V6(net), bits, ports } => {
@@ -168,6 +205,35 @@ mod tests {
     }
 
     #[test]
+    fn ports_of_datagrams_are_others_than_those_of_connections() {
+        assert!(permits("udp:10.0.0.0/8:53", "udp:10.0.0.5:53", "10.0.0.5"));
+        assert!(permits("udp:names.example.org:53", "udp:names.example.org:53", "192.0.2.1"));
+        assert!(!permits("10.0.0.0/8:53", "udp:10.0.0.5:53", "10.0.0.5"));
+        assert!(!permits("udp:10.0.0.0/8:53", "10.0.0.5:53", "10.0.0.5"));
+    }
+
+    #[test]
+    fn what_may_be_listened_at_is_allowed_by_address_and_port_or_path() {
+        let permits = |rule: &str, local: &str| {
+            rule.parse::<Allow>().unwrap().permits_listening(&local.parse().unwrap())
+        };
+        assert!(permits("127.0.0.1:8000-8010", "8005"));
+        assert!(permits("127.0.0.1:*", "0"));
+        assert!(permits("udp:0.0.0.0/0:53", "udp:0.0.0.0:53"));
+        assert!(permits("unix:/run/a.sock", "unix:/run/a.sock"));
+        for (rule, local) in [
+            ("127.0.0.1:8000-8010", "0"),
+            ("127.0.0.1:8000-8010", "0.0.0.0:8005"),
+            ("127.0.0.1:53", "udp:53"),
+            ("udp:127.0.0.1:53", "53"),
+            ("localhost:53", "53"),
+            ("unix:/run/a.sock", "unix:/run/b.sock"),
+        ] {
+            assert!(!permits(rule, local), "{rule} {local}");
+        }
+    }
+
+    #[test]
     fn what_is_no_rule_says_what_is_wrong() {
         for (text, part) in [
             ("10.0.0.0/8", "the ports are missing"),
@@ -177,6 +243,8 @@ mod tests {
             ("a b:1", "no name, address or network"),
             ("::1:22", "in brackets"),
             ("unix:x", "begins with /"),
+            ("udp:unix:/x", "datagrams go to addresses"),
+            ("udp:udp:a:1", "no name, address or network"),
         ] {
             let error = text.parse::<Allow>().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

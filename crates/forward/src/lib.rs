@@ -2,7 +2,8 @@
 //!
 //! Each connection is a stream. A [`Mux`] keeps the streams of one session: it gives the blocks to send, and makes events
 //! of those that came. Each stream has flows of its own in the session, so that what one lost holds back no other, and a
-//! window, so that one whose reader is slow holds back itself alone. [`Target`] says where the far end connects,
+//! window, so that one whose reader is slow holds back itself alone. A stream may carry datagrams instead, each of which is given
+//! up when it is late. [`socks`] is what applications say that name their targets themselves. [`Target`] says where the far end connects,
 //! [`Allow`] where it may. Sans-IO: it reads no clock and opens no socket.
 //!
 //! ```
@@ -16,14 +17,16 @@
 
 mod allow;
 mod mux;
+pub mod socks;
 mod spec;
 mod target;
 pub mod wire;
 
 pub use allow::{Allow, AllowError};
 pub use mux::{
-    Carriage, Event, INITIAL_CREDIT, Mux, OpenError, PeerError, Role, STREAMS_MAX, StreamId, WINDOW_MAX,
+    Carriage, DATAGRAM_DEADLINE, Event, INITIAL_CREDIT, Mux, OpenError, PeerError, Role, STREAMS_MAX,
+    StreamId, WINDOW_MAX,
 };
-pub use spec::{Forward, Local, SpecError};
+pub use spec::{Entrance, Forward, Local, SpecError};
 pub use target::{Target, TargetError};
-pub use wire::Refusal;
+pub use wire::{Listen, Refusal};

@@ -1,4 +1,4 @@
-//! What is forwarded, as `-L` names it: from a port or socket file here to a target that a far node connects to.
+//! What is forwarded, as `-L`, `-R` and `-D` name it: from a port or socket file of one node to a target of the other.
 
 use crate::target::{Target, TargetError, is_host};
 use core::str::FromStr;
@@ -9,19 +9,30 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 pub enum Local {
     /// A TCP port of one of this host's addresses.
     Tcp(SocketAddr),
+    /// A UDP port of one of this host's addresses.
+    Udp(SocketAddr),
     /// A UNIX stream socket.
     Unix(String),
 }
 
-/// `[BIND:]PORT=NODE:HOST:PORT`.
+/// `[BIND:]PORT=NODE:HOST:PORT`, with `udp:` before it for datagrams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
     /// Where applications come in: of a port alone, at the loopback address.
     pub local: Local,
     /// The far node.
     pub node: String,
-    /// Where that connects to.
+    /// Where the other side connects to.
     pub target: Target,
+}
+
+/// `[BIND:]PORT[=NODE]`: applications, or the packets that a router diverts, say themselves where they want to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entrance {
+    /// Where they come in.
+    pub local: Local,
+    /// The far node; left out where there is one only.
+    pub node: Option<String>,
 }
 
 /// Why a text is no forward.
@@ -32,6 +43,9 @@ pub enum SpecError {
         "`{0}` is no forward ({1}); write it like 8080=centre:10.0.0.5:80 or 127.0.0.1:8080=centre:unix:/run/a.sock"
     )]
     Form(String, &'static str),
+    /// The form of an entrance.
+    #[error("`{0}` is no port to come in at ({1}); write it like 1080, 127.0.0.1:1080 or 1080=centre")]
+    Entrance(String, &'static str),
     /// The target.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -46,9 +60,52 @@ impl FromStr for Forward {
         let local = local.parse().map_err(form)?;
         let (node, target) = far.split_once(':').ok_or_else(|| form("the far node is missing"))?;
         if !is_host(node) {
-            return Err(form("the far node's name has other characters than letters, digits, - and ."));
+            return Err(form(NO_NODE));
         }
-        Ok(Self { local, node: node.to_owned(), target: target.parse()? })
+        let target: Target = target.parse()?;
+        let target = match (&local, target.is_for_datagrams()) {
+            (Local::Udp(_), _) => {
+                target.for_datagrams().ok_or_else(|| form("datagrams go to a port, not to a file"))?
+            }
+            (_, true) => return Err(form("`udp:` stands before the first port")),
+            (_, false) => target,
+        };
+        Ok(Self { local, node: node.to_owned(), target })
+    }
+}
+
+impl FromStr for Entrance {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let error = |reason| SpecError::Entrance(text.to_owned(), reason);
+        let (local, node) = text.split_once('=').map_or((text, None), |(local, node)| (local, Some(node)));
+        match local.parse().map_err(error)? {
+            Local::Udp(_) => Err(error("it begins with a TCP connection")),
+            _ if node.is_some_and(|node| !is_host(node)) => Err(error(NO_NODE)),
+            local => Ok(Self { local, node: node.map(str::to_owned) }),
+        }
+    }
+}
+
+const NO_NODE: &str = "the far node's name has other characters than letters, digits, - and .";
+
+impl Local {
+    /// The address, where it has one.
+    pub const fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) | Self::Udp(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// The same with the port that the system gave.
+    pub fn at(&self, port: u16) -> Self {
+        match self {
+            Self::Tcp(address) => Self::Tcp(SocketAddr::new(address.ip(), port)),
+            Self::Udp(address) => Self::Udp(SocketAddr::new(address.ip(), port)),
+            Self::Unix(path) => Self::Unix(path.clone()),
+        }
     }
 }
 
@@ -62,10 +119,20 @@ impl FromStr for Local {
                 _ => Err("a socket's path begins with / and has at most 107 bytes"),
             };
         }
-        if let Ok(port) = text.parse() {
-            return Ok(Self::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)));
+        if let Some(rest) = text.strip_prefix("udp:") {
+            return port(rest)
+                .map(Self::Udp)
+                .ok_or("what stands behind `udp:` is no port, or address and port");
         }
-        text.parse().map(Self::Tcp).map_err(|_| "what stands before the `=` is no port, or address and port")
+        port(text).map(Self::Tcp).ok_or("what stands before the `=` is no port, or address and port")
+    }
+}
+
+/// `PORT` or `ADDRESS:PORT`.
+fn port(text: &str) -> Option<SocketAddr> {
+    match text.parse() {
+        Ok(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
+        Err(_) => text.parse().ok(),
     }
 }
 
@@ -73,6 +140,7 @@ impl core::fmt::Display for Local {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
+            Self::Udp(address) => write!(f, "udp:{address}"),
             Self::Unix(path) => write!(f, "unix:{path}"),
         }
     }
@@ -94,6 +162,31 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_are_told_by_what_stands_before_the_port() {
+        for text in ["udp:5353=centre:10.0.0.5:53", "udp:127.0.0.1:5353=centre:udp:10.0.0.5:53"] {
+            let forward: Forward = text.parse().unwrap();
+            assert_eq!(forward.local.to_string(), "udp:127.0.0.1:5353");
+            assert_eq!(forward.target.to_string(), "udp:10.0.0.5:53");
+        }
+    }
+
+    #[test]
+    fn an_entrance_has_a_port_and_perhaps_a_node() {
+        let entrance: Entrance = "1080".parse().unwrap();
+        assert_eq!((entrance.local.to_string().as_str(), entrance.node), ("127.0.0.1:1080", None));
+        let entrance: Entrance = "[::1]:1080=centre".parse().unwrap();
+        assert_eq!(
+            (entrance.local.to_string().as_str(), entrance.node.as_deref()),
+            ("[::1]:1080", Some("centre"))
+        );
+        for (text, part) in
+            [("x", "no port"), ("1080=a b", "the far node's name"), ("udp:1080", "a TCP connection")]
+        {
+            assert!(text.parse::<Entrance>().unwrap_err().to_string().contains(part), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_forward_says_what_is_wrong() {
         for (text, part) in [
             ("8080", "the `=` is missing"),
@@ -101,6 +194,9 @@ mod tests {
             ("x=centre:a:1", "no port, or address and port"),
             ("8080=centre:80", "the port is missing"),
             ("8080=a b:c:80", "the far node's name"),
+            ("udp:53=centre:unix:/run/a.sock", "not to a file"),
+            ("53=centre:udp:a:53", "stands before the first port"),
+            ("udp:unix:/a=centre:a:53", "behind `udp:`"),
         ] {
             let error = text.parse::<Forward>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

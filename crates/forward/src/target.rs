@@ -1,4 +1,4 @@
-//! Where a connection goes: a host and a TCP port, or a socket file.
+//! Where a connection or datagrams go: a host and a TCP or UDP port, or a socket file.
 
 use core::fmt;
 use core::str::FromStr;
@@ -9,13 +9,15 @@ use std::net::IpAddr;
 pub enum Target {
     /// A TCP port of a host: its address, or a name that the end that connects looks up.
     Tcp(String, u16),
+    /// A UDP port of a host.
+    Udp(String, u16),
     /// A UNIX stream socket.
     Unix(String),
 }
 
 /// Why a text is no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no target ({reason}); write HOST:PORT, [IPv6]:PORT or unix:/path")]
+#[error("`{text}` is no target ({reason}); write HOST:PORT, [IPv6]:PORT, udp:HOST:PORT or unix:/path")]
 pub struct TargetError {
     text: String,
     reason: &'static str,
@@ -27,18 +29,41 @@ const HOST_MAX: usize = 253;
 const PATH_MAX: usize = 107;
 
 impl Target {
-    /// The host as an address, where it is one.
-    pub fn ip(&self) -> Option<IpAddr> {
+    /// A TCP port of an address.
+    pub fn of(address: std::net::SocketAddr) -> Self {
+        Self::Tcp(address.ip().to_string(), address.port())
+    }
+
+    /// The same host and port for datagrams; a socket file is none.
+    pub fn for_datagrams(self) -> Option<Self> {
         match self {
-            Self::Tcp(host, _) => host.parse().ok(),
+            Self::Tcp(host, port) | Self::Udp(host, port) => Some(Self::Udp(host, port)),
             Self::Unix(_) => None,
         }
+    }
+
+    /// Whether datagrams go there, and no stream.
+    pub const fn is_for_datagrams(&self) -> bool {
+        matches!(self, Self::Udp(..))
+    }
+
+    /// The host.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::Tcp(host, _) | Self::Udp(host, _) => Some(host),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// The host as an address, where it is one.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.host()?.parse().ok()
     }
 
     /// The port, where it has one.
     pub const fn port(&self) -> Option<u16> {
         match self {
-            Self::Tcp(_, port) => Some(*port),
+            Self::Tcp(_, port) | Self::Udp(_, port) => Some(*port),
             Self::Unix(_) => None,
         }
     }
@@ -48,6 +73,20 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
+        let error = |reason| TargetError { text: text.to_owned(), reason };
+        if let Some(rest) = text.strip_prefix("udp:") {
+            return match Self::connection(rest)? {
+                Self::Tcp(host, port) => Ok(Self::Udp(host, port)),
+                _ => Err(error("datagrams go to a host and a port")),
+            };
+        }
+        Self::connection(text)
+    }
+}
+
+impl Target {
+    /// What is not for datagrams.
+    fn connection(text: &str) -> Result<Self, TargetError> {
         let error = |reason| TargetError { text: text.to_owned(), reason };
         if let Some(path) = text.strip_prefix("unix:") {
             let fits = path.starts_with('/') && path.len() <= PATH_MAX && !path.contains('\0');
@@ -71,10 +110,14 @@ impl FromStr for Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
-            Self::Unix(path) => write!(f, "unix:{path}"),
+        let (before, host, port) = match self {
+            Self::Tcp(host, port) => ("", host, port),
+            Self::Udp(host, port) => ("udp:", host, port),
+            Self::Unix(path) => return write!(f, "unix:{path}"),
+        };
+        match host.contains(':') {
+            true => write!(f, "{before}[{host}]:{port}"),
+            false => write!(f, "{before}{host}:{port}"),
         }
     }
 }
@@ -91,7 +134,14 @@ mod tests {
 
     #[test]
     fn targets_are_read_and_written_the_same() {
-        for text in ["10.0.0.5:80", "archive.example.org:443", "[2001:db8::1]:22", "unix:/run/a.sock"] {
+        for text in [
+            "10.0.0.5:80",
+            "archive.example.org:443",
+            "[2001:db8::1]:22",
+            "unix:/run/a.sock",
+            "udp:10.0.0.5:53",
+            "udp:[::1]:53",
+        ] {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
         }
     }
@@ -105,6 +155,8 @@ mod tests {
             ("::1:80", "no name or address"),
             ("[nowhere]:80", "no IPv6 address"),
             ("unix:relative", "begins with /"),
+            ("udp:unix:/run/a.sock", "datagrams go to a host"),
+            ("udp:udp:a:1", "no name or address"),
         ] {
             let error = text.parse::<Target>().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

@@ -9,8 +9,16 @@
 //!   4 finish
 //!   5 reset
 //!   6 windows      stream is 0; then for each stream: flow (4)  stream (4)  limit (8)
+//!   7 datagram     bytes
+//!   8 listen       idle ms (4)  deadline ms (4)  priority (1)  class length (1)  class  place length (1)  place  target
+//!   9 listening    place
+//!  10 not listening  reason (1)  sentence
 //! ```
+//!
+//! In the last three, what stands for the stream is the number of the wish to listen.
 
+use crate::mux::Carriage;
+use crate::spec::Local;
 use crate::target::{TARGET_MAX, Target};
 use bytes::Bytes;
 use skyhaul_units::{Duration, FlowId};
@@ -51,6 +59,32 @@ pub enum Message {
     Reset,
     /// How many bytes of streams may be sent in all.
     Windows(Vec<Window>),
+    /// One datagram, of a stream that was opened for them.
+    Datagram(Bytes),
+    /// Listen for the sender of this, which connects.
+    Listen(Listen),
+    /// It listens there.
+    Listening(Local),
+    /// It does not listen.
+    NotListening {
+        /// For programs.
+        reason: Refusal,
+        /// For people.
+        sentence: String,
+    },
+}
+
+/// A wish that the other end listens, and opens a stream for each connection that comes, or each sender of datagrams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// Where.
+    pub at: Local,
+    /// What it then asks to be connected to, at the end that wishes.
+    pub target: Target,
+    /// How those streams go.
+    pub carriage: Carriage,
+    /// How long one may be still.
+    pub idle: Option<Duration>,
 }
 
 /// How much of a stream may be sent, counted from its beginning.
@@ -83,6 +117,8 @@ pub enum Refusal {
     Busy,
     /// The far end's system refused otherwise.
     Failed,
+    /// Another program listens there.
+    InUse,
 }
 
 /// Not a message of this version.
@@ -101,6 +137,7 @@ pub const WINDOWS_MAX: usize = 80;
 pub const SENTENCE_MAX: usize = 512;
 const WINDOW_LEN: usize = 16;
 const KIND_DATA: u8 = 3;
+const KIND_DATAGRAM: u8 = 7;
 
 impl Message {
     /// The block's bytes, for the stream of this number.
@@ -110,20 +147,25 @@ impl Message {
         match self {
             Self::Open { target, window, deadline, priority, class } => {
                 out.extend(window.to_be_bytes());
-                // One that is shorter than a millisecond is one of a millisecond, and none is 0.
-                let millis = deadline.map_or(0, |deadline| deadline.as_millis().max(1));
-                out.extend(u32::try_from(millis).unwrap_or(u32::MAX).to_be_bytes());
-                let class = cut(class, u8::MAX.into());
-                out.extend([*priority, class.len() as u8]);
-                out.extend(class.as_bytes());
+                put_way(&mut out, (class, *priority), *deadline);
                 out.extend(target.to_string().as_bytes());
             }
             Self::Accepted { window } => out.extend(window.to_be_bytes()),
-            Self::Refused { reason, sentence } => {
+            Self::Listen(Listen { at, target, carriage, idle }) => {
+                out.extend(millis(*idle));
+                put_way(&mut out, (&carriage.class, carriage.priority), carriage.deadline);
+                let at = at.to_string();
+                let at = cut(&at, u8::MAX.into());
+                out.push(at.len() as u8);
+                out.extend(at.as_bytes());
+                out.extend(target.to_string().as_bytes());
+            }
+            Self::Listening(at) => out.extend(at.to_string().as_bytes()),
+            Self::Refused { reason, sentence } | Self::NotListening { reason, sentence } => {
                 out.push(reason.number());
                 out.extend(cut(sentence, SENTENCE_MAX).as_bytes());
             }
-            Self::Data(bytes) => out.extend(bytes),
+            Self::Data(bytes) | Self::Datagram(bytes) => out.extend(bytes),
             Self::Finish | Self::Reset => {}
             Self::Windows(windows) => {
                 for window in windows.iter().take(WINDOWS_MAX) {
@@ -151,15 +193,21 @@ impl Message {
             0 => open(rest)?,
             1 => Self::Accepted { window: number(rest).filter(|(_, rest)| rest.is_empty())?.0 },
             2 => {
-                let (reason, sentence) = rest.split_first().filter(|(_, rest)| rest.len() <= SENTENCE_MAX)?;
-                let sentence = core::str::from_utf8(sentence).ok()?.to_owned();
-                Self::Refused { reason: Refusal::from_number(*reason)?, sentence }
+                let (reason, sentence) = refusal(rest)?;
+                Self::Refused { reason, sentence }
             }
             &KIND_DATA => Self::Data(block.slice(HEAD..)),
             4 if rest.is_empty() => Self::Finish,
             5 if rest.is_empty() => Self::Reset,
             6 if rest.len().is_multiple_of(WINDOW_LEN) && rest.len() <= WINDOWS_MAX * WINDOW_LEN => {
                 Self::Windows(rest.chunks_exact(WINDOW_LEN).map(window).collect::<Option<_>>()?)
+            }
+            &KIND_DATAGRAM => Self::Datagram(block.slice(HEAD..)),
+            8 => Self::Listen(listen(rest)?),
+            9 if rest.len() <= usize::from(u8::MAX) => Self::Listening(text(rest)?.parse().ok()?),
+            10 => {
+                let (reason, sentence) = refusal(rest)?;
+                Self::NotListening { reason, sentence }
             }
             _ => return None,
         };
@@ -175,12 +223,16 @@ impl Message {
             Self::Finish => 4,
             Self::Reset => 5,
             Self::Windows(_) => 6,
+            Self::Datagram(_) => KIND_DATAGRAM,
+            Self::Listen(_) => 8,
+            Self::Listening(_) => 9,
+            Self::NotListening { .. } => 10,
         }
     }
 }
 
 impl Refusal {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::NotAllowed,
         Self::ConnectionRefused,
         Self::HostUnreachable,
@@ -189,6 +241,7 @@ impl Refusal {
         Self::NameUnknown,
         Self::Busy,
         Self::Failed,
+        Self::InUse,
     ];
 
     fn number(self) -> u8 {
@@ -210,14 +263,24 @@ impl Refusal {
             Self::NameUnknown => "name-unknown",
             Self::Busy => "busy",
             Self::Failed => "failed",
+            Self::InUse => "in-use",
         }
     }
 }
 
 /// The block of [`Message::Data`] with a copy of `bytes`.
 pub(crate) fn data(stream: u32, bytes: &[u8]) -> Bytes {
+    carrying(KIND_DATA, stream, bytes)
+}
+
+/// The block of [`Message::Datagram`] with a copy of `bytes`.
+pub(crate) fn datagram(stream: u32, bytes: &[u8]) -> Bytes {
+    carrying(KIND_DATAGRAM, stream, bytes)
+}
+
+fn carrying(kind: u8, stream: u32, bytes: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(HEAD + bytes.len());
-    out.push(KIND_DATA);
+    out.push(kind);
     out.extend(stream.to_be_bytes());
     out.extend(bytes);
     out.into()
@@ -225,13 +288,56 @@ pub(crate) fn data(stream: u32, bytes: &[u8]) -> Bytes {
 
 fn open(rest: &[u8]) -> Option<Message> {
     let (window, rest) = number(rest)?;
-    let (millis, rest) = number(rest)?;
+    let (Carriage { class, priority, deadline }, rest) = way(rest)?;
+    Some(Message::Open { target: target(rest)?, window, deadline, priority, class })
+}
+
+fn listen(rest: &[u8]) -> Option<Listen> {
+    let (idle, rest) = number(rest)?;
+    let (carriage, rest) = way(rest)?;
+    let (len, rest) = rest.split_first()?;
+    let (at, rest) = rest.split_at_checked(usize::from(*len))?;
+    let at = text(at)?.parse().ok()?;
+    Some(Listen { at, target: target(rest)?, carriage, idle: span(idle) })
+}
+
+/// Deadline, priority and class: how what follows of a stream goes.
+fn put_way(out: &mut Vec<u8>, (class, priority): (&str, u8), deadline: Option<Duration>) {
+    out.extend(millis(deadline));
+    let class = cut(class, u8::MAX.into());
+    out.extend([priority, class.len() as u8]);
+    out.extend(class.as_bytes());
+}
+
+fn way(rest: &[u8]) -> Option<(Carriage, &[u8])> {
+    let (deadline, rest) = number(rest)?;
     let ([priority, len], rest) = rest.split_first_chunk::<2>()?;
-    let (class, target) = rest.split_at_checked(usize::from(*len))?;
-    let text = |bytes: &[u8]| core::str::from_utf8(bytes).ok().map(str::to_owned);
-    let target = text(target).filter(|target| target.len() <= TARGET_MAX)?.parse().ok()?;
-    let deadline = (millis > 0).then(|| Duration::from_millis(millis.into()));
-    Some(Message::Open { target, window, deadline, priority: *priority, class: text(class)? })
+    let (class, rest) = rest.split_at_checked(usize::from(*len))?;
+    let class = text(class)?.to_owned();
+    Some((Carriage { class, priority: *priority, deadline: span(deadline) }, rest))
+}
+
+/// A span that is shorter than a millisecond is one of a millisecond, and none is 0.
+fn millis(span: Option<Duration>) -> [u8; 4] {
+    let millis = span.map_or(0, |span| span.as_millis().max(1));
+    u32::try_from(millis).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+fn span(millis: u32) -> Option<Duration> {
+    (millis > 0).then(|| Duration::from_millis(millis.into()))
+}
+
+fn refusal(rest: &[u8]) -> Option<(Refusal, String)> {
+    let (reason, sentence) = rest.split_first().filter(|(_, rest)| rest.len() <= SENTENCE_MAX)?;
+    Some((Refusal::from_number(*reason)?, text(sentence)?.to_owned()))
+}
+
+fn target(bytes: &[u8]) -> Option<Target> {
+    text(bytes).filter(|target| target.len() <= TARGET_MAX)?.parse().ok()
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    core::str::from_utf8(bytes).ok()
 }
 
 fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
@@ -260,7 +366,13 @@ mod tests {
         let deadline = Some(Duration::from_millis(250));
         let window = Window { flow: FlowId(7), stream: 9, limit: 1 << 40 };
         let sentence = "nobody listens at 10.0.0.1:80".to_owned();
-        let target = "[::1]:80".parse().unwrap();
+        let target: Target = "[::1]:80".parse().unwrap();
+        let listen = Listen {
+            at: "[::]:8080".parse().unwrap(),
+            target: target.clone(),
+            carriage: Carriage { class: "live".to_owned(), priority: 0, deadline: None },
+            idle: Some(Duration::from_secs(60)),
+        };
         vec![
             Message::Open { target, window: 65_536, deadline, priority: 3, class },
             Message::Accepted { window: u32::MAX },
@@ -269,6 +381,10 @@ mod tests {
             Message::Finish,
             Message::Reset,
             Message::Windows(vec![window; WINDOWS_MAX]),
+            Message::Datagram("datagram".into()),
+            Message::Listen(listen),
+            Message::Listening("udp:127.0.0.1:53".parse().unwrap()),
+            Message::NotListening { reason: Refusal::InUse, sentence: "taken".to_owned() },
         ]
     }
 
@@ -286,6 +402,7 @@ mod tests {
     #[test]
     fn bytes_from_a_socket_are_the_message_of_these_bytes() {
         assert_eq!(data(5, b"abc"), Message::Data("abc".into()).encode(5));
+        assert_eq!(datagram(5, b"abc"), Message::Datagram("abc".into()).encode(5));
     }
 
     #[test]
@@ -300,7 +417,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..9) {
+        fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..12) {
             let mut bytes = bytes;
             if let Some(first) = bytes.first_mut() {
                 *first = kind;

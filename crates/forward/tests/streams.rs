@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_forward::{Carriage, Event, INITIAL_CREDIT, Mux, Refusal, Role, StreamId};
-use skyhaul_transport::ClassTree;
+use skyhaul_transport::{ClassTree, Mode};
 use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -201,6 +201,7 @@ impl End {
                     self.asked.retain(|asked| *asked != id);
                 }
                 Event::Accepted(id) | Event::Credit(id) => assert!(self.sides.contains_key(&id)),
+                other => panic!("nobody asked for {other:?}"),
             }
         }
     }
@@ -250,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn no_peer_brings_an_end_down(blocks in proptest::collection::vec((0u32..6, 0u8..8, 0u32..3, proptest::collection::vec(any::<u8>(), 0..24)), 0..200)) {
+    fn no_peer_brings_an_end_down(blocks in proptest::collection::vec((0u32..6, 0u8..12, 0u32..3, proptest::collection::vec(any::<u8>(), 0..24)), 0..200)) {
         let mut mux = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
         let _ = mux.open(Instant::ZERO, "a:1".parse().unwrap(), &Carriage::default());
         for (flow, kind, stream, rest) in blocks {
@@ -315,4 +316,86 @@ fn a_flow_is_used_again_and_what_came_late_for_the_stream_before_is_dropped() {
     assert_ne!(first, second);
     pair.ends[0].receive(Instant::ZERO, flow, &reset);
     assert!(pair.ends[0].mux.credit(second) > 0, "the reset was for the stream before");
+}
+
+fn events(mux: &mut Mux) -> Vec<Event> {
+    std::iter::from_fn(|| mux.poll_event()).collect()
+}
+
+#[test]
+fn datagrams_are_given_out_as_they_come_and_wait_only_for_the_wish_to_open_their_stream() {
+    let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
+    let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
+    let carriage = Carriage { deadline: Some(Duration::from_millis(300)), ..Carriage::default() };
+    let target: skyhaul_forward::Target = "udp:10.0.0.5:53".parse().unwrap();
+    let id = near.open(Instant::ZERO, target.clone(), &carriage).unwrap();
+    for byte in 1..=3 {
+        near.datagram(id, &[byte]);
+    }
+    let blocks: Vec<_> = std::iter::from_fn(|| near.poll_block()).collect();
+    assert_eq!((near.credit(id), near.granted()), (0, Amount::ZERO));
+    let modes: Vec<_> = blocks.iter().map(|block| (block.mode, block.deadline)).collect();
+    assert_eq!(modes[0], (Mode::Reliable, carriage.deadline));
+    assert!(modes[1..].iter().all(|mode| *mode == (Mode::Expendable, carriage.deadline)));
+    // The third datagram comes before the wish, the first is lost.
+    let mut got = Vec::new();
+    for place in [3, 0, 2] {
+        far.receive(Instant::ZERO, blocks[place].flow, &blocks[place].bytes).unwrap();
+        got.extend(events(&mut far));
+    }
+    let datagram = |byte| Event::Datagram(id, Bytes::copy_from_slice(&[byte]));
+    assert_eq!(got, [Event::Opened { id, target }, datagram(3), datagram(2)]);
+    // Both directions end together; what comes behind that is for nobody.
+    far.accept(Instant::ZERO, id);
+    near.reset(id);
+    for _ in 0..4 {
+        while let Some(block) = near.poll_block() {
+            far.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
+        }
+        while let Some(block) = far.poll_block() {
+            near.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
+        }
+    }
+    assert_eq!(events(&mut far), [Event::Reset(id)]);
+    far.receive(Instant::ZERO, blocks[1].flow, &blocks[1].bytes).unwrap();
+    assert_eq!((events(&mut far), near.streams(), far.streams()), (vec![], 0, 0));
+}
+
+#[test]
+fn datagrams_that_come_before_any_wish_are_few() {
+    let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
+    let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
+    let id = near.open(Instant::ZERO, "udp:a:1".parse().unwrap(), &Carriage::default()).unwrap();
+    for _ in 0..1_000 {
+        near.datagram(id, &[7; 1_000]);
+    }
+    let blocks: Vec<_> = std::iter::from_fn(|| near.poll_block()).collect();
+    for block in blocks[1..].iter().chain(&blocks[..1]) {
+        far.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
+    }
+    assert_eq!(events(&mut far).len(), 1 + 64);
+}
+
+#[test]
+fn a_wish_to_listen_and_its_answers_cross() {
+    let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
+    let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
+    let listen = skyhaul_forward::Listen {
+        at: "127.0.0.1:0".parse().unwrap(),
+        target: "10.0.0.5:80".parse().unwrap(),
+        carriage: Carriage::default(),
+        idle: None,
+    };
+    let at: skyhaul_forward::Local = "127.0.0.1:8080".parse().unwrap();
+    near.listen(7, listen.clone());
+    let block = near.poll_block().unwrap();
+    far.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
+    assert_eq!(events(&mut far), [Event::ListenAsked { number: 7, listen }]);
+    far.listening(7, at.clone());
+    far.not_listening(8, Refusal::InUse, "taken");
+    while let Some(block) = far.poll_block() {
+        near.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
+    }
+    let refused = Event::NotListening { number: 8, reason: Refusal::InUse, sentence: "taken".to_owned() };
+    assert_eq!(events(&mut near), [Event::Listening { number: 7, at }, refused]);
 }

@@ -6,7 +6,7 @@
 use skyhaul_engine::SocketId;
 use skyhaul_forward::{Carriage, Forward};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_net::forward::{Forwarder, Listen, Node, Notice, Setup};
+use skyhaul_net::forward::{Arrival, Forwarder, Listen, Node, Notice, Setup};
 use skyhaul_net::relay::{Relay, RelayConfig};
 use skyhaul_net::{Clock, Driver, Engine, Socket, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
@@ -58,7 +58,11 @@ fn start(seed: u8, setup: Setup) -> Running {
         let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
         let notify = Box::new(move |notice: &Notice| drop(tell.send(notice.clone())));
         let mut forwarder = Forwarder::new(setup, driver.waker(), notify).unwrap();
-        let ports: Vec<u16> = forwarder.local_ports().unwrap().into_iter().flatten().collect();
+        let ports: Vec<u16> = forwarder
+            .locals()
+            .filter_map(|(local, ..)| local.address())
+            .map(|address| address.port())
+            .collect();
         ready.send((udp, ports)).unwrap();
         driver.run(&mut forwarder, &stopped).unwrap();
         let left = forwarder.counters();
@@ -83,7 +87,7 @@ fn far(allow: &[&str]) -> Running {
 fn near(targets: &[String], remote: SocketAddr) -> Running {
     let listens = targets.iter().map(|target| {
         let Forward { local, target, .. } = format!("0=far:{target}").parse().unwrap();
-        Listen { local, node: 0, target, carriage: Carriage::default(), idle: None }
+        Listen { local, node: 0, arrival: Arrival::For(target), carriage: Carriage::default(), idle: None }
     });
     let addresses = vec![(SocketId(0), remote)];
     let nodes = vec![Node { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];

@@ -1,14 +1,16 @@
 //! `skyhaul forward`: applications that cannot be changed reach a far site over one session of ours.
 
 mod call;
+mod file;
 mod notices;
+mod plan;
 mod serve;
 
 use crate::failure::{Exit, Failure};
 use notices::Notices;
 use skyhaul_net::forward::{Forwarder, Setup, StartError};
 use skyhaul_net::{Driver, Waker};
-use skyhaul_units::Bytes;
+use skyhaul_units::{Bytes, Duration};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
@@ -22,6 +24,7 @@ would from the target itself. All connections share one session. docs/forward.md
 
 Example:
   skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -L 8080=centre:10.0.0.5:80
+  skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -D 1080 -R 2222=centre:127.0.0.1:22
   skyhaul forward serve --bind 0.0.0.0:4730 --key there.key --peer SHA256:… --allow 10.0.0.0/8:80"
 )]
 pub struct Forward {
@@ -71,6 +74,23 @@ fn drive(
     })?;
     notices.finish(&forwarder.counters())
 }
+
+/// How often it is said what is carried.
+///
+/// # Errors
+/// Without a pause there is nothing to say.
+fn interval(stats: Option<Duration>) -> Result<Option<Duration>, Failure> {
+    match stats {
+        Some(interval) if interval < LEAST_INTERVAL => {
+            let what = format!("statistics every {interval} are too many");
+            Err(Failure::new(Exit::Usage, &what, "give --stats 100 ms at least, such as --stats 10s"))
+        }
+        stats => Ok(stats),
+    }
+}
+
+/// What is counted in less says little.
+const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Lets this process have as many descriptors as the system lets it: each connection is one.
 fn raise_descriptors() {

@@ -46,7 +46,7 @@ pub enum Command {
     #[command(subcommand)]
     Files(files::Files),
     /// Carries applications' connections to a far site and from there over one session.
-    Forward(forward::Forward),
+    Forward(Box<forward::Forward>),
     /// Shows what is missing at a running centre, and what is being done about it.
     Gaps(gaps::Gaps),
     /// Simulates a spacecraft: a downlink of any mission, with errors if wanted, and what can be got out of it.

@@ -2,15 +2,20 @@
 //!
 //! A stream has one flow number, the same in both directions, of those that its opener gives: the calling node the odd ones,
 //! the called node the even ones. A flow is used again when both directions of its stream have ended; each message names its
-//! stream too, so that what came late for one is never taken for the next. Flow 0 carries the windows.
+//! stream too, so that what came late for one is never taken for the next. Flow 0 carries the windows, and what is said of
+//! listening.
 
 mod budget;
+mod datagrams;
+mod listens;
 mod stream;
 
+use crate::spec::Local;
 use crate::target::Target;
-use crate::wire::{self, Malformed, Message, Refusal, WINDOWS_MAX, Window};
+use crate::wire::{self, Listen, Malformed, Message, Refusal, WINDOWS_MAX, Window};
 use budget::Budget;
 use bytes::Bytes;
+use datagrams::Early;
 use skyhaul_transport::{Block, ClassId, ClassTree};
 use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -39,7 +44,8 @@ pub struct Carriage {
     pub class: String,
     /// 0 is the most important.
     pub priority: u8,
-    /// By when its bytes are wanted at the other end: what is wanted sooner goes first.
+    /// By when its bytes are wanted at the other end: what is wanted sooner goes first. A datagram that is later is dropped; where
+    /// none is given, [`DATAGRAM_DEADLINE`] holds for them.
     pub deadline: Option<Duration>,
 }
 
@@ -78,6 +84,31 @@ pub enum Event {
     Reset(StreamId),
     /// More may be sent, where nothing could be.
     Credit(StreamId),
+    /// A datagram of a stream that carries them; it needs no telling of [`Mux::taken`]. It may come before the stream is accepted.
+    Datagram(StreamId, Bytes),
+    /// The far end wishes that this one listens: answer with [`Mux::listening`] or [`Mux::not_listening`].
+    ListenAsked {
+        /// The wish's number there.
+        number: u32,
+        /// What it wishes.
+        listen: Listen,
+    },
+    /// The far end listens, as it was asked to.
+    Listening {
+        /// The wish's number.
+        number: u32,
+        /// Where: with the port that its system gave, where none was asked for.
+        at: Local,
+    },
+    /// The far end does not listen.
+    NotListening {
+        /// The wish's number.
+        number: u32,
+        /// For programs.
+        reason: Refusal,
+        /// For people.
+        sentence: String,
+    },
 }
 
 /// Why a stream cannot be opened.
@@ -118,9 +149,13 @@ pub struct Mux {
     out: VecDeque<Block>,
     /// Streams of whose new limit the far end is to hear.
     raised: BTreeSet<StreamId>,
+    early: Early,
     events: VecDeque<Event>,
 }
 
+/// By when datagrams are wanted, of which nothing else is said: one that was lost is sent again once on a line with a round trip
+/// of 660 ms, and those who ask ask again after more than that.
+pub const DATAGRAM_DEADLINE: Duration = Duration::from_secs(2);
 /// Streams opened by one end at a time: with both ends' and the flow of windows, half of a session's flows.
 pub const STREAMS_MAX: u32 = 16_384;
 /// What may be sent before the far end has answered: a request goes along with the wish to connect.
@@ -144,6 +179,7 @@ impl Mux {
             budget: Budget::new(budget.as_u64()),
             out: VecDeque::new(),
             raised: BTreeSet::new(),
+            early: Early::default(),
             events: VecDeque::new(),
         }
     }
@@ -156,11 +192,16 @@ impl Mux {
         let flow = self.next_flow().ok_or(OpenError)?;
         self.next_number = self.next_number.wrapping_add(1);
         let id = StreamId { flow, number: self.next_number };
-        let window = self.budget.begin();
         let way = self.way(carriage);
-        let send = Sending { limit: INITIAL_CREDIT, ..Sending::default() };
+        // Datagrams have no windows: what there is no room for is dropped.
+        let (datagrams, (window, limit)) = match target.is_for_datagrams() {
+            true => (true, (0, 0)),
+            false => (false, (self.budget.begin(), INITIAL_CREDIT)),
+        };
+        let send = Sending { limit, ..Sending::default() };
         let recv = Receiving::new(now, window, window);
-        let stream = Stream { way, ours: true, accepted: false, aborted: false, left: false, send, recv };
+        let stream =
+            Stream { way, datagrams, ours: true, accepted: false, aborted: false, left: false, send, recv };
         self.streams.insert(id, stream);
         let &Carriage { ref class, priority, deadline } = carriage;
         let window = u32::try_from(window).unwrap_or(u32::MAX);
@@ -173,7 +214,7 @@ impl Mux {
         let asked = self.streams.get_mut(&id).filter(|stream| !stream.ours && !stream.accepted);
         let Some(stream) = asked else { return };
         stream.accepted = true;
-        let window = self.budget.begin();
+        let window = if stream.datagrams { 0 } else { self.budget.begin() };
         stream.recv.window = window;
         stream.recv.limit = stream.recv.limit.max(stream.recv.taken + window);
         stream.recv.raised = now;
@@ -200,6 +241,11 @@ impl Mux {
     /// The class and priority of a stream's blocks.
     pub fn lane(&self, id: StreamId) -> Option<(ClassId, u8)> {
         self.streams.get(&id).map(|stream| (stream.way.class, stream.way.priority))
+    }
+
+    /// By when a stream's bytes are wanted at the other end.
+    pub fn deadline(&self, id: StreamId) -> Option<Duration> {
+        self.streams.get(&id).and_then(|stream| stream.way.deadline)
     }
 
     /// Sends bytes, no more of them than [`Mux::credit`] says. Nothing of a stream that has ended.
@@ -270,6 +316,15 @@ impl Mux {
                 let way = self.way(&Carriage { class, priority, deadline });
                 self.opened(now, id, (target, window.into()), way)
             }
+            Message::Datagram(bytes) => {
+                self.datagram_came(id, bytes);
+                Ok(())
+            }
+            Message::Listen(listen) => self.event(Event::ListenAsked { number, listen }),
+            Message::Listening(at) => self.event(Event::Listening { number, at }),
+            Message::NotListening { reason, sentence } => {
+                self.event(Event::NotListening { number, reason, sentence })
+            }
             message => self.told(now, id, message),
         }
     }
@@ -291,8 +346,17 @@ impl Mux {
             let limit = self.streams.get(&id).map(|stream| stream.recv.limit);
             windows.extend(limit.map(|limit| Window { flow: id.flow, stream: id.number, limit }));
         }
-        let urgent = Way { class: self.default, priority: 0, deadline: None };
-        Some(urgent.block(FlowId(0), Message::Windows(windows).encode(0)))
+        Some(self.urgent().block(FlowId(0), Message::Windows(windows).encode(0)))
+    }
+
+    /// What is said of the streams as such.
+    const fn urgent(&self) -> Way {
+        Way { class: self.default, priority: 0, deadline: None }
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), PeerError> {
+        self.events.push_back(event);
+        Ok(())
     }
 
     /// The session had no room for a block just polled.
@@ -352,11 +416,15 @@ impl Mux {
             self.say(id, way, &Message::Refused { reason: Refusal::Busy, sentence: OpenError.to_string() });
             return Ok(());
         }
+        let datagrams = target.is_for_datagrams();
+        let limit = if datagrams { 0 } else { INITIAL_CREDIT };
         let send = Sending { limit: window, ..Sending::default() };
-        let recv = Receiving::new(now, INITIAL_CREDIT, 0);
-        let stream = Stream { way, ours: false, accepted: false, aborted: false, left: false, send, recv };
+        let recv = Receiving::new(now, limit, 0);
+        let stream =
+            Stream { way, datagrams, ours: false, accepted: false, aborted: false, left: false, send, recv };
         self.streams.insert(id, stream);
         self.events.push_back(Event::Opened { id, target });
+        self.events.extend(self.early.of(id).map(|bytes| Event::Datagram(id, bytes)));
         Ok(())
     }
 

@@ -30,6 +30,8 @@ impl Way {
 #[derive(Debug, Clone)]
 pub(super) struct Stream {
     pub way: Way,
+    /// It carries datagrams, and no bytes in order.
+    pub datagrams: bool,
     /// Opened here.
     pub ours: bool,
     pub accepted: bool,

@@ -39,6 +39,8 @@ pub(super) struct Connection {
     /// Class and priority of its blocks.
     pub lane: (ClassId, u8),
     pub phase: Phase,
+    /// The application has asked by SOCKS, and waits for the answer.
+    pub expects_answer: bool,
     /// None before it is dialled.
     pub socket: Option<OwnedFd>,
     /// Addresses still to be tried.
@@ -67,6 +69,7 @@ impl Connection {
             target,
             lane: (ClassId::default(), 0),
             phase,
+            expects_answer: false,
             socket: None,
             candidates: VecDeque::new(),
             readable: false,

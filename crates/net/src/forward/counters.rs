@@ -1,15 +1,16 @@
 //! What a forwarder has done, in numbers.
 
 use serde::Serialize;
+use skyhaul_transport::Stats;
 
 /// What a forwarder has done since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Connections that are there now.
+    /// Connections, and clients of datagrams, that are there now.
     pub connections: u64,
-    /// Applications' connections accepted here.
+    /// Applications' connections accepted here, and clients of datagrams.
     pub accepted: u64,
-    /// Connections made here for far nodes.
+    /// Connections made here for far nodes, and sockets for datagrams.
     pub connected: u64,
     /// Connections that the far end, or this one, did not make.
     pub refused: u64,
@@ -23,4 +24,44 @@ pub struct Counters {
     pub bytes_received: u64,
     /// Bytes that came and wait for applications to take them.
     pub bytes_waiting: u64,
+    /// Datagrams of applications.
+    pub datagrams: Datagrams,
+    /// What the sessions did for all that.
+    pub line: Line,
+}
+
+/// Datagrams of applications.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Datagrams {
+    /// Taken from applications and handed to the line.
+    pub sent: u64,
+    /// That came, and were given to applications.
+    pub received: u64,
+    /// Given up because they were late: at this end before they left, or when they came.
+    pub late: u64,
+    /// Dropped because more waited than leaves in time, because the far node was not there or has refused, or because a socket
+    /// took no more.
+    pub dropped: u64,
+}
+
+/// What sessions did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// Symbols sent, each for the first time.
+    pub symbols_sent: u64,
+    /// Symbols sent again.
+    pub symbols_repeated: u64,
+    /// Symbols that repair brought back at this end.
+    pub symbols_repaired: u64,
+}
+
+impl Counters {
+    /// Adds what a session did.
+    pub(super) const fn add(&mut self, stats: &Stats) {
+        // Nothing else is expendable.
+        self.datagrams.late += stats.blocks_given_up + stats.blocks_expired;
+        self.line.symbols_sent += stats.symbols_sent;
+        self.line.symbols_repeated += stats.symbols_repeated;
+        self.line.symbols_repaired += stats.symbols_recovered;
+    }
 }

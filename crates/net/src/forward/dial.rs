@@ -9,6 +9,7 @@ use skyhaul_engine::SessionId;
 use skyhaul_forward::{Refusal, StreamId, Target};
 use skyhaul_units::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 
 /// How long the system may take to connect: three of its attempts over a line of 660 ms, and less than applications wait.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(15);
@@ -19,55 +20,65 @@ impl Forwarder {
         let lane = self.peers.get(&session).and_then(|peer| peer.mux.lane(stream)).unwrap_or_default();
         let mut connection = Connection::new(now, (session, stream), target.clone(), Phase::Resolving);
         connection.lane = lane;
-        let token = self.keep(connection);
+        let token = self.token();
+        self.keep_as(token, connection);
         match &target {
-            Target::Unix(path) => match self.permits(&target, None) {
+            Target::Unix(path) => match self.permits(session, &target, None) {
                 true => self.connect_file(now, token, path),
                 false => self.refuse_not_allowed(token),
             },
-            Target::Tcp(host, port) => match target.ip() {
+            Target::Tcp(host, port) | Target::Udp(host, port) => match target.ip() {
                 Some(ip) => self.try_addresses(now, token, &[SocketAddr::new(ip, *port)]),
-                // No name is looked up where nothing could be allowed.
-                None if self.setup.allow.is_empty() => self.refuse_not_allowed(token),
-                None => self.look_up(token, host, *port),
+                None if !self.may_look_up(session, &target) => self.refuse_not_allowed(token),
+                None if self.look_up(token, host, *port) => {}
+                None => self.refuse(token, Refusal::Busy, "too many names wait to be looked up"),
             },
         }
     }
 
-    fn permits(&self, target: &Target, address: Option<IpAddr>) -> bool {
+    /// Whether `target` may be connected to at `address` for the far node of `session`: by a rule, or because it was asked to listen
+    /// for it.
+    pub(super) fn permits(&self, session: SessionId, target: &Target, address: Option<IpAddr>) -> bool {
         self.setup.allow.iter().any(|rule| rule.permits(target, address))
+            || self.has_wished_for(session, target)
     }
 
-    fn look_up(&mut self, token: u64, host: &str, port: u16) {
+    /// No name is looked up where nothing could be allowed.
+    pub(super) fn may_look_up(&self, session: SessionId, target: &Target) -> bool {
+        !self.setup.allow.is_empty() || self.has_wished_for(session, target)
+    }
+
+    /// Looks up a name; whether that could be begun.
+    pub(super) fn look_up(&mut self, token: u64, host: &str, port: u16) -> bool {
         if self.resolver.is_none() {
             self.resolver = Resolver::start(self.waker.clone()).ok();
         }
-        if !self.resolver.as_ref().is_some_and(|resolver| resolver.ask(token, host, port)) {
-            self.refuse(token, Refusal::Busy, "too many names wait to be looked up");
-        }
+        self.resolver.as_ref().is_some_and(|resolver| resolver.ask(token, host, port))
     }
 
     /// Names that were looked up.
     pub(super) fn take_resolved(&mut self, now: Instant) {
         while let Some(answer) = self.resolver.as_ref().and_then(Resolver::poll) {
-            if !self.connections.contains_key(&answer.token) {
-                continue;
-            }
-            match answer.addresses {
-                Ok(addresses) if !addresses.is_empty() => self.try_addresses(now, answer.token, &addresses),
-                Ok(_) => self.refuse(answer.token, Refusal::NameUnknown, "the name has no address"),
-                Err(error) => self.refuse(answer.token, Refusal::NameUnknown, &error),
+            let (token, datagrams) = (answer.token, self.associations.contains_key(&answer.token));
+            let addresses = match answer.addresses {
+                Ok(addresses) if addresses.is_empty() => Err("the name has no address".to_owned()),
+                addresses => addresses,
+            };
+            match (addresses, datagrams) {
+                (Ok(addresses), true) => self.resolved_datagrams(now, token, &addresses),
+                (Err(error), true) => self.refuse_datagrams(token, Refusal::NameUnknown, &error),
+                (Ok(addresses), false) => self.try_addresses(now, token, &addresses),
+                (Err(error), false) => self.refuse(token, Refusal::NameUnknown, &error),
             }
         }
     }
 
     /// Connects to the first of the addresses that are allowed.
     fn try_addresses(&mut self, now: Instant, token: u64, addresses: &[SocketAddr]) {
-        let Some(target) = self.connections.get(&token).map(|connection| connection.target.clone()) else {
-            return;
-        };
-        let allowed = addresses.iter().copied().filter(|address| self.permits(&target, Some(address.ip())));
-        let allowed: Vec<SocketAddr> = allowed.collect();
+        let Some(connection) = self.connections.get(&token) else { return };
+        let (session, target) = (connection.session, connection.target.clone());
+        let allowed = addresses.iter().filter(|address| self.permits(session, &target, Some(address.ip())));
+        let allowed: Vec<SocketAddr> = allowed.copied().collect();
         if allowed.is_empty() {
             return self.refuse_not_allowed(token);
         }
@@ -79,14 +90,13 @@ impl Forwarder {
 
     /// Connects to the next address; where there is none, what happened at the last one is the answer.
     fn try_next(&mut self, now: Instant, token: u64, mut last: Errno) {
-        while let Some(connection) = self.connections.get_mut(&token) {
-            let Some(address) = connection.candidates.pop_front() else { break };
-            let watched = socket::connect_tcp(&address).and_then(|socket| {
-                let failed = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM);
-                self.poller.watch(&socket, token).map_err(failed).map(|()| socket)
-            });
+        while let Some(address) =
+            self.connections.get_mut(&token).and_then(|connection| connection.candidates.pop_front())
+        {
+            let watched = socket::connect_tcp(&address).and_then(|socket| self.watched(socket, token));
             match watched {
                 Ok(socket) => {
+                    let Some(connection) = self.connections.get_mut(&token) else { return };
                     connection.phase = Phase::Connecting;
                     connection.active = now;
                     connection.socket = Some(socket);
@@ -96,6 +106,11 @@ impl Forwarder {
             }
         }
         self.refuse(token, reason_of(last), &sentence_of(last));
+    }
+
+    pub(super) fn watched(&self, socket: OwnedFd, token: u64) -> Result<OwnedFd, Errno> {
+        let failed = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM);
+        self.poller.watch(&socket, token).map_err(failed).map(|()| socket)
     }
 
     /// The system has connected, or has not.
@@ -111,10 +126,7 @@ impl Forwarder {
     }
 
     fn connect_file(&mut self, now: Instant, token: u64, path: &str) {
-        let watched = socket::connect_unix(path).and_then(|socket| {
-            let failed = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM);
-            self.poller.watch(&socket, token).map_err(failed).map(|()| socket)
-        });
+        let watched = socket::connect_unix(path).and_then(|socket| self.watched(socket, token));
         match (watched, self.connections.get_mut(&token)) {
             (Ok(socket), Some(connection)) => {
                 connection.socket = Some(socket);
@@ -140,8 +152,7 @@ impl Forwarder {
     }
 
     fn refuse_not_allowed(&mut self, token: u64) {
-        let sentence = "this node's rules do not allow it; name the target with --allow";
-        self.refuse(token, Refusal::NotAllowed, sentence);
+        self.refuse(token, Refusal::NotAllowed, NOT_ALLOWED);
     }
 
     /// Tells the far node that it is not connected, and why.
@@ -156,7 +167,10 @@ impl Forwarder {
     }
 }
 
-const fn reason_of(errno: Errno) -> Refusal {
+/// What the far node is told where no rule names the target.
+pub(super) const NOT_ALLOWED: &str = "this node's rules do not allow it; name the target with --allow";
+
+pub(super) const fn reason_of(errno: Errno) -> Refusal {
     match errno {
         Errno::CONNREFUSED | Errno::NOENT => Refusal::ConnectionRefused,
         Errno::HOSTUNREACH | Errno::HOSTDOWN => Refusal::HostUnreachable,
@@ -167,6 +181,6 @@ const fn reason_of(errno: Errno) -> Refusal {
     }
 }
 
-fn sentence_of(errno: Errno) -> String {
+pub(super) fn sentence_of(errno: Errno) -> String {
     std::io::Error::from(errno).to_string()
 }

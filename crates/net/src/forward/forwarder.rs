@@ -1,19 +1,24 @@
 //! The service: what happens on sessions and sockets, and what comes of it.
 
 use super::connection::{Connection, Phase};
+use super::datagrams::{Association, Client};
+use super::listeners::{Entry, Leads, Listener, Whose};
 use super::nodes::Calls;
 use super::peer::{BLOCK_MOST, Peer};
 use super::poller::{Poller, READY_MAX, Ready};
+use super::proxy::Greeting;
+use super::remote::Wish;
 use super::resolver::Resolver;
-use super::{Counters, Notice, Setup, socket};
+use super::{Counters, Listen, Notice, Setup, socket};
 use crate::{Engine, Service, Waker};
 use skyhaul_engine::{EngineEvent, SessionId};
+use skyhaul_forward::socks::{Reply, UNKNOWN, reply};
 use skyhaul_forward::{Event as Told, Local, Refusal, Role, StreamId};
-use skyhaul_transport::{Event, Opening, Received};
+use skyhaul_transport::{Event, Opening, PolicyConfig, Received};
 use skyhaul_units::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 /// Forwards applications' connections; see [`super`].
 ///
@@ -24,26 +29,31 @@ pub struct Forwarder {
     pub(super) waker: Waker,
     /// Started with the first name to look up.
     pub(super) resolver: Option<Resolver>,
-    pub(super) listeners: Vec<Listener>,
+    /// Those of the setup, in its order.
+    own: Vec<u64>,
+    pub(super) listeners: BTreeMap<u64, Listener>,
     pub(super) calls: Calls,
+    /// In the order of [`Setup::remotes`].
+    pub(super) wishes: Vec<Wish>,
     pub(super) peers: BTreeMap<SessionId, Peer>,
+    pub(super) greetings: BTreeMap<u64, Greeting>,
     pub(super) connections: BTreeMap<u64, Connection>,
+    pub(super) associations: BTreeMap<u64, Association>,
+    pub(super) clients: BTreeMap<Client, u64>,
+    /// Associations whose target may have sent something.
+    pub(super) readable_targets: BTreeSet<u64>,
+    /// Of connections and associations.
     pub(super) streams: BTreeMap<(SessionId, StreamId), u64>,
     next_token: u64,
     next_sweep: Instant,
+    /// When statistics are told next, and what they were the last time.
+    next_stats: Option<Instant>,
+    told_stats: Counters,
     /// The system had no more descriptors: accepting waits for the next sweep.
     pub(super) exhausted: bool,
     pub(super) buffer: Vec<u8>,
     pub(super) counters: Counters,
     notify: Box<dyn FnMut(&Notice)>,
-}
-
-/// Where applications come in.
-#[derive(Debug)]
-pub(super) struct Listener {
-    pub socket: OwnedFd,
-    /// Connections may wait to be accepted.
-    pub pending: bool,
 }
 
 /// Why a forwarder did not start.
@@ -62,8 +72,6 @@ pub enum StartError {
     },
 }
 
-/// Tokens below are listeners'.
-const FIRST_CONNECTION: u64 = 1 << 16;
 /// How often time-outs of connections are looked at.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Rounds of taking what is new before the line has its turn.
@@ -76,61 +84,94 @@ impl Forwarder {
     /// See [`StartError`].
     pub fn new(setup: Setup, waker: Waker, notify: Box<dyn FnMut(&Notice)>) -> Result<Self, StartError> {
         let poller = Poller::new().map_err(StartError::System)?;
-        let mut listeners = Vec::new();
-        for (token, listen) in (0..).zip(&setup.listens) {
-            let failed = |source| StartError::Listen { local: listen.local.clone(), source };
-            let socket = socket::listen_at(&listen.local).map_err(failed)?;
-            poller.watch(&socket, token).map_err(failed)?;
-            listeners.push(Listener { socket, pending: false });
-        }
-        Ok(Self {
+        let mut this = Self {
             calls: Calls::new(setup.nodes.len()),
+            wishes: vec![Wish::default(); setup.remotes.len()],
             setup,
             poller,
             waker,
             resolver: None,
-            listeners,
+            own: Vec::new(),
+            listeners: BTreeMap::new(),
             peers: BTreeMap::new(),
+            greetings: BTreeMap::new(),
             connections: BTreeMap::new(),
+            associations: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            readable_targets: BTreeSet::new(),
             streams: BTreeMap::new(),
-            next_token: FIRST_CONNECTION,
+            next_token: 0,
             next_sweep: Instant::ZERO,
+            next_stats: None,
+            told_stats: Counters::default(),
             exhausted: false,
             buffer: vec![0; BLOCK_MOST as usize],
             counters: Counters::default(),
             notify,
-        })
+        };
+        for listen in this.setup.listens.clone() {
+            let (carriage, idle) = (listen.carriage, listen.idle);
+            let entry = Entry {
+                whose: Whose::Node(listen.node),
+                leads: Leads::Arrival(listen.arrival),
+                carriage,
+                idle,
+            };
+            let token = this
+                .listen(&listen.local, entry)
+                .map_err(|source| StartError::Listen { local: listen.local, source })?;
+            this.own.push(token);
+        }
+        Ok(this)
     }
 
-    /// The sockets listened at, in the order of [`Setup::listens`]: of port 0, the one that was given.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub fn local_ports(&self) -> io::Result<Vec<Option<u16>>> {
-        let port = |listener: &Listener| {
-            let address = rustix::net::getsockname(&listener.socket)?;
-            Ok(core::net::SocketAddr::try_from(address).ok().map(|address| address.port()))
-        };
-        self.listeners.iter().map(port).collect()
+    /// Where it listens, in the order of [`Setup::listens`]: of port 0, with the one that was given. With what the setup says of
+    /// it, and the node's name.
+    pub fn locals(&self) -> impl Iterator<Item = (&Local, &Listen, &str)> {
+        let listeners = self.own.iter().filter_map(|token| self.listeners.get(token));
+        listeners.zip(&self.setup.listens).map(|(listener, listen)| {
+            let node = self.setup.nodes.get(listen.node).map_or("", |node| node.name.as_str());
+            (&listener.local, listen, node)
+        })
     }
 
     /// What it has done so far.
     pub fn counters(&self) -> Counters {
         let waiting = self.connections.values().map(|connection| connection.waiting() as u64).sum();
-        Counters { connections: self.connections.len() as u64, bytes_waiting: waiting, ..self.counters }
+        let connections = (self.connections.len() + self.associations.len()) as u64;
+        let mut counters = Counters { connections, bytes_waiting: waiting, ..self.counters };
+        self.peers.values().for_each(|peer| counters.add(&peer.stats));
+        counters
     }
 
     pub(super) fn notice(&mut self, notice: &Notice) {
         (self.notify)(notice);
     }
 
-    /// Keeps a connection, and gives its token.
-    pub(super) fn keep(&mut self, connection: Connection) -> u64 {
-        let token = self.next_token;
+    /// A name for the next socket.
+    pub(super) const fn token(&mut self) -> u64 {
         self.next_token += 1;
+        self.next_token
+    }
+
+    /// Tells what was carried since the time before.
+    fn tell_stats(&mut self, now: Instant) {
+        let Some(interval) = self.setup.stats else { return };
+        let due = *self.next_stats.get_or_insert(now + interval);
+        if now < due {
+            return;
+        }
+        self.next_stats = Some(now + interval);
+        let counters = self.counters();
+        let before = core::mem::replace(&mut self.told_stats, counters);
+        let interval = interval + now.since(due);
+        self.notice(&Notice::Stats { interval, counters: Box::new(counters), before: Box::new(before) });
+    }
+
+    /// Keeps a connection under its token.
+    pub(super) fn keep_as(&mut self, token: u64, connection: Connection) {
         self.streams.insert((connection.session, connection.stream), token);
         self.connections.insert(token, connection);
-        token
     }
 
     /// Takes a connection out.
@@ -185,10 +226,15 @@ impl Forwarder {
     }
 
     fn ready(&mut self, now: Instant, ready: Ready) {
-        if let Some(listener) =
-            usize::try_from(ready.token).ok().and_then(|token| self.listeners.get_mut(token))
-        {
+        if let Some(listener) = self.listeners.get_mut(&ready.token) {
             listener.pending = true;
+            return;
+        }
+        if self.greetings.contains_key(&ready.token) {
+            return self.hear(now, ready.token);
+        }
+        if self.associations.contains_key(&ready.token) {
+            self.readable_targets.insert(ready.token);
             return;
         }
         let Some(connection) = self.connections.get_mut(&ready.token) else { return };
@@ -224,48 +270,6 @@ impl Forwarder {
         }
     }
 
-    /// Accepts what applications ask for, where the far node is there. Where it does not answer they are reset: that is what they
-    /// would see of a host that is not there.
-    fn accept_all(&mut self, now: Instant) {
-        for index in 0..self.listeners.len() {
-            let node = self.setup.listens[index].node;
-            let session =
-                self.calls.session(node).filter(|id| self.peers.get(id).is_some_and(|peer| peer.open));
-            if session.is_none() && !self.calls.is_down(node) {
-                continue;
-            }
-            while self.listeners[index].pending && !self.exhausted {
-                match socket::accept(&self.listeners[index].socket) {
-                    Ok(Some(socket)) => match session {
-                        Some(session) => self.accepted(now, index, session, socket),
-                        None => socket::abort(socket),
-                    },
-                    Ok(None) => self.listeners[index].pending = false,
-                    Err(_) => self.exhausted = true,
-                }
-            }
-        }
-    }
-
-    fn accepted(&mut self, now: Instant, index: usize, session: SessionId, socket: OwnedFd) {
-        let Some(peer) = self.peers.get_mut(&session) else { return socket::abort(socket) };
-        let listen = &self.setup.listens[index];
-        let Ok(stream) = peer.mux.open(now, listen.target.clone(), &listen.carriage) else {
-            self.counters.refused += 1;
-            return socket::abort(socket);
-        };
-        self.counters.accepted += 1;
-        let mut connection = Connection::new(now, (session, stream), listen.target.clone(), Phase::Asking);
-        connection.lane = peer.mux.lane(stream).unwrap_or_default();
-        connection.idle = listen.idle;
-        connection.socket = Some(socket);
-        let token = self.keep(connection);
-        let watched = self.connections.get(&token).and_then(|connection| connection.socket.as_ref());
-        if watched.is_none_or(|socket| self.poller.watch(socket, token).is_err()) {
-            self.reset(token);
-        }
-    }
-
     /// Resets what has been still for too long.
     fn sweep(&mut self, now: Instant) {
         self.exhausted = false;
@@ -280,6 +284,8 @@ impl Forwarder {
                 _ => self.reset(token),
             }
         }
+        self.sweep_greetings(now);
+        self.sweep_associations(now);
     }
 
     fn block(&mut self, now: Instant, engine: &mut Engine, id: SessionId, received: &Received) {
@@ -298,18 +304,23 @@ impl Forwarder {
     fn told(&mut self, now: Instant, session: SessionId, event: Told) {
         let token = |stream| self.streams.get(&(session, stream)).copied();
         match event {
-            Told::Opened { id, target } => self.dial(now, (session, id), target),
-            Told::Accepted(id) => {
-                if let Some(connection) = token(id).and_then(|token| self.connections.get_mut(&token)) {
-                    connection.phase = Phase::Open;
-                }
+            Told::Opened { id, target } if target.is_for_datagrams() => {
+                self.dial_datagrams(now, (session, id), target);
             }
+            Told::Opened { id, target } => self.dial(now, (session, id), target),
+            Told::Accepted(id) => token(id).into_iter().for_each(|token| self.connected_there(token)),
             Told::Refused { id, reason, sentence } => {
-                let Some(connection) = token(id).and_then(|token| self.remove(token)) else { return };
-                self.counters.refused += 1;
-                let target = connection.target.clone();
-                connection.abort();
-                self.notice(&Notice::Refused { target, reason, sentence });
+                token(id)
+                    .into_iter()
+                    .for_each(|token| self.refused_there(now, token, reason, sentence.clone()));
+            }
+            Told::Datagram(id, bytes) => {
+                token(id).into_iter().for_each(|token| self.datagram_came(now, token, bytes.clone()));
+            }
+            Told::ListenAsked { number, listen } => self.listen_asked(session, number, listen),
+            Told::Listening { number, at } => self.heard(session, number, at),
+            Told::NotListening { number, reason, sentence } => {
+                self.not_heard(now, (session, number), (reason, sentence));
             }
             Told::Data(id, bytes) => {
                 let Some(token) = token(id) else { return };
@@ -324,13 +335,44 @@ impl Forwarder {
                 self.write(now, token);
             }
             Told::Reset(id) => {
-                if let Some(connection) = token(id).and_then(|token| self.remove(token)) {
+                let Some(token) = token(id) else { return };
+                if let Some(connection) = self.remove(token) {
                     self.counters.reset += 1;
                     connection.abort();
+                } else if self.forget(token).is_some() {
+                    self.counters.finished += 1;
                 }
             }
             Told::Credit(id) => token(id).into_iter().for_each(|token| self.queue(token)),
         }
+    }
+
+    /// The far end has connected.
+    fn connected_there(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        connection.phase = Phase::Open;
+        if core::mem::take(&mut connection.expects_answer)
+            && let Some(socket) = &connection.socket
+            && !socket::say(socket, &reply(Reply::Succeeded, UNKNOWN))
+        {
+            self.reset(token);
+        }
+    }
+
+    /// The far end has not.
+    fn refused_there(&mut self, now: Instant, token: u64, reason: Refusal, sentence: String) {
+        let Some(mut connection) = self.remove(token) else {
+            return self.datagrams_refused(now, token, reason, sentence);
+        };
+        self.counters.refused += 1;
+        let target = connection.target.clone();
+        match connection.socket.take() {
+            Some(socket) if connection.expects_answer => {
+                socket::farewell(socket, &reply(reason.into(), UNKNOWN));
+            }
+            socket => socket.into_iter().for_each(socket::abort),
+        }
+        self.notice(&Notice::Refused { target, reason, sentence });
     }
 
     /// A session is gone, and all its connections with it.
@@ -341,9 +383,14 @@ impl Forwarder {
             if let Some(connection) = self.remove(token) {
                 self.counters.reset += 1;
                 connection.abort();
+            } else if self.forget(token).is_some() {
+                self.counters.finished += 1;
             }
         }
-        self.peers.remove(&id)
+        self.close_listeners_of(id);
+        let peer = self.peers.remove(&id)?;
+        self.counters.add(&peer.stats);
+        Some(peer)
     }
 }
 
@@ -353,6 +400,7 @@ impl Service for Forwarder {
             EngineEvent::Connected { id, incoming, .. } => {
                 let Some(session) = engine.session(id) else { return };
                 session.open(Opening { name: self.setup.name.clone(), ..Opening::default() });
+                session.share(self.setup.classes.clone(), PolicyConfig::default());
                 let role = if incoming { Role::Called } else { Role::Calling };
                 let peer = Peer::new(role, session, self.setup.budget, self.calls.node_of(id));
                 self.peers.insert(id, peer);
@@ -378,14 +426,20 @@ impl Service for Forwarder {
         let has_more = self.take_ready(now);
         self.take_resolved(now);
         self.call(now, engine);
+        self.wish_again(now);
         self.accept_all(now);
+        let has_more = self.take_datagrams(now, engine) || has_more;
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
         }
         let again = self.pump(now, engine);
+        self.tell_stats(now);
         let at_once = has_more.then_some(now);
-        [Some(self.next_sweep), self.calls.next_call(), again, at_once].into_iter().flatten().min()
+        [Some(self.next_sweep), self.next_stats, self.calls.next_call(), again, at_once]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -1,4 +1,4 @@
-//! Applications' sockets over sessions: listeners here, connections there, and the bytes between, on one thread.
+//! Applications' sockets over sessions: listeners here, connections there, the bytes and datagrams between, on one thread.
 //!
 //! A [`Forwarder`] is a [`crate::Service`]: it calls the far nodes that its [`Setup`] names, takes calls of others, accepts
 //! applications' connections and makes those that far nodes ask for and its rules allow. Bytes are read from a socket only
@@ -7,22 +7,28 @@
 
 mod connection;
 mod counters;
+mod datagrams;
 mod dial;
+mod diverted;
 mod forwarder;
+mod listeners;
 mod nodes;
 mod peer;
 mod poller;
+mod proxy;
 mod pump;
+mod remote;
 mod resolver;
 mod socket;
 
-pub use counters::Counters;
+pub use counters::{Counters, Datagrams, Line};
 pub use forwarder::{Forwarder, StartError};
 
 use core::net::SocketAddr;
 use skyhaul_engine::SocketId;
 use skyhaul_forward::{Allow, Carriage, Local, Refusal, Target};
 use skyhaul_identity::Fingerprint;
+use skyhaul_transport::ClassTree;
 use skyhaul_units::{Bytes, Duration};
 
 /// What is forwarded, and what may be.
@@ -34,8 +40,16 @@ pub struct Setup {
     pub nodes: Vec<Node>,
     /// What comes in here.
     pub listens: Vec<Listen>,
+    /// What comes in at far nodes.
+    pub remotes: Vec<Remote>,
     /// Where far nodes may have this one connect.
     pub allow: Vec<Allow>,
+    /// Where they may have this one listen.
+    pub allow_listen: Vec<Allow>,
+    /// How each session's line is shared; a forward names its class by [`Carriage::class`].
+    pub classes: ClassTree,
+    /// How often [`Notice::Stats`] is told.
+    pub stats: Option<Duration>,
     /// Bytes that came for applications and were not taken by them yet, at most, for each session; 16 KiB more for each
     /// connection.
     pub budget: Bytes,
@@ -61,11 +75,32 @@ pub struct Listen {
     /// The place of the far node among [`Setup::nodes`].
     pub node: usize,
     /// Where that connects to.
-    pub target: Target,
+    pub arrival: Arrival,
     /// How the bytes are carried.
     pub carriage: Carriage,
-    /// A connection on which nothing came or went for so long is reset.
+    /// A connection on which nothing came or went for so long is reset, and a client of datagrams forgotten: that after a minute
+    /// where nothing is said.
     pub idle: Option<Duration>,
+}
+
+/// Where what comes in goes at the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arrival {
+    /// There.
+    For(Target),
+    /// Where the application says by SOCKS version 5 (RFC 1928).
+    Proxy,
+    /// Where it was going to when this host's rules diverted it here (TPROXY).
+    Diverted,
+}
+
+/// What comes in at a far node, and is connected here.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// The place of the far node among [`Setup::nodes`].
+    pub node: usize,
+    /// Where it listens, and where this node connects to.
+    pub wish: skyhaul_forward::Listen,
 }
 
 /// What an operator wants to know when it happens.
@@ -106,6 +141,53 @@ pub enum Notice {
     Refused {
         /// Where.
         target: Target,
+        /// For programs.
+        reason: Refusal,
+        /// For people.
+        sentence: String,
+    },
+    /// A far node listens, as it was asked to.
+    FarListens {
+        /// Its name here.
+        node: String,
+        /// Where.
+        at: Local,
+        /// Where this node connects to for it.
+        target: Target,
+    },
+    /// A far node does not listen. It is asked again.
+    FarRefuses {
+        /// Its name here.
+        node: String,
+        /// Where it was to listen.
+        at: Local,
+        /// It had listened there before.
+        was_heard: bool,
+        /// For programs.
+        reason: Refusal,
+        /// For people.
+        sentence: String,
+    },
+    /// This node listens for a far one.
+    Listens {
+        /// Where.
+        at: Local,
+        /// Where the far one connects to for it.
+        target: Target,
+    },
+    /// What was carried so far; told each [`Setup::stats`].
+    Stats {
+        /// Since the time before.
+        interval: Duration,
+        /// Now.
+        counters: Box<Counters>,
+        /// The time before.
+        before: Box<Counters>,
+    },
+    /// This node does not listen for a far one.
+    ListensNot {
+        /// Where it was to listen.
+        at: Local,
         /// For programs.
         reason: Refusal,
         /// For people.

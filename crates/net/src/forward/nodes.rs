@@ -88,6 +88,7 @@ impl Forwarder {
         }
         (call.was_up, call.failures) = (true, 0);
         self.notice(&Notice::NodeUp { node });
+        self.wish_all(id, index);
     }
 
     /// A session is gone, or did not begin.

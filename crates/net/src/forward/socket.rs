@@ -1,9 +1,11 @@
-//! Stream sockets of applications, over TCP and in files: none of these calls waits.
+//! Sockets of applications, over TCP, UDP and in files: none of these calls waits.
 
+use super::diverted;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with,
-    bind, connect, ipproto, listen, recv, send, shutdown, socket_with, sockopt,
+    bind, connect, getpeername, getsockname, ipproto, listen, recv, recvfrom, send, sendto, shutdown,
+    socket_with, sockopt,
 };
 use skyhaul_forward::Local;
 use std::io;
@@ -27,14 +29,18 @@ pub(super) enum Moved {
 const BACKLOG: i32 = 4_096;
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
+/// Bytes of datagrams that the system keeps until they are taken, at most: 80 ms of 100 Mbit/s.
+const DATAGRAMS_BUFFER: usize = 1 << 20;
+
 /// Listens there. A socket file that a former run has left, at which nobody listens, is replaced.
 pub(super) fn listen_at(local: &Local) -> io::Result<OwnedFd> {
     let socket = match local {
-        Local::Tcp(address) => {
-            let socket = socket_with(family(address), SocketType::STREAM, FLAGS, Some(ipproto::TCP))?;
-            sockopt::set_socket_reuseaddr(&socket, true)?;
+        Local::Tcp(address) => bound_to(address)?,
+        Local::Udp(address) => {
+            let socket = socket_with(family(address), SocketType::DGRAM, FLAGS, Some(ipproto::UDP))?;
             bind(&socket, address)?;
-            socket
+            enlarge(&socket);
+            return Ok(socket);
         }
         Local::Unix(path) => {
             let address = SocketAddrUnix::new(path.as_str())?;
@@ -50,6 +56,22 @@ pub(super) fn listen_at(local: &Local) -> io::Result<OwnedFd> {
         }
     };
     listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// Listens there for connections to other hosts too, where rules divert them.
+pub(super) fn listen_for_others(local: &Local) -> io::Result<OwnedFd> {
+    let Local::Tcp(address) = local else { return listen_at(local) };
+    let socket = bound_to(address)?;
+    diverted::allow(&socket, address)?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+fn bound_to(address: &SocketAddr) -> io::Result<OwnedFd> {
+    let socket = socket_with(family(address), SocketType::STREAM, FLAGS, Some(ipproto::TCP))?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, address)?;
     Ok(socket)
 }
 
@@ -85,6 +107,19 @@ pub(super) fn connect_tcp(address: &SocketAddr) -> Result<OwnedFd, Errno> {
     }
 }
 
+/// A socket for datagrams from and to this address alone.
+pub(super) fn connect_udp(address: &SocketAddr) -> Result<OwnedFd, Errno> {
+    let socket = socket_with(family(address), SocketType::DGRAM, FLAGS, Some(ipproto::UDP))?;
+    enlarge(&socket);
+    connect(&socket, address)?;
+    Ok(socket)
+}
+
+/// The system may grant less.
+fn enlarge(socket: &OwnedFd) {
+    let _ = sockopt::set_socket_recv_buffer_size(socket, DATAGRAMS_BUFFER);
+}
+
 /// Connects to a socket file.
 pub(super) fn connect_unix(path: &str) -> Result<OwnedFd, Errno> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?;
@@ -105,6 +140,62 @@ pub(super) fn error(socket: &OwnedFd) -> Option<Errno> {
         Ok(told) => told.err(),
         Err(errno) => Some(errno),
     }
+}
+
+/// Its own address; of a socket file there is none.
+pub(super) fn address(socket: &OwnedFd) -> Option<SocketAddr> {
+    SocketAddr::try_from(getsockname(socket).ok()?).ok()
+}
+
+/// The address of the other side.
+pub(super) fn peer(socket: &OwnedFd) -> Option<SocketAddr> {
+    SocketAddr::try_from(getpeername(socket).ok()??).ok()
+}
+
+/// The next datagram of a socket that has one other side: its length. Errors tell of datagrams that did not arrive there.
+pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
+    loop {
+        return match recv(socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((_, len)) => Some(len.min(buffer.len())),
+            Err(Errno::AGAIN) => None,
+            Err(Errno::INTR | Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH) => continue,
+            Err(_) => None,
+        };
+    }
+}
+
+/// The next datagram of anybody: its length, and whose it is.
+pub(super) fn receive_from(socket: &OwnedFd, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+    loop {
+        return match recvfrom(socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((_, len, from)) => Some((len.min(buffer.len()), SocketAddr::try_from(from?).ok()?)),
+            Err(Errno::INTR) => continue,
+            Err(_) => None,
+        };
+    }
+}
+
+/// Sends a datagram.
+pub(super) fn send_to(socket: &OwnedFd, bytes: &[u8], to: &SocketAddr) -> Moved {
+    match sendto(socket, bytes, SendFlags::NOSIGNAL, to) {
+        Ok(count) => Moved::Some(count),
+        Err(Errno::AGAIN) => Moved::Blocked,
+        Err(_) => Moved::Broken,
+    }
+}
+
+/// Writes few bytes to an application that has heard little yet; whether it took all of them.
+pub(super) fn say(socket: &OwnedFd, bytes: &[u8]) -> bool {
+    matches!(write(socket, bytes), Moved::Some(count) if count == bytes.len())
+}
+
+/// Says something last, and closes.
+pub(super) fn farewell(socket: OwnedFd, bytes: &[u8]) {
+    if bytes.is_empty() || say(&socket, bytes) {
+        finish(&socket);
+    }
+    // What is left unread would make a reset of the end, and that would take back what was said.
+    let _ = read(&socket, &mut [0; 4_096]);
 }
 
 /// Reads what fits into `buffer`.

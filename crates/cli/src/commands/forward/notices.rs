@@ -2,7 +2,9 @@
 
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
-use skyhaul_net::forward::{Counters, Notice};
+use skyhaul_forward::Local;
+use skyhaul_net::forward::{Arrival, Counters, Datagrams, Notice};
+use skyhaul_units::{Bytes, Duration, Rate};
 use std::cell::RefCell;
 use std::io::Write;
 use std::rc::Rc;
@@ -21,13 +23,59 @@ pub struct Notices {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line<'a> {
-    NodeUp { node: &'a str },
-    NodeDown { node: &'a str, reason: &'a str },
-    Called { node: &'a str },
-    Left { reason: &'a str },
-    TurnedAway { remote: String, reason: &'a str },
-    Refused { target: String, reason: &'static str, sentence: &'a str },
-    Summary { counters: &'a Counters },
+    NodeUp {
+        node: &'a str,
+    },
+    NodeDown {
+        node: &'a str,
+        reason: &'a str,
+    },
+    Called {
+        node: &'a str,
+    },
+    Left {
+        reason: &'a str,
+    },
+    TurnedAway {
+        remote: String,
+        reason: &'a str,
+    },
+    Refused {
+        target: String,
+        reason: &'static str,
+        sentence: &'a str,
+    },
+    Listening {
+        at: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<&'a str>,
+        leads: String,
+    },
+    FarListening {
+        node: &'a str,
+        at: String,
+        target: String,
+    },
+    FarRefused {
+        node: &'a str,
+        at: String,
+        reason: &'static str,
+        sentence: &'a str,
+    },
+    ListenRefused {
+        at: String,
+        reason: &'static str,
+        sentence: &'a str,
+    },
+    Stats {
+        seconds: f64,
+        sent_bps: u64,
+        received_bps: u64,
+        counters: &'a Counters,
+    },
+    Summary {
+        counters: &'a Counters,
+    },
 }
 
 impl Notices {
@@ -52,9 +100,10 @@ impl Notices {
         }
         let Counters { accepted, connected, refused, reset, .. } = counters;
         let (sent, received) = (counters.bytes_sent as f64 / 1e6, counters.bytes_received as f64 / 1e6);
-        let text = format!(
+        let mut text = format!(
             "{accepted} accepted, {connected} connected, {refused} refused, {reset} reset; {sent:.1} MB sent, {received:.1} MB received"
         );
+        text.push_str(&datagrams(counters));
         self.say(&text, &Line::Summary { counters });
         Ok(())
     }
@@ -85,7 +134,76 @@ impl Notices {
                 let line = Line::Refused { target: target.to_string(), reason: reason.name(), sentence };
                 self.say(&format!("{target} was not connected: {sentence}"), &line);
             }
+            Notice::Stats { interval, counters, before } => self.stats(*interval, counters, before),
+            notice => self.of_listening(notice),
         }
+    }
+
+    fn of_listening(&self, notice: &Notice) {
+        match notice {
+            Notice::FarListens { node, at, target } => {
+                let line = Line::FarListening { node, at: at.to_string(), target: target.to_string() };
+                self.say(&format!("{node} listens on {at}, for {target} here"), &line);
+            }
+            Notice::FarRefuses { node, at, was_heard: false, sentence, .. } => {
+                let what = format!("the far node `{node}` does not listen on {at} ({sentence})");
+                let help = "give another port, or have it allowed there with --allow-listen";
+                self.failure.borrow_mut().get_or_insert(Failure::new(Exit::Peer, &what, help));
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            Notice::FarRefuses { node, at, reason, sentence, .. } => {
+                let line = Line::FarRefused { node, at: at.to_string(), reason: reason.name(), sentence };
+                self.say(&format!("{node} does not listen on {at} ({sentence}); it is asked again"), &line);
+            }
+            Notice::Listens { at, target } => {
+                let line = Line::Listening { at: at.to_string(), node: None, leads: target.to_string() };
+                self.say(&format!("listening on {at}, for {target} of a caller"), &line);
+            }
+            Notice::ListensNot { at, reason, sentence } => {
+                let line = Line::ListenRefused { at: at.to_string(), reason: reason.name(), sentence };
+                self.say(&format!("not listening on {at}: {sentence}"), &line);
+            }
+            _ => {}
+        }
+    }
+
+    /// Says where applications may come in.
+    ///
+    /// # Errors
+    /// The line cannot be written.
+    pub fn listening(
+        &self,
+        out: &mut dyn Write,
+        local: &Local,
+        (arrival, node): (&Arrival, &str),
+    ) -> std::io::Result<()> {
+        let leads = match arrival {
+            Arrival::For(target) => format!("{node}:{target}"),
+            Arrival::Proxy => format!("SOCKS through {node}"),
+            Arrival::Diverted => format!("what is diverted to {node}"),
+        };
+        if !self.json {
+            return writeln!(out, "listening on {local}, for {leads}");
+        }
+        self.say("", &Line::Listening { at: local.to_string(), node: Some(node), leads });
+        Ok(())
+    }
+
+    fn stats(&self, interval: Duration, counters: &Counters, before: &Counters) {
+        let rate = |now: u64, before: u64| Rate::over(Bytes::new(now.saturating_sub(before)), interval);
+        let sent = rate(counters.bytes_sent, before.bytes_sent);
+        let received = rate(counters.bytes_received, before.bytes_received);
+        let Counters { connections, line, .. } = counters;
+        let mut text = format!(
+            "{connections} connections; {:.1} MB sent, {sent}; {:.1} MB received, {received}; {} symbols sent again, {} repaired",
+            counters.bytes_sent as f64 / 1e6,
+            counters.bytes_received as f64 / 1e6,
+            line.symbols_repeated,
+            line.symbols_repaired,
+        );
+        text.push_str(&datagrams(counters));
+        let (seconds, sent_bps, received_bps) = (interval.as_secs_f64(), sent.as_bps(), received.as_bps());
+        self.say(&text, &Line::Stats { seconds, sent_bps, received_bps, counters });
     }
 
     /// Standard output and error may be closed: the connections go on all the same.
@@ -95,5 +213,14 @@ impl Notices {
         } else if let Ok(line) = serde_json::to_string(line) {
             let _ = writeln!(std::io::stdout(), "{line}");
         }
+    }
+}
+
+/// Of datagrams, where there were any.
+fn datagrams(counters: &Counters) -> String {
+    let Datagrams { sent, received, late, dropped } = counters.datagrams;
+    match sent + received + late + dropped {
+        0 => String::new(),
+        _ => format!("; datagrams: {sent} sent, {received} received, {late} late, {dropped} dropped"),
     }
 }

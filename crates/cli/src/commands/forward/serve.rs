@@ -1,5 +1,6 @@
 //! `skyhaul forward serve`: the end that connects.
 
+use super::file;
 use super::notices::Notices;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
@@ -10,8 +11,11 @@ use skyhaul_forward::Allow;
 use skyhaul_net::forward::Setup;
 use skyhaul_net::{Carrier, Clock};
 use skyhaul_quic::EndpointConfig;
+use skyhaul_transport::ClassesConfig;
+use skyhaul_units::Duration;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// The arguments of `skyhaul forward serve`.
 #[derive(clap::Args)]
@@ -24,12 +28,22 @@ pub struct Serve {
     /// Where to listen for forwarding nodes; several addresses may be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     bind: Vec<SocketAddr>,
-    /// Where they may have this node connect: addresses or networks, or a name, and ports; several may be given.
+    /// Where they may have this node connect: addresses or networks, or a name, and ports; `udp:` before it for datagrams;
+    /// several may be given.
     #[arg(long, value_name = "NET:PORTS", num_args = 1..)]
     allow: Vec<Allow>,
+    /// Where they may have this node listen for them (-R): addresses or networks, and ports, or a socket file.
+    #[arg(long, value_name = "NET:PORTS", num_args = 1..)]
+    allow_listen: Vec<Allow>,
+    /// Further rules (`allow`, `allow_listen`) and the classes, from a file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "forward")]
     name: String,
+    /// Says after each such time what is carried.
+    #[arg(long, value_name = "DURATION")]
+    stats: Option<Duration>,
     /// Prints what happens as lines of JSON to standard output.
     #[arg(long)]
     json: bool,
@@ -45,6 +59,7 @@ pub struct Serve {
 /// The address, the keys or the rules cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let accepted = command.keys.read()?;
+    let setup = command.setup()?;
     super::raise_descriptors();
     let clock = Clock::start();
     let mut configs = Vec::new();
@@ -60,20 +75,35 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let mut driver = perf::driver(configs, &LaneFlags::default(), clock)?;
     let stop = signals::stop_flag()?;
     let notices = Notices::new(command.json, stop.clone());
-    let setup = Setup {
-        name: command.name.clone(),
-        allow: command.allow.clone(),
-        budget: super::BUDGET,
-        ..Setup::default()
-    };
+    let allows_none = setup.allow.is_empty() && setup.allow_listen.is_empty();
     let forwarder = super::forwarder(setup, driver.waker(), &notices)?;
     if !command.json {
         let bound = driver.carriers().filter_map(Carrier::local_addr).map(|address| address.to_string());
         writeln!(out, "listening on {}", bound.collect::<Vec<_>>().join(" "))?;
-        if command.allow.is_empty() {
+        if allows_none {
             writeln!(out, "nothing may be connected to: --allow is not given")?;
         }
         out.flush()?;
     }
     super::drive(&mut driver, forwarder, &notices, &stop)
+}
+
+impl Serve {
+    fn setup(&self) -> Result<Setup, Failure> {
+        let (classes, mut allow, mut allow_listen) = match &self.config {
+            Some(path) => file::read_far(path)?,
+            None => (ClassesConfig::default(), Vec::new(), Vec::new()),
+        };
+        allow.extend(self.allow.iter().cloned());
+        allow_listen.extend(self.allow_listen.iter().cloned());
+        Ok(Setup {
+            name: self.name.clone(),
+            allow,
+            allow_listen,
+            classes: file::tree(&classes)?,
+            stats: super::interval(self.stats)?,
+            budget: super::BUDGET,
+            ..Setup::default()
+        })
+    }
 }

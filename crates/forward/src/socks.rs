@@ -1,0 +1,308 @@
+//! SOCKS version 5 (RFC 1928): what an application says that names its target itself, and what it is answered.
+//!
+//! Without authentication (method 0), CONNECT and UDP ASSOCIATE. Not here: BIND, which applications of today do not use; datagrams in
+//! fragments, which RFC 1928 lets be dropped.
+
+use crate::target::Target;
+use crate::wire::Refusal;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The beginning of a connection, up to the request. Never reads beyond it: what follows is for the target.
+#[derive(Debug, Clone, Default)]
+pub struct Handshake {
+    got: Vec<u8>,
+    /// The methods were agreed on.
+    agreed: bool,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Read [`Handshake::wants`] bytes.
+    Read,
+    /// Say this, and read on.
+    Say(Vec<u8>),
+    /// The application asks; answer with [`reply`].
+    Asked(Request),
+    /// Say this, which may be nothing, and close.
+    Refuse(Vec<u8>),
+}
+
+/// What an application asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// A connection.
+    Connect(Target),
+    /// Datagrams, for as long as the connection is there that asked.
+    Associate,
+}
+
+/// How a request is answered (RFC 1928 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reply {
+    /// It is done.
+    Succeeded = 0,
+    /// What has no number of its own.
+    GeneralFailure = 1,
+    /// The rules do not allow it.
+    NotAllowed = 2,
+    /// There is no way to that network; so also where the far node is not connected.
+    NetworkUnreachable = 3,
+    /// There is no way to that host, it does not answer, or its name is not known.
+    HostUnreachable = 4,
+    /// Nobody listens there.
+    ConnectionRefused = 5,
+    /// It is neither CONNECT nor UDP ASSOCIATE.
+    CommandNotSupported = 7,
+    /// The address is of no known kind.
+    AddressNotSupported = 8,
+}
+
+const VERSION: u8 = 5;
+const NO_AUTHENTICATION: u8 = 0;
+const NO_METHOD: u8 = 0xff;
+const CONNECT: u8 = 1;
+const ASSOCIATE: u8 = 3;
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
+/// Version, command and a reserved byte stand before a request's address; two reserved bytes and the fragment's number before
+/// a datagram's.
+const BEFORE_ADDRESS: usize = 3;
+
+impl Handshake {
+    /// How many bytes to read next, at most and at least one.
+    pub fn wants(&self) -> usize {
+        let all = match (self.agreed, &*self.got) {
+            (false, [_, methods, ..]) => 2 + usize::from(*methods),
+            (false, _) => 2,
+            // The kind of address, and a name's length, say how long it is.
+            (true, [_, _, _, kind, first, ..]) => BEFORE_ADDRESS + address_len(*kind, *first),
+            (true, _) => BEFORE_ADDRESS + 2,
+        };
+        all.saturating_sub(self.got.len()).max(1)
+    }
+
+    /// Takes bytes, no more than [`Self::wants`].
+    pub fn take(&mut self, bytes: &[u8]) -> Step {
+        self.got.extend(bytes);
+        match self.agreed {
+            false => self.methods(),
+            true => self.request(),
+        }
+    }
+
+    fn methods(&mut self) -> Step {
+        match &*self.got {
+            [version, ..] if *version != VERSION => Step::Refuse(Vec::new()),
+            [_, count, methods @ ..] if methods.len() >= usize::from(*count) => {
+                if !methods.contains(&NO_AUTHENTICATION) {
+                    return Step::Refuse(vec![VERSION, NO_METHOD]);
+                }
+                (self.agreed, self.got) = (true, Vec::new());
+                Step::Say(vec![VERSION, NO_AUTHENTICATION])
+            }
+            _ => Step::Read,
+        }
+    }
+
+    fn request(&self) -> Step {
+        let refuse = |answer| Step::Refuse(reply(answer, UNKNOWN));
+        match &*self.got {
+            [version, ..] if *version != VERSION => Step::Refuse(Vec::new()),
+            [_, command, ..] if !matches!(*command, CONNECT | ASSOCIATE) => {
+                refuse(Reply::CommandNotSupported)
+            }
+            [_, _, _, kind, ..] if !matches!(*kind, IPV4 | NAME | IPV6) => refuse(Reply::AddressNotSupported),
+            [_, command, _, address @ ..] => match (split(address), *command) {
+                (None, _) => Step::Read,
+                // From where datagrams will come is often not known, and shows when they do.
+                (Some(_), ASSOCIATE) => Step::Asked(Request::Associate),
+                (Some(((host, port), _)), _) => match target(&host, port) {
+                    Some(target) => Step::Asked(Request::Connect(target)),
+                    None => refuse(Reply::GeneralFailure),
+                },
+            },
+            _ => Step::Read,
+        }
+    }
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotAllowed => Self::NotAllowed,
+            Refusal::ConnectionRefused => Self::ConnectionRefused,
+            Refusal::NetworkUnreachable => Self::NetworkUnreachable,
+            Refusal::HostUnreachable | Refusal::TimedOut | Refusal::NameUnknown => Self::HostUnreachable,
+            Refusal::Busy | Refusal::Failed | Refusal::InUse => Self::GeneralFailure,
+        }
+    }
+}
+
+/// The address in an answer where there is none to tell.
+pub const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// The answer to a request, with the address at this end that it led to.
+pub fn reply(answer: Reply, bound: SocketAddr) -> Vec<u8> {
+    let mut out = vec![VERSION, answer as u8, 0];
+    put(&mut out, &Target::of(bound));
+    out
+}
+
+/// Where a datagram goes that an application sends to the address it was given, and its bytes (RFC 1928 7). `None` of a
+/// fragment, and of what is no such datagram.
+pub fn unwrap(datagram: &[u8]) -> Option<(Target, &[u8])> {
+    let ([_, _, fragment], rest) = datagram.split_first_chunk::<BEFORE_ADDRESS>()?;
+    let ((host, port), bytes) = split(rest).filter(|_| *fragment == 0)?;
+    Some((target(&host, port)?.for_datagrams()?, bytes))
+}
+
+/// A datagram from `target` as an application gets it.
+pub fn wrap(target: &Target, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 24);
+    out.extend([0; BEFORE_ADDRESS]);
+    put(&mut out, target);
+    out.extend(bytes);
+    out
+}
+
+/// Bytes of an address with its kind and port, of which the first byte is known.
+fn address_len(kind: u8, first: u8) -> usize {
+    3 + match kind {
+        IPV4 => 4,
+        IPV6 => 16,
+        _ => 1 + usize::from(first),
+    }
+}
+
+/// Host and port, and what follows them.
+fn split(address: &[u8]) -> Option<((String, u16), &[u8])> {
+    let [kind, first, ..] = address else { return None };
+    let (address, rest) = address.split_at_checked(address_len(*kind, *first))?;
+    let (host, port) = address.get(1..)?.split_last_chunk::<2>()?;
+    let host = match *kind {
+        IPV4 => Ipv4Addr::from(<[u8; 4]>::try_from(host).ok()?).to_string(),
+        IPV6 => Ipv6Addr::from(<[u8; 16]>::try_from(host).ok()?).to_string(),
+        NAME => core::str::from_utf8(host.get(1..)?).ok()?.to_owned(),
+        _ => return None,
+    };
+    Some(((host, u16::from_be_bytes(*port)), rest))
+}
+
+fn target(host: &str, port: u16) -> Option<Target> {
+    match host.parse::<IpAddr>() {
+        Ok(ip) if port > 0 => Some(Target::of(SocketAddr::new(ip, port))),
+        Ok(_) => None,
+        Err(_) => format!("{host}:{port}").parse().ok().filter(|target| matches!(target, Target::Tcp(..))),
+    }
+}
+
+fn put(out: &mut Vec<u8>, target: &Target) {
+    let (host, port) = (target.host().unwrap_or_default(), target.port().unwrap_or_default());
+    match target.ip() {
+        Some(IpAddr::V4(ip)) => {
+            out.push(IPV4);
+            out.extend(ip.octets());
+        }
+        Some(IpAddr::V6(ip)) => {
+            out.push(IPV6);
+            out.extend(ip.octets());
+        }
+        None => {
+            // A name of a target has at most 253 bytes.
+            out.extend([NAME, host.len() as u8]);
+            out.extend(host.as_bytes());
+        }
+    }
+    out.extend(port.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Feeds a handshake as it asks for it; what it said, what it ended with, and what it left.
+    fn run(mut bytes: &[u8]) -> (Vec<u8>, Step, &[u8]) {
+        let (mut handshake, mut said) = (Handshake::default(), Vec::new());
+        loop {
+            let len = handshake.wants().min(bytes.len());
+            let (next, rest) = bytes.split_at(len);
+            bytes = rest;
+            match handshake.take(next) {
+                Step::Read if len == 0 => return (said, Step::Read, bytes),
+                Step::Read => {}
+                Step::Say(answer) => said.extend(answer),
+                end => return (said, end, bytes),
+            }
+        }
+    }
+
+    fn connect(address: &[u8]) -> Step {
+        let request = [&[5, 1, 0, 5, 1, 0], address, &[0, 80], b"GET"].concat();
+        let (said, step, rest) = run(&request);
+        assert_eq!((said.as_slice(), rest), (&[5, 0][..], &b"GET"[..]));
+        step
+    }
+
+    #[test]
+    fn a_target_is_named_by_either_kind_of_address_or_by_name_and_nothing_behind_it_is_read() {
+        for (address, target) in [
+            (&[1, 10, 0, 0, 5][..], "10.0.0.5:80"),
+            (&[4, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], "[2001:db8::1]:80"),
+            (&[3, 7, b'a', b'r', b'c', b'h', b'i', b'v', b'e'], "archive:80"),
+        ] {
+            assert_eq!(connect(address), Step::Asked(Request::Connect(target.parse().unwrap())));
+        }
+        let associate = [5, 2, 2, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
+        assert_eq!(run(&associate).1, Step::Asked(Request::Associate));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_with_its_number() {
+        let refused = |answer| Step::Refuse(reply(answer, UNKNOWN));
+        assert_eq!(run(&[4, 1, 0, 80]).1, Step::Refuse(Vec::new()));
+        assert_eq!(run(b"GET / HTTP/1.0").1, Step::Refuse(Vec::new()));
+        assert_eq!(run(&[5, 1, 2]).1, Step::Refuse(vec![5, 0xff]));
+        assert_eq!(run(&[5, 1, 0, 5, 2, 0, 1, 10, 0, 0, 5, 0, 80]).1, refused(Reply::CommandNotSupported));
+        assert_eq!(run(&[5, 1, 0, 5, 1, 0, 9, 10, 0, 0, 5, 0, 80]).1, refused(Reply::AddressNotSupported));
+        // No port, no name, and what is no name.
+        assert_eq!(run(&[5, 1, 0, 5, 1, 0, 1, 10, 0, 0, 5, 0, 0]).1, refused(Reply::GeneralFailure));
+        assert_eq!(run(&[5, 1, 0, 5, 1, 0, 3, 0, 0, 80]).1, refused(Reply::GeneralFailure));
+        assert_eq!(run(&[5, 1, 0, 5, 1, 0, 3, 1, b'/', 0, 80]).1, refused(Reply::GeneralFailure));
+    }
+
+    #[test]
+    fn answers_have_the_bytes_of_the_standard() {
+        assert_eq!(reply(Reply::Succeeded, UNKNOWN), [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+        let bound = "[::1]:258".parse().unwrap();
+        assert_eq!(reply(Reply::ConnectionRefused, bound)[..5], [5, 5, 0, 4, 0]);
+        assert_eq!(reply(Reply::from(Refusal::TimedOut), bound).last_chunk(), Some(&[1, 1, 2]));
+    }
+
+    #[test]
+    fn datagrams_cross_with_their_target_and_fragments_do_not() {
+        for target in ["udp:10.0.0.5:53", "udp:[::1]:53", "udp:archive.example.org:53"] {
+            let target: Target = target.parse().unwrap();
+            let wrapped = wrap(&target, b"bytes");
+            assert_eq!(unwrap(&wrapped), Some((target, &b"bytes"[..])));
+            let mut fragment = wrapped.clone();
+            fragment[2] = 1;
+            assert_eq!(unwrap(&fragment), None);
+            assert_eq!(unwrap(&wrapped[..wrapped.len() - 6]), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_application_brings_it_down(bytes in proptest::collection::vec(prop_oneof![3 => 0u8..6, 1 => any::<u8>()], 0..64)) {
+            let _ = run(&bytes);
+            if let Some((target, rest)) = unwrap(&bytes) {
+                let again = wrap(&target, rest);
+                prop_assert_eq!(unwrap(&again), Some((target, rest)));
+            }
+        }
+    }
+}
