@@ -354,3 +354,74 @@ fn an_interrupted_copy_says_that_it_goes_on() {
     copying.signal(Signal::INT);
     assert_eq!(copying.end().code, Some(130));
 }
+
+#[test]
+fn a_mirror_has_what_the_source_has_and_with_delete_nothing_else() {
+    let ends = Ends::new(&["--write"]);
+    for name in ["near/tree/in", "far/mirror/old/deep", "far/mirror/in"] {
+        fs::create_dir_all(ends.path(name)).unwrap();
+    }
+    for name in
+        ["near/tree/a", "near/tree/in/b", "far/mirror/old/deep/x", "far/mirror/in/y", "far/mirror/keep.log"]
+    {
+        fs::write(ends.path(name), name).unwrap();
+    }
+    symlink("../../near", ends.path("far/mirror/link")).unwrap();
+    let node = format!("far={}", ends.address);
+    let sync = |flags: &[&str]| {
+        let words = [&["sync", "tree", "far:mirror"], flags, &["--node", &node, "--insecure-test", "--json"]]
+            .concat();
+        let output = run(&words, &ends.path("near"));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        summary(&text(&output.stdout))
+    };
+    assert_eq!(sync(&[])["copied"], 2);
+    assert!(ends.path("far/mirror/old/deep/x").exists(), "without --delete nothing goes");
+    let dry = sync(&["--delete", "--exclude", "*.log", "--dry-run"]);
+    assert_eq!(dry["removed"], 5, "{dry}");
+    assert!(ends.path("far/mirror/old/deep/x").exists(), "a dry run removes nothing");
+    let account = sync(&["--delete", "--exclude", "*.log"]);
+    assert_eq!((&account["removed"], &account["copied"]), (&5.into(), &0.into()), "{account}");
+    let mut names: Vec<_> =
+        fs::read_dir(ends.path("far/mirror")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a", "in", "keep.log"]);
+    assert_eq!(fs::read_dir(ends.path("far/mirror/in")).unwrap().count(), 1);
+    assert!(ends.path("near/tree/a").exists(), "the link was removed, not what it leads to");
+}
+
+#[test]
+fn a_watched_mirror_follows_what_changes_and_outlives_the_far_end() {
+    let mut ends = Ends::new(&["--write"]);
+    fs::create_dir_all(ends.path("near/tree/in")).unwrap();
+    fs::write(ends.path("near/tree/first"), "1").unwrap();
+    let node = format!("far={}", ends.address);
+    let words = ["sync", "tree", "far:mirror", "--delete", "--watch", "--node", &node, "--insecure-test"];
+    let syncing = Running::start(&words, &ends.path("near"));
+    let has = |name: &str, bytes: &str| {
+        let (path, bytes) = (ends.path("far/mirror").join(name), bytes.to_owned());
+        until(
+            || fs::read_to_string(&path).is_ok_and(|there| there == bytes).then_some(()),
+            || format!("{name} is not as here"),
+        );
+    };
+    has("first", "1");
+    fs::write(ends.path("near/tree/in/second"), "2").unwrap();
+    has("in/second", "2");
+    fs::create_dir_all(ends.path("near/tree/new/deep")).unwrap();
+    fs::write(ends.path("near/tree/new/deep/third"), "3").unwrap();
+    has("new/deep/third", "3");
+    fs::remove_file(ends.path("near/tree/in/second")).unwrap();
+    let gone = ends.path("far/mirror/in/second");
+    until(|| (!gone.exists()).then_some(()), || "it is still there".to_owned());
+    ends.serving.kill();
+    fs::write(ends.path("near/tree/first"), "changed").unwrap();
+    ends.serving = serve(ends.folder.path(), &ends.address, &["--write"]);
+    let path = ends.path("far/mirror/first");
+    until(
+        || fs::read_to_string(&path).is_ok_and(|there| there == "changed").then_some(()),
+        || "not followed".to_owned(),
+    );
+    syncing.signal(Signal::INT);
+    assert_eq!(syncing.end().code, Some(0));
+}

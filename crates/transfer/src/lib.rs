@@ -13,6 +13,7 @@ mod place;
 mod receive;
 mod send;
 mod session;
+mod watch;
 
 pub use cancel::Cancel;
 pub use claims::Claims;
@@ -20,6 +21,7 @@ pub use event::{Counters, Event, Fate, Reports};
 pub use place::Place;
 pub use send::{Inside, Source, SourceError};
 pub use session::{End, Root, Task, call, serve};
+pub use watch::{Changes, Watch};
 
 /// The end of a name under which a file is written.
 pub const PART: &str = ".skyhaul-part";

@@ -64,7 +64,8 @@ pub fn call(link: &Session, mut task: Task, reports: &Reports, cancel: &Cancel) 
         Direction::Get => {
             let options = hello.options;
             let (claims, peer) = (Claims::default(), peer(link));
-            Receiving { link, cancel, reports, options, claims, peer }.run(task.into)
+            let selection = Selection::default();
+            Receiving { link, cancel, reports, options, selection, claims, peer }.run(task.into)
         }
     }
 }
@@ -109,7 +110,7 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
             };
             say(link, cancel, &Message::Welcome)?;
             let (claims, peer) = (root.claims.clone(), peer(link));
-            Receiving { link, cancel, reports, options, claims, peer }.run(place)
+            Receiving { link, cancel, reports, options, selection, claims, peer }.run(place)
         }
         Direction::Get => {
             allowed(root.read, "be read from; the far end would have to be started without --write-only")?;

@@ -1,7 +1,8 @@
-//! `skyhaul cp` and `skyhaul files serve`: files to and from a far node, whole, verified, and going on after whatever interrupted them.
+//! `skyhaul cp`, `skyhaul sync` and `skyhaul files serve`: files to and from a far node, whole, verified, and going on after whatever interrupted them.
 
 pub mod copy;
 mod course;
+pub mod mirror;
 mod receipts;
 mod screen;
 mod serve;

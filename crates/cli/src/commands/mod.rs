@@ -80,6 +80,8 @@ pub enum Command {
     Station(station::Station),
     /// Asks a running station or centre how it is.
     Status(status::Status),
+    /// Makes a far folder like one here: once, or whenever something changes.
+    Sync(Box<files::mirror::Sync>),
     /// Says what the settings of this host allow over a line, what the line needs, and how to change them.
     Tune(tune::Tune),
     /// Says what holds a transfer or a line back, how sure that is, on what evidence, and what to do about it.
@@ -113,6 +115,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Replay(command) => replay::run(&command, out),
         Command::Station(command) => station::run(&command),
         Command::Status(command) => status::run(&command, out),
+        Command::Sync(command) => files::mirror::run(&command, out),
         Command::Tune(command) => tune::run(&command, out),
         Command::Why(command) => why::run(&command, out),
     }

@@ -22,6 +22,8 @@ pub struct Options {
     pub dry_run: bool,
     /// A file that is there is compared by its contents, not by length and time.
     pub checksum: bool,
+    /// What the sending end does not have is removed, as [`super::Message::Only`] tells.
+    pub delete: bool,
     /// Bytes of files go no faster.
     pub limit: Option<Rate>,
     /// By when a block is wanted at the receiving end.
@@ -54,10 +56,10 @@ impl Hello {
     pub const SOURCES_MAX: usize = 1024;
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
-        let Options { dry_run, checksum, limit, deadline, priority } = self.options;
+        let Options { dry_run, checksum, delete, limit, deadline, priority } = self.options;
         out.extend(VERSION.to_be_bytes());
         let get = self.direction == Direction::Get;
-        out.push(u8::from(get) | u8::from(dry_run) << 1 | u8::from(checksum) << 2);
+        out.push(u8::from(get) | u8::from(dry_run) << 1 | u8::from(checksum) << 2 | u8::from(delete) << 3);
         out.push(priority);
         out.extend(limit.map_or(0, Rate::as_bps).to_be_bytes());
         // One that is shorter than a millisecond is one of a millisecond, and none is 0.
@@ -74,7 +76,7 @@ impl Hello {
     }
 
     pub(super) fn take(mut fields: Fields<'_>) -> Option<Self> {
-        let flags = fields.u8().filter(|flags| *flags < 8)?;
+        let flags = fields.u8().filter(|flags| *flags < 16)?;
         let priority = fields.u8()?;
         let limit = fields.u64()?;
         let millis = fields.u32()?;
@@ -95,6 +97,7 @@ impl Hello {
         let options = Options {
             dry_run: flags & 2 != 0,
             checksum: flags & 4 != 0,
+            delete: flags & 8 != 0,
             limit: (limit > 0).then(|| Rate::from_bps(limit)),
             deadline: (millis > 0).then(|| Duration::from_millis(millis.into())),
             priority,

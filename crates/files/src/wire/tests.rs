@@ -41,6 +41,7 @@ fn hello(path: &RelPath) -> Hello {
         options: Options {
             dry_run: true,
             checksum: true,
+            delete: true,
             limit: Some(Rate::from_mbps(5)),
             deadline: Some(Duration::from_secs(3)),
             priority: 2,

@@ -3,6 +3,7 @@
 mod coming;
 mod commit;
 mod decide;
+mod only;
 mod part;
 
 use crate::cancel::Cancel;
@@ -14,7 +15,7 @@ use coming::Coming;
 use commit::{Committer, Job};
 use skyhaul::{Block, Session};
 use skyhaul_files::wire::{Answer, CHAINS_MAX, CONTROL, Id, Message, OFFERS_MAX, Options};
-use skyhaul_files::{Entry, Hash, Kind, Reason, Refusal};
+use skyhaul_files::{Entry, Hash, Kind, Reason, Refusal, Selection};
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
@@ -24,6 +25,8 @@ pub(crate) struct Receiving<'a> {
     pub cancel: &'a Cancel,
     pub reports: &'a Reports,
     pub options: Options,
+    /// What is not removed.
+    pub selection: Selection,
     pub claims: Claims,
     /// The far end's key.
     pub peer: String,
@@ -102,6 +105,9 @@ impl State<'_> {
                 Message::Attributes(folders) => self.attributes(&folders),
                 Message::Missing(path, refusal) => {
                     self.receiving.reports.tell(&path, 0, Fate::Refused(refusal));
+                }
+                Message::Only(folder, from, to, names) => {
+                    self.only(only::Only { folder, from, to, names })?;
                 }
                 Message::Finish => return Ok(()),
                 _ => return Err(End::Malformed("a message that only a receiving end says".to_owned())),

@@ -97,6 +97,14 @@ impl Source {
         found.into_iter().map(|at| Self::of(place, at)).collect()
     }
 
+    /// The folder `path` of the one at `root`, offered under its path there.
+    ///
+    /// # Errors
+    /// The folder at `root` may not be read.
+    pub fn within(root: &Path, path: &RelPath) -> Result<Self, SourceError> {
+        Ok(Self::Tree { place: Place::open(root)?, at: path.clone(), name: path.clone() })
+    }
+
     fn of(place: &Place, at: RelPath) -> Result<Self, SourceError> {
         stands(place, &at)?;
         let name = match at.split() {

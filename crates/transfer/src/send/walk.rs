@@ -107,6 +107,9 @@ impl Walk<'_> {
     fn enter(&mut self, frames: &mut Vec<Frame>, folder: Place, path: RelPath) -> Result<(), End> {
         match folder.names() {
             Ok(mut names) => {
+                if self.sending.options.delete {
+                    self.only(&path, &names)?;
+                }
                 // Partial files of another transfer are none of this one.
                 names.retain(|name| !is_partial(name));
                 names.reverse();
@@ -114,6 +117,26 @@ impl Walk<'_> {
                 Ok(())
             }
             Err(error) => self.sending.missing(&path, refusal(&path, "cannot be read", error)),
+        }
+    }
+
+    /// Tells the names of a folder, in their order: between two of them there are no others.
+    fn only(&self, folder: &RelPath, names: &[Vec<u8>]) -> Result<(), End> {
+        let (mut from, mut rest) = (Vec::new(), names);
+        loop {
+            let mut len = 0;
+            let fits = |name: &&Vec<u8>| {
+                len += name.len() + 2;
+                len <= BLOCK_MAX / 2
+            };
+            let count = rest.iter().take(ITEMS_MAX).take_while(fits).count();
+            let (now, later) = rest.split_at(count);
+            let to = later.first().cloned().unwrap_or_default();
+            self.sending.control(&Message::Only(folder.clone(), from, to.clone(), now.to_vec()))?;
+            if later.is_empty() {
+                return Ok(());
+            }
+            (from, rest) = (to, later);
         }
     }
 

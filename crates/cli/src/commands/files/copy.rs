@@ -95,11 +95,10 @@ pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
     let task = |attempt: usize| task(&copy, &base, attempt);
     // What is wrong here is told before anybody is called.
     drop(task(0)?);
-    let receipts = flags.receipts.as_deref().map(Receipts::open).transpose()?;
+    let screen = flags.screen(peer)?;
     let call = Call { setup, ways: ways(&remotes), peer, node: copy.node().to_owned() };
-    let screen = Screen::new(flags.json, flags.dry_run, receipts, &peer.to_string());
     let again = !matches!(copy, Copy::PutPipe { .. });
-    let course = Course { call, again, sends: !matches!(copy, Copy::Get { .. }) };
+    let course = Course { call, again, patient: false, sends: !matches!(copy, Copy::Get { .. }) };
     let stop = signals::stop_flag()?;
     course.run(&stop, &task, screen, out).and_then(Verdict::judge)
 }
@@ -151,7 +150,10 @@ fn into_failure(into: &std::path::Path, source: std::io::Error) -> Failure {
 
 impl Flags {
     /// The far node's addresses and key, and this end's sockets.
-    fn far(
+    ///
+    /// # Errors
+    /// The node is not known, or the keys cannot be used.
+    pub fn far(
         &self,
         node: &str,
         keys: &Keys,
@@ -187,7 +189,20 @@ impl Flags {
         Ok((remotes, peer, setup))
     }
 
-    fn hello(&self) -> Result<Hello, Failure> {
+    /// Where a copy with the node whose key is `peer` is shown.
+    ///
+    /// # Errors
+    /// The receipts cannot be written.
+    pub fn screen(&self, peer: Fingerprint) -> Result<Screen, Failure> {
+        let receipts = self.receipts.as_deref().map(Receipts::open).transpose()?;
+        Ok(Screen::new(self.json, self.dry_run, receipts, &peer.to_string()))
+    }
+
+    /// What the far end is told, but for what is copied.
+    ///
+    /// # Errors
+    /// A pattern is none.
+    pub fn hello(&self) -> Result<Hello, Failure> {
         let rule = |include| move |pattern: &String| Rule { include, pattern: pattern.clone() };
         let included = self.include.iter().map(rule(true));
         let rules: Vec<Rule> = included.chain(self.exclude.iter().map(rule(false))).collect();
@@ -196,6 +211,7 @@ impl Flags {
         let options = Options {
             dry_run: self.dry_run,
             checksum: self.checksum,
+            delete: false,
             limit: self.limit.filter(|limit| *limit > Rate::ZERO),
             deadline: self.deadline,
             priority: self.priority,
@@ -205,7 +221,8 @@ impl Flags {
     }
 }
 
-fn ways(remotes: &[SocketAddr]) -> Vec<Way> {
+/// A path from each socket to its address.
+pub fn ways(remotes: &[SocketAddr]) -> Vec<Way> {
     let way = |(socket, remote): (usize, &SocketAddr)| Way {
         socket,
         remote: *remote,

@@ -25,6 +25,8 @@ pub struct Course {
     pub call: Call,
     /// Whether its source can be read again.
     pub again: bool,
+    /// Whether it is called again where it does not answer the first time.
+    pub patient: bool,
     /// Whether this end sends.
     pub sends: bool,
 }
@@ -107,7 +109,7 @@ impl Course {
         let link = match called {
             None => return Ok(Ended::Lost("interrupted".to_owned())),
             Some(Ok(link)) => Arc::new(link),
-            Some(Err(error)) if attempt > 1 => return Ok(Ended::Lost(error.to_string())),
+            Some(Err(error)) if attempt > 1 || self.patient => return Ok(Ended::Lost(error.to_string())),
             Some(Err(error)) => return Err(self.unanswered(&error.to_string())),
         };
         if let Ok(mut stats) = shared.stats.lock() {
