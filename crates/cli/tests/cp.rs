@@ -1,8 +1,12 @@
 //! Copying files between two processes: what arrives, what goes on after a kill, and what is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
 
 mod support;
+
+#[path = "disk_full/small_disk.rs"]
+#[allow(dead_code, reason = "the nodes' reserve is none of a copy's")]
+mod small_disk;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -424,4 +428,30 @@ fn a_watched_mirror_follows_what_changes_and_outlives_the_far_end() {
     );
     syncing.signal(Signal::INT);
     assert_eq!(syncing.end().code, Some(0));
+}
+
+#[test]
+fn a_full_far_disk_is_told_and_leaves_nothing_under_a_name() {
+    small_disk::on_a_small_disk("a_full_far_disk_is_told_and_leaves_nothing_under_a_name", |disk| {
+        let mut ends = Ends::new(&["--write"]);
+        ends.serving.kill();
+        fs::remove_dir(ends.path("far")).unwrap();
+        fs::create_dir(disk.folder("far")).unwrap();
+        symlink(disk.folder("far"), ends.path("far")).unwrap();
+        ends.serving = serve(ends.folder.path(), &ends.address, &["--write"]);
+        fs::write(ends.path("near/large"), noise(20 << 20, 8)).unwrap();
+        disk.fill(4 << 20);
+        assert_told(
+            &ends.cp(&["large", "far:"]),
+            4,
+            &["large does not fit (No space left on device", "make room"],
+        );
+        // How long a pipe is, nobody knows before.
+        let node = format!("far={}", ends.address);
+        let mut piped = skyhaul(&Ends::arguments(&node, &["-", "far:pipe"]), &ends.path("near"));
+        let output = piped.stdin(fs::File::open(ends.path("near/large")).unwrap()).output().unwrap();
+        assert_told(&output, 4, &["pipe cannot be written (No space left on device", "make room"]);
+        assert!(!ends.path("far/large").exists() && !ends.path("far/pipe").exists());
+        assert_no_parts(&ends.path("far"));
+    });
 }

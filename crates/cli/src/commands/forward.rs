@@ -92,8 +92,8 @@ fn interval(stats: Option<Duration>) -> Result<Option<Duration>, Failure> {
 /// What is counted in less says little.
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Lets this process have as many descriptors as the system lets it: each connection is one.
-fn raise_descriptors() {
+/// Lets this process have as many descriptors as the system lets it: each connection is one, and each file that waits for the disk.
+pub(super) fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // Where it is refused, fewer connections are accepted at a time.

@@ -144,6 +144,13 @@ impl Coming {
         }
     }
 
+    /// It cannot go on now: what the map has stays for the next time.
+    pub fn leave(self) {
+        if self.mapped == 0 {
+            self.give_up();
+        }
+    }
+
     fn open(&mut self, receiving: &Receiving<'_>, folders: &mut Folders) -> Result<(), Refusal> {
         if let Hashing::File(hasher @ None) = &mut self.hash {
             *hasher = Some(Box::new(FileHasher::new(self.entry.size())));

@@ -199,7 +199,9 @@ impl State<'_> {
 
     fn fail(&mut self, id: Id, refused: Refusal) -> Result<(), End> {
         let Some(coming) = self.coming.remove(&id) else { return Ok(()) };
-        self.told(id, &coming.entry, refused)
+        let entry = coming.entry.clone();
+        coming.leave();
+        self.told(id, &entry, refused)
     }
 
     fn told(&self, id: Id, entry: &Entry, refused: Refusal) -> Result<(), End> {
@@ -227,7 +229,7 @@ fn differs(entry: &Entry) -> Refusal {
     Refusal::new(Reason::Differs, &sentence)
 }
 
-/// Jobs that wait for the disk.
-const JOBS: usize = 512;
+/// Jobs that wait for the disk, and as many that it is busy with: each has a file open.
+const JOBS: usize = 256;
 /// Answers in one message: refusals are long.
 const ANSWERS: usize = 128;

@@ -57,6 +57,7 @@ impl Course {
         mut screen: Screen,
         out: &mut dyn Write,
     ) -> Result<Verdict, Failure> {
+        crate::commands::forward::raise_descriptors();
         let mut pause = FIRST_PAUSE;
         for attempt in 1.. {
             let cancel = Cancel::default();

@@ -237,9 +237,10 @@ impl Screen {
         if !self.json && !self.dry_run {
             let of = if all_found { "" } else { " found so far" };
             self.say(&format!(
-                "{} of {}{of}, {files} files, {rate}, {:.1} % repeated",
-                Bytes::new(moved),
-                Bytes::new(bytes),
+                "{} of {}{of}, {files} files, {}, {:.1} % repeated",
+                megabytes(moved),
+                megabytes(bytes),
+                megabits(rate),
                 repeated * 100.0
             ));
         }
@@ -296,12 +297,12 @@ impl Screen {
                 totals.wanted, totals.unchanged, totals.failed
             )?;
         } else if !self.json {
-            let rate = Rate::from_bps(summary.rate_bps);
+            let rate = megabits(Rate::from_bps(summary.rate_bps));
             write!(
                 out,
                 "{} files of {} copied and verified in {seconds:.1} s ({rate})",
                 totals.copied,
-                Bytes::new(totals.copied_bytes)
+                megabytes(totals.copied_bytes)
             )?;
             writeln!(
                 out,
@@ -356,7 +357,7 @@ impl Bars {
         let known = read(&counters.walked) > 0 && rate > Rate::ZERO;
         let eta =
             if known { format!("{:.0} s left", rate.time_for(left).as_secs_f64()) } else { "…".to_owned() };
-        let repeated = repeated * 100.0;
+        let (repeated, rate) = (repeated * 100.0, megabits(rate));
         self.overall
             .set_message(format!("{} files, {rate}, {eta}, {repeated:.1} % repeated", read(&counters.files)));
         self.file.set_length(read(&counters.current.0));
@@ -378,6 +379,14 @@ impl Verdict {
 
 fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+fn megabits(rate: Rate) -> String {
+    format!("{:.1} Mbit/s", rate.as_bps() as f64 / 1e6)
 }
 
 fn share(part: u64, whole: u64) -> f64 {

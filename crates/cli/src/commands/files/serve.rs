@@ -53,10 +53,10 @@ pub struct Serve {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line<'a> {
-    Called { node: &'a str, peer: &'a str },
+    Called { peer: &'a str },
     File { peer: &'a str, path: String, bytes: u64, fate: &'static str, blake3: Option<String> },
     Failed { peer: &'a str, path: String, reason: &'static str, sentence: &'a str },
-    Left { peer: &'a str, copied: u64, bytes: u64, failed: u64, reason: Option<String> },
+    Left { node: &'a str, peer: &'a str, copied: u64, bytes: u64, failed: u64, reason: Option<String> },
 }
 
 /// What all sessions share.
@@ -95,6 +95,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "{} may be {may}", command.root.display())?;
         out.flush()?;
     }
+    crate::commands::forward::raise_descriptors();
     let ended = Cancel::default();
     std::thread::scope(|scope| {
         scope.spawn(|| accept(&exchange, &desk, &ended));
@@ -138,8 +139,7 @@ fn accept(exchange: &Exchange, desk: &Arc<Desk>, ended: &Cancel) {
 
 fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
-    let node = link.peer_name();
-    desk.say(&format!("{node} has called"), &Line::Called { node: &node, peer: &peer });
+    desk.say(&format!("{peer} has called"), &Line::Called { peer: &peer });
     let (events, told) = sync_channel(super::EVENTS);
     let reports = Reports { events, counters: Arc::new(Counters::default()) };
     let (counts, end) = std::thread::scope(|scope| {
@@ -156,11 +156,13 @@ fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
         Err(End::Cancelled) => Some("ended here, or called again".to_owned()),
     };
     let (copied, bytes, failed) = counts;
+    // Known from when it introduced itself.
+    let node = link.peer_name();
     let mut text = format!("{node} is gone: {copied} files of {:.1} MB, {failed} failed", bytes as f64 / 1e6);
     if let Some(reason) = &reason {
         text.push_str(&format!(" ({reason})"));
     }
-    desk.say(&text, &Line::Left { peer: &peer, copied, bytes, failed, reason });
+    desk.say(&text, &Line::Left { node: &node, peer: &peer, copied, bytes, failed, reason });
 }
 
 /// Tells what happens, and counts it: files, bytes, failures.
