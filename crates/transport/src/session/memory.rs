@@ -45,6 +45,23 @@ impl Session {
     }
 }
 
+impl Session {
+    /// What the far end may have under way and undelivered here, as it said; nothing before that.
+    pub const fn peer_window(&self) -> Amount {
+        Amount::new(self.peer_window)
+    }
+
+    /// What blocks hold of this end's window: those under way, and those that the application has not released.
+    pub fn held(&self) -> Amount {
+        Amount::new(self.inbox.as_ref().map_or(0, |inbox| inbox.counts().0))
+    }
+
+    /// This end's window.
+    pub const fn receive_window(&self) -> Amount {
+        self.config.receive_window
+    }
+}
+
 impl SessionConfig {
     /// What a session with so many paths of this payload holds at most, whatever its far end does:
     ///

@@ -84,6 +84,15 @@ impl Session {
         self.watch.waits
     }
 
+    /// The same up to `now`: the time since then goes to the state that it left.
+    pub fn waits_until(&self, now: Instant) -> Waits {
+        let mut watch = Watch { state: self.watch.state, waits: self.watch.waits };
+        if let Some((state, _)) = watch.state {
+            watch.becomes(now, state);
+        }
+        watch.waits
+    }
+
     /// A path was filled as far as it went; `has_room` says whether more would have gone.
     pub fn filled(&mut self, now: Instant, has_room: bool) {
         if !self.is_open() {
@@ -127,6 +136,17 @@ mod tests {
         assert_eq!((waits.application, waits.path, waits.window), (millis(5), millis(3), millis(22)));
         assert_eq!((waits.buffer, waits.classes, waits.total()), (millis(1), millis(9), millis(40)));
         assert_eq!(waits.since(&waits), Waits::default());
+    }
+
+    #[test]
+    fn a_session_that_is_left_alone_waits_on() {
+        let mut session = Session::new(crate::SessionConfig::default());
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        assert_eq!(session.waits_until(at(9)), Waits::default());
+        session.watch.becomes(at(10), Wait::Application);
+        assert_eq!(session.waits(), Waits::default());
+        assert_eq!(session.waits_until(at(35)).application, Duration::from_millis(25));
+        assert_eq!(session.waits(), Waits::default(), "looking changes nothing");
     }
 
     #[test]
