@@ -22,7 +22,7 @@ pub enum Order {
         /// Which direction.
         direction: Direction,
         /// All of it; its plan starts now.
-        config: LinkConfig,
+        config: Box<LinkConfig>,
     },
     /// End, and remove what was made.
     End,

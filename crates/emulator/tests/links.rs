@@ -132,7 +132,7 @@ fn a_running_link_becomes_another_one() {
         let order = |link: &str| Order::Set {
             link: link.to_owned(),
             direction: Direction::Up,
-            config: all_lost.clone(),
+            config: Box::new(all_lost.clone()),
         };
         assert!(
             matches!(handle.ask(order("link2")).unwrap(), Answer::Refused(reason) if reason.contains("no link `link2`"))

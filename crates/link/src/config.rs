@@ -17,6 +17,9 @@ pub struct LinkConfig {
     /// Drops at the entrance what exceeds a rate: `policer = { rate = "93 Mbit/s", burst = "128 KiB" }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policer: Option<Policer>,
+    /// Packets larger than this vanish, and nobody is told: a black hole of a path's MTU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest: Option<Bytes>,
     /// Most bytes that may wait for the line, the packet being sent not counted. What comes on top is dropped.
     pub queue: Bytes,
     /// From the end of a packet's transmission to its arrival. One way, not round trip.
@@ -80,6 +83,7 @@ impl Default for LinkConfig {
         Self {
             rate: None,
             policer: None,
+            largest: None,
             queue: DEFAULT_QUEUE,
             one_way_delay: Duration::ZERO,
             jitter: Duration::ZERO,
@@ -110,6 +114,7 @@ mod tests {
     const FULL: &str = r#"
         rate = "93 Mbit/s"
         policer = { rate = "50 Mbit/s", burst = "128 KiB" }
+        largest = "1400 B"
         queue = "2 MiB"
         one_way_delay = "80 ms"
         jitter = "2 ms"
@@ -124,7 +129,7 @@ mod tests {
         let config: LinkConfig = toml::from_str(FULL).unwrap();
         assert_eq!(config.rate, Some(Rate::from_mbps(93)));
         let policed = Policer { rate: Rate::from_mbps(50), burst: Bytes::kib(128) };
-        assert_eq!(config.policer, Some(policed));
+        assert_eq!((config.policer, config.largest), (Some(policed), Some(Bytes::new(1_400))));
         assert_eq!(config.outages[0].length, Duration::from_secs(5));
         assert_eq!(config.changes[0].loss, Some(Loss::None));
         let again: LinkConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();

@@ -4,7 +4,7 @@ use serde::Serialize;
 use skyhaul_units::{Bytes, Duration};
 
 /// Totals since the link's start. At any time
-/// `offered = forwarded + lost + policed + queue_dropped + outage_dropped + overflow_dropped + in flight`.
+/// `offered = forwarded + lost + policed + oversized + queue_dropped + outage_dropped + overflow_dropped + in flight`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LinkCounters {
     /// Packets given to the link.
@@ -15,6 +15,8 @@ pub struct LinkCounters {
     pub lost: u64,
     /// Packets dropped by the policer.
     pub policed: u64,
+    /// Packets dropped because they were larger than what passes.
+    pub oversized: u64,
     /// Packets refused because the queue was full.
     pub queue_dropped: u64,
     /// Packets that ended their transmission in an outage.
@@ -34,7 +36,12 @@ pub struct LinkCounters {
 impl LinkCounters {
     /// Packets that ended without arriving.
     pub const fn dropped(&self) -> u64 {
-        self.lost + self.policed + self.queue_dropped + self.outage_dropped + self.overflow_dropped
+        self.lost
+            + self.policed
+            + self.oversized
+            + self.queue_dropped
+            + self.outage_dropped
+            + self.overflow_dropped
     }
 }
 

@@ -23,6 +23,7 @@ pub const MAX_ITEMS: usize = 1 << 20;
 pub struct Link<T> {
     now: Instant,
     policer: Option<TokenBucket>,
+    largest: Option<Bytes>,
     line: Line,
     queue: Queue<T>,
     way: Way<T>,
@@ -39,6 +40,7 @@ impl<T> Link<T> {
         Self {
             now: Instant::ZERO,
             policer: config.policer.map(|policer| TokenBucket::new(policer, Instant::ZERO)),
+            largest: config.largest,
             line: Line::new(config.rate),
             queue: Queue { waiting: VecDeque::new(), bytes: Bytes::ZERO, limit: config.queue, sending: None },
             way: Way::new(&config, seed),
@@ -55,6 +57,7 @@ impl<T> Link<T> {
     pub fn reconfigure(&mut self, now: Instant, config: LinkConfig) {
         let now = self.advance(now);
         self.policer = config.policer.map(|policer| TokenBucket::new(policer, now));
+        self.largest = config.largest;
         self.line.set_rate(now, config.rate);
         self.queue.limit = config.queue;
         self.way.one_way_delay = config.one_way_delay;
@@ -73,6 +76,10 @@ impl<T> Link<T> {
         self.counters.offered_bytes += size;
         if self.in_flight() >= MAX_ITEMS {
             self.counters.overflow_dropped += 1;
+            return;
+        }
+        if self.largest.is_some_and(|largest| size > largest) {
+            self.counters.oversized += 1;
             return;
         }
         if self.policer.as_mut().is_some_and(|bucket| !bucket.passes(now, size)) {

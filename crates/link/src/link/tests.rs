@@ -52,6 +52,23 @@ fn offer_spaced(link: &mut Link<u64>, count: u64, spacing: Duration) -> Vec<(Ins
 }
 
 #[test]
+fn larger_packets_vanish_without_a_word_until_the_link_is_set_otherwise() {
+    let config = LinkConfig { largest: Some(Bytes::new(1_400)), ..twelve_megabit() };
+    let mut link = Link::new(config, 1);
+    for (number, size) in [1_400, 1_401, 60, 1_500].into_iter().enumerate() {
+        link.send(Instant::ZERO, Bytes::new(size), number);
+    }
+    let numbers =
+        |arrived: Vec<(Instant, usize)>| arrived.into_iter().map(|(_, number)| number).collect::<Vec<_>>();
+    assert_eq!(numbers(drain(&mut link)), [0, 2]);
+    link.reconfigure(at_ms(10), twelve_megabit());
+    link.send(at_ms(11), packet(), 4);
+    assert_eq!(numbers(drain(&mut link)), [4]);
+    let LinkCounters { offered, forwarded, oversized, .. } = *link.counters();
+    assert_eq!((offered, forwarded, oversized, link.counters().dropped()), (5, 3, 2, 2));
+}
+
+#[test]
 fn what_a_packet_would_wait_is_what_it_waits() {
     let mut link = Link::new(twelve_megabit(), 1);
     assert_eq!(link.wait(Instant::ZERO), Duration::ZERO);
@@ -307,6 +324,7 @@ fn the_ends_of_the_range_do_not_overflow() {
         let config = LinkConfig {
             rate,
             policer: Some(Policer { rate: Rate::from_bps(u64::MAX), burst: Bytes::new(u64::MAX) }),
+            largest: Some(Bytes::new(u64::MAX)),
             queue: Bytes::new(u64::MAX),
             one_way_delay: huge,
             jitter: huge,
@@ -344,6 +362,7 @@ prop_compose! {
         jitter_us in 0u64..5_000,
         reorder in prop::option::of((0u32..1_000_000_000, 0u64..3_000)),
         loss in any_loss(),
+        largest in prop::option::of(100u64..3_000),
         outages in prop::collection::vec((0u64..20_000, 0u64..5_000), 0..3),
         changes in prop::collection::vec((0u64..20_000, prop::option::of(0u64..200_000), prop::option::of(0u64..5_000)), 0..3),
     ) -> LinkConfig {
@@ -353,6 +372,7 @@ prop_compose! {
                 rate: Rate::from_bps(kbps * 1_000),
                 burst: Bytes::new(burst),
             }),
+            largest: largest.map(Bytes::new),
             queue: Bytes::new(queue),
             one_way_delay: Duration::from_micros(delay_us),
             jitter: Duration::from_micros(jitter_us),

@@ -147,7 +147,7 @@ pub fn set(command: &Set, out: &mut dyn Write) -> Result<(), Failure> {
         .map(|direction| Ok((direction, assign::changed(status, direction, &command.assignments)?)))
         .collect::<Result<_, Failure>>()?;
     for (direction, config) in changed {
-        home.ask(&Order::Set { link: link.clone(), direction, config })?;
+        home.ask(&Order::Set { link: link.clone(), direction, config: Box::new(config) })?;
     }
     let status = home.ask(&Order::Status)?;
     show::links(&status, out)

@@ -92,6 +92,7 @@ pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
             let text = |key: &str| way["config"][key].as_str().unwrap_or("-").to_owned();
             let dropped = [
                 "policed",
+                "oversized",
                 "queue_dropped",
                 "outage_dropped",
                 "overflow_dropped",
