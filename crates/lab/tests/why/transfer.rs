@@ -84,6 +84,7 @@ pub fn ran(case: &Case, seed: u64) -> Transfer {
         disk_share: Some(share(after.disk, before.disk)),
         socket_drops: Some(after.drops - before.drops),
         datagrams: after.arrived - before.arrived,
+        ..Transfer::default()
     }
 }
 

@@ -38,10 +38,12 @@ pub enum Cause {
     ClockStep,
     /// Nothing does: the line is full.
     LineFull,
+    /// Looked at from its receiving end alone, which keeps up: what holds it back is elsewhere.
+    OtherEnd,
 }
 
 impl Cause {
-    /// All of them.
+    /// Those that a transfer or a line can have; what is left is [`OtherEnd`](Self::OtherEnd).
     pub const ALL: [Self; 16] = [
         Self::Application,
         Self::SenderProcessor,
@@ -80,6 +82,7 @@ impl Cause {
             Self::RouteChange => "route-change",
             Self::ClockStep => "clock-step",
             Self::LineFull => "line-full",
+            Self::OtherEnd => "other-end",
         }
     }
 
@@ -136,6 +139,9 @@ impl Cause {
                 "let NTP or PTP slew the clocks and not step them; one-way figures from before and after do not compare"
             }
             Self::LineFull => "nothing: only a faster line, a second path or less data would help",
+            Self::OtherEnd => {
+                "ask at the sending end, which knows what it waits for (`skyhaul why` there), and have the line probed"
+            }
         }
     }
 }
@@ -146,7 +152,7 @@ mod tests {
 
     #[test]
     fn names_are_those_in_json_and_each_cause_is_there_once() {
-        for cause in Cause::ALL {
+        for cause in Cause::ALL.into_iter().chain([Cause::OtherEnd]) {
             assert_eq!(serde_json_name(cause), cause.name());
         }
         let set: std::collections::BTreeSet<Cause> = Cause::ALL.into_iter().collect();

@@ -83,12 +83,25 @@ impl Load {
     }
 }
 
+/// The end of a transfer that it was looked at from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The one that sends: it knows what it waits for.
+    #[default]
+    Sender,
+    /// The one that receives: it knows no more than whether it keeps up.
+    Receiver,
+}
+
 /// What a transfer told of itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Transfer {
+    /// Who told.
+    pub seen_from: End,
     /// Of the application's bytes, once it had started.
     pub goodput_bps: u64,
-    /// What the sender waited for.
+    /// What the sender waited for; seen from the receiver, how long its window was shut.
     pub waited: Waited,
     /// Who decides how fast it sends.
     pub controller: String,
@@ -112,6 +125,12 @@ pub struct Transfer {
     pub socket_drops: Option<u64>,
     /// Datagrams that arrived or should have.
     pub datagrams: u64,
+    /// Bytes that the receiver lets be under way, where it says so.
+    pub window_bytes: Option<u64>,
+    /// What the source brings, as it comes in.
+    pub source_bps: Option<u64>,
+    /// Bytes that were brought and are not at the receiver yet.
+    pub waiting_bytes: Option<u64>,
 }
 
 /// The parts of the time that a sender waited; what is left over it had other reasons not to send.

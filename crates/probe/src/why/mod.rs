@@ -25,7 +25,7 @@ mod steps;
 mod tcp;
 
 pub use cause::Cause;
-pub use evidence::{Evidence, LineFound, Load, Transfer, Waited};
+pub use evidence::{End, Evidence, LineFound, Load, Transfer, Waited};
 pub use examine::{ExaminePlan, examine};
 pub use judge::{Finding, Verdict, judge};
 pub use tcp::{TcpSample, TcpTextError, read_sockets};

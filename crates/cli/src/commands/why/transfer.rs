@@ -13,6 +13,9 @@ struct Run {
     steady_bps: Option<u64>,
     waited_s: Waited,
     busiest_thread: Busiest,
+    /// Not told by releases before it was.
+    #[serde(default)]
+    disk_share: Option<f64>,
     control: Control,
     paths: Vec<RunPath>,
     losses: RunLosses,
@@ -82,9 +85,10 @@ fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
         controller: run.control.name,
         sender_share: run.busiest_thread.send,
         receiver_share: run.busiest_thread.receive,
-        disk_share: None,
+        disk_share: run.disk_share,
         socket_drops: run.losses.receive_socket,
         datagrams: run.losses.sent,
+        ..Transfer::default()
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
-use crate::why::evidence::{Evidence, LineFound, Load, Transfer};
+use crate::why::evidence::{End, Evidence, LineFound, Load, Transfer};
 
 /// What the ends' figures speak for.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
@@ -13,6 +13,7 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
         found.extend(application(transfer));
         found.extend(window(transfer));
         found.extend(send_buffer(transfer));
+        found.extend(other_end(transfer));
     }
     if let Some(line) = &evidence.line {
         found.extend(host_drops(line));
@@ -54,18 +55,51 @@ fn processors(transfer: &Transfer, is_overflowing: bool) -> Vec<Finding> {
 
 fn application(transfer: &Transfer) -> Option<Finding> {
     let share = transfer.waited.application;
-    (share >= WAIT_MUCH).then(|| {
-        Finding::new(
-            Cause::Application,
-            0.55 + 0.4 * share,
-            format!(
-                "the application hands over no more than {}: the transport had nothing to send {} of the time",
-                rate(transfer.goodput_bps),
-                percent(share)
-            ),
-            vec![waits(transfer)],
+    if share < WAIT_MUCH {
+        return None;
+    }
+    let (goodput, part) = (rate(transfer.goodput_bps), percent(share));
+    let sentence = if share >= WAIT_ALL {
+        format!(
+            "nothing waits to be sent: the source is what is slow; it brought {goodput}, and {part} of the time there was \
+             nothing to send"
         )
-    })
+    } else {
+        format!(
+            "the application hands over no more than {goodput}: the transport had nothing to send {part} of the time"
+        )
+    };
+    // A source whose own processor is at its limit is a matter of that processor.
+    let is_busy = transfer.sender_share.is_some_and(|share| share >= BUSY);
+    let weight = if is_busy { BESIDE } else { 1.0 } * (0.55 + 0.4 * share);
+    let figures = [Some(waits(transfer)), source(transfer)];
+    Some(Finding::new(Cause::Application, weight, sentence, figures.into_iter().flatten().collect()))
+}
+
+/// What comes in, and what of it is still here.
+fn source(transfer: &Transfer) -> Option<String> {
+    let (brought, waiting) = transfer.source_bps.zip(transfer.waiting_bytes)?;
+    Some(format!("{} came in; {:.1} MB are not at the receiver yet", rate(brought), waiting as f64 / 1e6))
+}
+
+/// A receiver that keeps up knows nothing of what the sender waits for.
+fn other_end(transfer: &Transfer) -> Option<Finding> {
+    if transfer.seen_from != End::Receiver {
+        return None;
+    }
+    let goodput = rate(transfer.goodput_bps);
+    let sentence = if transfer.goodput_bps == 0 {
+        "nothing comes, and nothing at this end keeps it from coming".to_owned()
+    } else {
+        format!("nothing at this end holds the transfer back: it takes all that comes, {goodput}")
+    };
+    let busy = |share: Option<f64>| share.map_or("not known".to_owned(), percent);
+    let figures = format!(
+        "busiest thread of the receiver: {}; in its disk: {}",
+        busy(transfer.receiver_share),
+        busy(transfer.disk_share)
+    );
+    Some(Finding::new(Cause::OtherEnd, WEIGHT_ELSEWHERE, sentence, vec![waits(transfer), figures]))
 }
 
 /// What holds the window shut: a disk or processor that does not keep up, or else the window itself.
@@ -74,16 +108,28 @@ fn window(transfer: &Transfer) -> Option<Finding> {
     if share < WAIT_MUCH {
         return None;
     }
-    let disk = transfer.disk_share.filter(|disk| *disk >= DISK_BUSY);
     let weight = 0.6 + 0.35 * share;
-    Some(match disk {
-        Some(disk) => Finding::new(
+    Some(match transfer.disk_share {
+        Some(disk) if disk >= DISK_BUSY => Finding::new(
             Cause::ReceiverDisk,
             weight + 0.02,
             format!("the receiver's disk takes no more: it was waited for {} of the time", percent(disk)),
             vec![waits(transfer), format!("receiver in its disk: {}", percent(disk))],
         ),
-        None => Finding::new(
+        None if is_window_long(transfer) => Finding::new(
+            Cause::ReceiverDisk,
+            weight * BESIDE,
+            format!(
+                "the receiver takes no more, though its window is long enough: its disk is what is slow, or its processor; the \
+                 sender waited for it {} of the time",
+                percent(share)
+            ),
+            [Some(waits(transfer)), window_size(transfer), window_told(transfer)]
+                .into_iter()
+                .flatten()
+                .collect(),
+        ),
+        _ => Finding::new(
             Cause::FlowWindow,
             weight,
             format!(
@@ -93,6 +139,17 @@ fn window(transfer: &Transfer) -> Option<Finding> {
             [Some(waits(transfer)), window_size(transfer)].into_iter().flatten().collect(),
         ),
     })
+}
+
+/// What the receiver lets be under way would carry several times as much at this round trip.
+fn is_window_long(transfer: &Transfer) -> bool {
+    let needed = transfer.round_trip_ms.map(|millis| transfer.goodput_bps as f64 / 8e3 * millis);
+    transfer.window_bytes.zip(needed).is_some_and(|(told, needed)| told as f64 >= WINDOW_LONG * needed)
+}
+
+fn window_told(transfer: &Transfer) -> Option<String> {
+    let told = transfer.window_bytes?;
+    Some(format!("the receiver lets {:.0} KB be under way", told as f64 / 1e3))
 }
 
 fn window_size(transfer: &Transfer) -> Option<String> {
@@ -214,6 +271,9 @@ fn sum(loads: &[Load], of: fn(&Load) -> u64) -> u64 {
 /// All the waits in one line.
 pub(super) fn waits(transfer: &Transfer) -> String {
     let waited = transfer.waited;
+    if transfer.seen_from == End::Receiver {
+        return format!("the receiver's window was shut {} of the time", percent(waited.window));
+    }
     format!(
         "waited for the application {}, flow control {}, send buffer {}, classes {}, the path {}",
         percent(waited.application),
@@ -231,6 +291,18 @@ const BUSY_OFTEN: f64 = 0.8;
 
 /// A fifth of the time: a sender at the line's pace waits for the path nearly always, and for others hardly.
 const WAIT_MUCH: f64 = 0.2;
+
+/// With nothing to send for nine tenths of the time, all that came in went out at once.
+const WAIT_ALL: f64 = 0.9;
+
+/// What blocks of a window lie behind one that is missing is a round trip's worth or two, and what is being written as much.
+const WINDOW_LONG: f64 = 4.0;
+
+/// Of a cause that another one explains, or that was inferred and not told.
+const BESIDE: f64 = 0.9;
+
+/// More than [`judge`](super::judge) leaves out, less than any cause that figures speak for.
+const WEIGHT_ELSEWHERE: f64 = 0.3;
 
 /// A disk that is not what the receiver waits for answers a group commit in some milliseconds of each tenth of a second.
 const DISK_BUSY: f64 = 0.5;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::why::evidence::{LineFound, Load, Transfer, Waited};
+use crate::why::evidence::{End, LineFound, Load, Transfer, Waited};
 use proptest::prelude::*;
 
 /// A line of 20 Mbit/s and 80 ms with nothing wrong with it.
@@ -39,6 +39,66 @@ fn transfer() -> Transfer {
         datagrams: 10_000,
         ..Transfer::default()
     }
+}
+
+#[test]
+fn a_session_with_nothing_to_send_is_told_so_with_what_its_source_brought() {
+    let waited = Waited { application: 0.97, path: 0.03, ..Waited::default() };
+    let figures =
+        |transfer| Transfer { waited, source_bps: Some(3_000_000), waiting_bytes: Some(0), ..transfer };
+    let idle = figures(Transfer { goodput_bps: 2_500_000, ..transfer() });
+    let verdict = judge(&Evidence { line: Some(line()), transfer: Some(idle.clone()) });
+    assert_eq!(verdict.cause, Cause::Application);
+    let told = "nothing waits to be sent: the source is what is slow; it brought 2.50 Mbit/s";
+    assert!(verdict.sentence.starts_with(told), "{}", verdict.sentence);
+    let source = "3.00 Mbit/s came in; 0.0 MB are not at the receiver yet";
+    assert!(verdict.evidence.iter().any(|figure| figure == source), "{:?}", verdict.evidence);
+    // Where the thread that decodes what comes in has no time left, that is the cause.
+    let busy = Transfer { sender_share: Some(0.99), ..idle };
+    assert_eq!(cause(Some(line()), Some(busy)), Cause::SenderProcessor);
+}
+
+#[test]
+fn a_shut_window_that_is_long_enough_speaks_for_the_receivers_disk_where_that_is_not_told() {
+    let waited = Waited { window: 0.8, path: 0.2, ..Waited::default() };
+    // 5 Mbit/s at 85 ms are 53 KB.
+    let told = |disk_share, window_bytes| Transfer {
+        waited,
+        goodput_bps: 5_000_000,
+        disk_share,
+        window_bytes,
+        ..transfer()
+    };
+    for (disk, window, wanted) in [
+        (None, Some(64 << 20), Cause::ReceiverDisk),
+        (None, Some(100 << 10), Cause::FlowWindow),
+        (None, None, Cause::FlowWindow),
+        (Some(0.01), Some(64 << 20), Cause::FlowWindow),
+        (Some(0.9), Some(100 << 10), Cause::ReceiverDisk),
+    ] {
+        assert_eq!(cause(None, Some(told(disk, window))), wanted, "{disk:?} {window:?}");
+    }
+}
+
+#[test]
+fn from_the_receiving_end_its_own_faults_are_seen_and_others_left_to_the_sender() {
+    let seen = |window, disk| Transfer {
+        seen_from: End::Receiver,
+        goodput_bps: 5_000_000,
+        waited: Waited { window, ..Waited::default() },
+        receiver_share: Some(0.1),
+        disk_share: Some(disk),
+        ..Transfer::default()
+    };
+    assert_eq!(cause(None, Some(seen(0.0, 0.05))), Cause::OtherEnd);
+    assert_eq!(cause(None, Some(seen(0.9, 0.95))), Cause::ReceiverDisk);
+    assert_eq!(cause(None, Some(seen(0.9, 0.05))), Cause::FlowWindow);
+    let busy = Transfer { receiver_share: Some(0.98), ..seen(0.0, 0.05) };
+    assert_eq!(cause(None, Some(busy)), Cause::ReceiverProcessor);
+    let silent = Transfer { goodput_bps: 0, ..seen(0.0, 0.0) };
+    let verdict = judge(&Evidence { line: None, transfer: Some(silent) });
+    assert!(verdict.sentence.starts_with("nothing comes"), "{}", verdict.sentence);
+    assert!(verdict.what_to_do.contains("sending end"));
 }
 
 fn cause(line: Option<LineFound>, transfer: Option<Transfer>) -> Cause {
