@@ -4,6 +4,7 @@
 //! long, thin, lossy line, for tests, demonstrations and rehearsals on machines where the kernel's own emulation would
 //! need root.
 
+mod busy;
 mod carrier;
 mod clock;
 mod driver;
@@ -18,8 +19,10 @@ pub mod relay;
 mod rest;
 mod socket;
 mod stream;
+mod threads;
 mod waker;
 
+pub use busy::BusyClock;
 pub use carrier::{Carrier, TcpCarrier, TcpConfig, UdpCarrier};
 pub use clock::Clock;
 pub use driver::{Driver, Service};
@@ -27,6 +30,7 @@ pub use interface::interfaces;
 pub use lane::LaneCarrier;
 pub use socket::{Buffers, Incoming, Outgoing, Socket};
 pub use stream::{Listener, Stream};
+pub use threads::{Thread, ThreadTimes};
 pub use waker::Waker;
 
 /// An engine over the carriers that a driver knows.

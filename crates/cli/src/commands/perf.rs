@@ -1,10 +1,11 @@
 //! `skyhaul perf`: measures what a line carries, with the transport that the nodes use.
 //!
-//! The serving end waits for callers and keeps nothing of what comes; the sending end sends blocks for a time or up to an
+//! The serving end waits for callers and, unless asked to (`keep`), keeps nothing of what comes; the sending end sends blocks for a time or up to an
 //! amount, and prints what arrived. Latency is measured by the receiving end, between an application's handing over
 //! a block and its delivery; the sender's stamps are read after the two clocks have been compared (`clock`).
 
 mod clock;
+mod keep;
 pub mod keys;
 pub mod line;
 mod message;
@@ -13,7 +14,6 @@ pub mod report;
 pub mod send;
 mod serve;
 mod source;
-mod threads;
 
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
@@ -85,8 +85,20 @@ pub fn driver(
     lanes: &LaneFlags,
     clock: Clock,
 ) -> Result<Driver, Failure> {
+    driver_with(configs, (lanes, WINDOW), clock)
+}
+
+/// The same with what a far end may have under way.
+///
+/// # Errors
+/// The paths cannot be as configured, or the system has no more threads or descriptors.
+fn driver_with(
+    configs: Vec<(Socket, EndpointConfig)>,
+    (lanes, window): (&LaneFlags, Bytes),
+    clock: Clock,
+) -> Result<Driver, Failure> {
     let session = SessionConfig {
-        receive_window: WINDOW,
+        receive_window: window,
         send_buffer: WINDOW,
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()

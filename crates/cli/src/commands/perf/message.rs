@@ -57,6 +57,9 @@ pub struct Found {
     /// The part of the time from `Begin` to `End` for which this end's busiest thread ran; `None` where it does not tell.
     #[serde(default)]
     pub busiest_thread: Option<f64>,
+    /// The part of that time for which this end was in calls to its disk; `None` where it keeps nothing.
+    #[serde(default)]
+    pub disk_share: Option<f64>,
     /// Bytes of each flow whose course was wanted, in each tenth of a second from `Begin` on.
     #[serde(default)]
     pub courses: Vec<Vec<u64>>,

@@ -32,6 +32,8 @@ pub struct Report {
     pub waited_s: Waited,
     /// The part of the time for which the busiest thread of each end ran.
     pub busiest_thread: Busiest,
+    /// The part of the time for which the far end was in calls to its disk; `null` where it keeps nothing.
+    pub disk_share: Option<f64>,
     /// Who decided how fast it sent.
     pub control: Control,
     /// What the classes came to, where there are any.
@@ -194,6 +196,13 @@ impl Report {
                 path.loss * 100.0,
                 path.repair_sent,
                 path.repair_used
+            )?;
+        }
+        if let Some(disk) = self.disk_share {
+            writeln!(
+                out,
+                "disk      the far end was in calls to its disk {:.0} % of the time",
+                disk * 100.0
             )?;
         }
         for class in &self.classes {

@@ -1,12 +1,12 @@
 //! `skyhaul perf serve`: the receiving end.
 
+use super::keep::{KeepFlags, Keeping};
 use super::keys::Keys;
 use super::line::LineFlags;
 use super::message::{Found, Latency, Message, TALK, heard, say};
 use super::one_way;
 use super::send::share::{LOADS_MAX, place};
 use super::source::stamp;
-use super::threads::ThreadTimes;
 use super::{LaneFlags, NAME};
 use crate::commands::rate::rate_text;
 use crate::commands::signals;
@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 use hdrhistogram::Histogram;
 use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Service, TcpConfig};
+use skyhaul_net::{Clock, Service, TcpConfig, ThreadTimes};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::{Event, Opening, Received};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
@@ -26,11 +26,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The arguments of `skyhaul perf serve`.
 #[derive(clap::Args)]
-#[command(after_help = "Keeps nothing of what comes. One line for each run goes to standard output.
+#[command(
+    after_help = "Keeps nothing of what comes, unless --keep says so. One line for each run goes to standard output.
 
 Example:
   skyhaul perf serve --bind 0.0.0.0:4710 --key centre.key --peer SHA256:…
-  skyhaul perf serve --bind 127.0.0.1:4710 --insecure-test")]
+  skyhaul perf serve --bind 127.0.0.1:4710 --insecure-test
+  skyhaul perf serve --bind 0.0.0.0:4710 --keep /data --key centre.key --peer SHA256:…"
+)]
 pub struct Serve {
     /// Where to listen for senders; several addresses may be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
@@ -44,6 +47,11 @@ pub struct Serve {
     /// Receives without ever sending a datagram, what was sealed with this key; prints one line of JSON for each sender.
     #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["key", "peer", "insecure_test"])]
     one_way: Option<PathBuf>,
+    /// Bytes of a sender that may be under way or, with --keep, not written yet.
+    #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
+    window: Bytes,
+    #[command(flatten)]
+    keep: KeepFlags,
     #[command(flatten)]
     lanes: LaneFlags,
     #[command(flatten)]
@@ -67,6 +75,11 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
             )),
         };
     }
+    if !(WINDOW_MIN..=super::WINDOW).contains(&command.window) {
+        let what = format!("a --window of {} is not possible", command.window);
+        let help = format!("give {WINDOW_MIN} to {}", super::WINDOW);
+        return Err(Failure::new(Exit::Usage, &what, &help));
+    }
     let accepted = command.keys.read()?;
     let clock = Clock::start();
     let mut configs = Vec::new();
@@ -86,7 +99,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
             configs.push((socket, config.clone()));
         }
     }
-    let mut driver = super::driver(configs, &command.lanes, clock)?;
+    let mut driver = super::driver_with(configs, (&command.lanes, command.window), clock)?;
     let mut bound = super::addresses(&driver);
     bound.dedup();
     for address in bound.iter().filter(|_| command.tcp) {
@@ -97,11 +110,13 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         driver.add_carrier(super::over_tcp(config)?);
     }
     let bound: Vec<String> = bound.iter().map(SocketAddr::to_string).collect();
+    let keeping = command.keep.start(clock, &driver.waker())?;
     writeln!(out, "listening on {}", bound.join(" "))?;
     out.flush()?;
     let stop = signals::stop_flag()?;
     let (inodes, tests) = (super::inodes(&driver), BTreeMap::new());
-    let mut server = Server { clock, inodes, once: command.once, tests, out, stop: &stop, failure: None };
+    let once = command.once;
+    let mut server = Server { clock, inodes, once, keeping, tests, out, stop: &stop, failure: None };
     driver.run(&mut server, &stop).map_err(|source| {
         Failure::io("a socket failed", &bound.join(" "), "see whether its network is up", source)
     })?;
@@ -114,6 +129,7 @@ struct Server<'a> {
     /// Of the sockets, for the kernel's counts.
     inodes: Vec<u64>,
     once: bool,
+    keeping: Option<Keeping<SessionId>>,
     tests: BTreeMap<SessionId, Test>,
     out: &'a mut dyn Write,
     stop: &'a AtomicBool,
@@ -131,6 +147,7 @@ struct Test {
     cpu_at_begin: f64,
     threads_at_begin: ThreadTimes,
     drops_at_begin: Option<u64>,
+    disk_at_begin: Duration,
     /// Bytes of each flow in each [`COURSE_STEP`], of those that are wanted.
     courses: Vec<Vec<u64>>,
 }
@@ -147,6 +164,7 @@ impl Test {
             cpu_at_begin: 0.0,
             threads_at_begin: ThreadTimes::default(),
             drops_at_begin: None,
+            disk_at_begin: Duration::ZERO,
             courses: Vec::new(),
         }
     }
@@ -169,7 +187,14 @@ impl Test {
         }
     }
 
-    fn found(&self, now: Instant, drops: Option<u64>, symbols_duplicate: u64) -> Found {
+    fn found(
+        &self,
+        now: Instant,
+        (drops, disk): (Option<u64>, Option<Duration>),
+        symbols_duplicate: u64,
+    ) -> Found {
+        let span = now.since(self.began).as_secs_f64();
+        let in_disk = disk.map(|disk| disk.saturating_sub(self.disk_at_begin).as_secs_f64());
         let seconds = |micros: u64| micros as f64 / 1e6;
         let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
         let latency_s =
@@ -181,8 +206,8 @@ impl Test {
             latency_s,
             socket_drops: drops.zip(self.drops_at_begin).map(|(now, then)| now.saturating_sub(then)),
             symbols_duplicate,
-            busiest_thread: ThreadTimes::now()
-                .busiest_since(&self.threads_at_begin, now.since(self.began).as_secs_f64()),
+            busiest_thread: ThreadTimes::now().busiest_since(&self.threads_at_begin, span),
+            disk_share: in_disk.filter(|_| span > 0.0).map(|in_disk| (in_disk / span).min(1.0)),
             courses: self.courses.clone(),
         }
     }
@@ -191,9 +216,14 @@ impl Test {
 impl Server<'_> {
     fn block(&mut self, now: Instant, engine: &mut Engine, id: SessionId, received: &Received) {
         let Some(session) = engine.session(id) else { return };
-        session.release(received.bytes.len());
+        let is_load = place(received.id.flow).is_some_and(|place| place < LOADS_MAX);
+        match self.keeping.as_ref().filter(|_| is_load) {
+            Some(keeping) => keeping.take(id, received.bytes.clone()),
+            None => session.release(received.bytes.len()),
+        }
+        let disk = self.keeping.as_ref().map(Keeping::disk);
         let Some(test) = self.tests.get_mut(&id) else { return };
-        if place(received.id.flow).is_some_and(|place| place < LOADS_MAX) {
+        if is_load {
             return test.count(self.clock, received);
         }
         let answer = match heard(&received.bytes).filter(|_| received.id.flow == TALK) {
@@ -206,11 +236,12 @@ impl Server<'_> {
                 test.cpu_at_begin = super::cpu_seconds();
                 test.threads_at_begin = ThreadTimes::now();
                 test.drops_at_begin = super::socket_drops(&self.inodes);
+                test.disk_at_begin = disk.unwrap_or_default();
                 return;
             }
             Some(Message::End) => {
                 let drops = super::socket_drops(&self.inodes);
-                Message::Found(test.found(now, drops, session.stats().symbols_duplicate))
+                Message::Found(test.found(now, (drops, disk), session.stats().symbols_duplicate))
             }
             _ => return session.refuse("this is not what a measuring sender says"),
         };
@@ -261,10 +292,28 @@ impl Service for Server<'_> {
         }
     }
 
-    fn work(&mut self, _now: Instant, _engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, _now: Instant, engine: &mut Engine) -> Option<Instant> {
+        while let Some(keeping) = &self.keeping {
+            match keeping.written() {
+                Ok(Some((id, len))) => {
+                    // Of a caller that is gone nothing is to be given back.
+                    if let Some(session) = engine.session(id) {
+                        session.release(len);
+                    }
+                }
+                Ok(None) => break,
+                Err(failure) => {
+                    self.fail(failure);
+                    break;
+                }
+            }
+        }
         None
     }
 }
+
+/// Four blocks of 16 KiB: to see what a small window does.
+const WINDOW_MIN: Bytes = Bytes::kib(64);
 
 /// Of a course.
 const COURSE_STEP: Duration = Duration::from_millis(100);

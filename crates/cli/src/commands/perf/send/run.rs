@@ -272,6 +272,10 @@ impl<'a> Sender<'a> {
 
     /// Where the next block belongs. One sender alone is told by what the whole session holds, several each by its own.
     fn next(&self, now: Instant, session: &Session, ahead: u64) -> Next {
+        // What the far end does not take now would lie here for as long as it takes.
+        if session.is_held_back() {
+            return Next::Wait;
+        }
         match &self.plan.shares {
             Some(shares) => shares.next(now.since(self.tally.began), ahead),
             None if session.has_symbol() && session.stats().send_buffer >= ahead => Next::Wait,

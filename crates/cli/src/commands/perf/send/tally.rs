@@ -5,10 +5,9 @@ use crate::commands::perf::cpu_seconds;
 use crate::commands::perf::message::Found;
 use crate::commands::perf::report::{Blocks, Busiest, Class, Control, Cpu, Losses, Path, Report, Waited};
 use crate::commands::perf::send::run::Plan;
-use crate::commands::perf::threads::ThreadTimes;
 use crate::commands::rate::rate_text;
 use skyhaul_engine::SessionId;
-use skyhaul_net::Engine;
+use skyhaul_net::{Engine, ThreadTimes};
 use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Stats, Waits};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeMap;
@@ -188,6 +187,7 @@ impl Tally {
                 send: ThreadTimes::now().busiest_since(&self.threads_at_begin, seconds.as_secs_f64()),
                 receive: found.busiest_thread,
             },
+            disk_share: found.disk_share,
             control: self.control.clone(),
             losses: Losses {
                 sent: of(|stats| stats.symbols_sent + stats.symbols_repeated),

@@ -1,0 +1,92 @@
+//! How busy this process's threads are: a thread that runs all the time is what a transfer waits for, however idle the host.
+
+use skyhaul_units::Duration;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Processor time of each thread at one instant. Empty where the system does not tell.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadTimes(BTreeMap<u64, Thread>);
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Thread {
+    /// As the program named it, cut to 15 bytes by the system.
+    pub name: String,
+    /// For how long it ran.
+    pub ran: Duration,
+}
+
+impl ThreadTimes {
+    /// Of this process, now.
+    pub fn now() -> Self {
+        Self::read(Path::new("/proc/self/task"))
+    }
+
+    /// The threads with the system's numbers for them.
+    pub fn threads(&self) -> impl Iterator<Item = (u64, &Thread)> {
+        self.0.iter().map(|(number, thread)| (*number, thread))
+    }
+
+    /// The part of `seconds` for which the busiest thread ran since `earlier`; `None` where that is not known.
+    pub fn busiest_since(&self, earlier: &Self, seconds: f64) -> Option<f64> {
+        let ran = |(number, thread): (&u64, &Thread)| {
+            let before = earlier.0.get(number).map_or(Duration::ZERO, |thread| thread.ran);
+            thread.ran.saturating_sub(before).as_secs_f64()
+        };
+        let most = self
+            .0
+            .iter()
+            .map(ran)
+            .fold(None, |most: Option<f64>, ran| Some(most.map_or(ran, |most| most.max(ran))))?;
+        (seconds > 0.0).then(|| (most / seconds).min(1.0))
+    }
+
+    /// `schedstat` of each thread begins with the nanoseconds it ran (kernel's sched-stats page).
+    fn read(folder: &Path) -> Self {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let of = |entry: fs::DirEntry| {
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
+            let ran = Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?);
+            let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned();
+            Some((number, Thread { name, ran }))
+        };
+        Self(entries.filter_map(of).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_thread_counts_and_a_new_one_from_its_beginning() {
+        let thread = |nanos| Thread { name: "worker".to_owned(), ran: Duration::from_nanos(nanos) };
+        let times = |threads: &[(u64, u64)]| {
+            ThreadTimes(threads.iter().map(|(number, nanos)| (*number, thread(*nanos))).collect())
+        };
+        let before = times(&[(1, 5_000_000_000), (2, 0)]);
+        let after = times(&[(1, 5_200_000_000), (2, 900_000_000), (3, 1_000_000_000)]);
+        assert_eq!(after.busiest_since(&before, 2.0), Some(0.5));
+        assert_eq!(times(&[]).busiest_since(&before, 2.0), None);
+        assert_eq!(after.busiest_since(&before, 0.0), None);
+    }
+
+    #[test]
+    fn the_threads_of_this_process_have_their_names() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let named = std::thread::Builder::new().name("a-thread-here".to_owned());
+        let thread = named.spawn(move || {
+            tell.send(()).unwrap();
+            let _ = held.recv();
+        });
+        told.recv().unwrap();
+        let times = ThreadTimes::now();
+        assert!(times.threads().any(|(_, thread)| thread.name == "a-thread-here"), "{times:?}");
+        drop(release);
+        thread.unwrap().join().unwrap();
+    }
+}
