@@ -5,8 +5,8 @@ use crate::failure::{Exit, Failure};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
-    DeliveryStatus, InputFrames, InputStatus, LinePath, LineState, LiveStatus, NodeStatus, RecordingStatus,
-    StageLatency, StationStatus, StoreState, Vita49Status, ask,
+    DeliveryStatus, InputFrames, InputStatus, LinePath, LineState, LineStatus, LiveStatus, NodeStatus,
+    RecordingStatus, StageLatency, StationStatus, StoreState, Vita49Status, WaitedStatus, ask,
 };
 use skyhaul_units::{Bytes, Probability};
 use std::collections::BTreeMap;
@@ -57,6 +57,11 @@ pub fn run(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 impl Node {
+    /// The node with this socket, or with that of this configuration.
+    pub const fn of(config: Option<PathBuf>, socket: Option<PathBuf>) -> Self {
+        Self { config, socket }
+    }
+
     /// Where it is asked.
     ///
     /// # Errors
@@ -123,10 +128,28 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
             line.symbols_repeated,
             if line.held_back { ", held back by the centre" } else { "" }
         )?;
+        write_waits(line, out)?;
     }
     write_paths(&line.paths, out)?;
     write_forecasts(&station.forecasts, out)?;
     write_alarms(&station.alarms, out)
+}
+
+/// What the session waited for since it was set up.
+fn write_waits(line: &LineStatus, out: &mut dyn Write) -> io::Result<()> {
+    let Some(session) = line.session else { return Ok(()) };
+    let WaitedStatus { application, window, buffer, classes, path } = session.waited_s;
+    let all = application + window + buffer + classes + path;
+    let part = |seconds: f64| if all > 0.0 { seconds / all * 1e2 } else { 0.0 };
+    writeln!(
+        out,
+        "           waited for the spool {:.0} %, the centre {:.0} %, its buffer {:.0} %, classes {:.0} %, the paths {:.0} %",
+        part(application),
+        part(window),
+        part(buffer),
+        part(classes),
+        part(path)
+    )
 }
 
 /// What each of several inputs gives: a line, and lines of what only some have.

@@ -158,6 +158,9 @@ impl Downlink {
                 blocks_delivered: stats.blocks_delivered,
                 blocks_repaired: stats.blocks_repaired,
                 blocks_in_flight: stats.blocks_in_flight,
+                symbols_received: stats.symbols_received,
+                held_bytes: session.held().as_u64(),
+                window_bytes: session.receive_window().as_u64(),
             })
         });
         self.shared.stations(stations.collect());

@@ -99,7 +99,9 @@ impl Keeper {
         let ToKeep { connection, station, received } = block;
         let stamps = Stamps::of(&received.timing, self.clock.utc_at_start());
         loop {
-            let kept = keep(&mut self.shared.store(), &station, &received, &stamps);
+            let mut store = self.shared.store();
+            let kept = self.shared.disk.during(|| keep(&mut store, &station, &received, &stamps));
+            drop(store);
             match kept {
                 Ok(None) => {
                     self.unsynced_since.get_or_insert(self.clock.now());
@@ -137,7 +139,7 @@ impl Keeper {
         self.unsynced_since = None;
         let handle = self.shared.store().sync_handle();
         let Some(handle) = handle else { return };
-        let synced = handle.sync();
+        let synced = self.shared.disk.during(|| handle.sync());
         let mut store = self.shared.store();
         let commit = store.synced(synced);
         let now = self.clock.utc();

@@ -29,7 +29,7 @@ use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;
 use shared::{Kept, Shared};
-use skyhaul_net::{Clock, Driver, Socket, TcpConfig};
+use skyhaul_net::{Carrier, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
 use skyhaul_units::{Bytes, Duration, Rate};
@@ -58,12 +58,14 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     let peers = peers(config)?;
     let driver = driver(config, &peers, clock)?;
     let kept = open_store(config, clock)?;
-    let bound = driver.carriers().find_map(skyhaul_net::Carrier::local_addr);
+    let bound = driver.carriers().find_map(Carrier::local_addr);
+    let sockets = driver.carriers().filter_map(Carrier::inode).collect();
     let address = bound.unwrap_or(config.listen.bind).to_string();
     tracing::info!("listening on {address}");
     let live = Receivers::start(&config.live, clock)?;
     let name = config.node.name.to_string();
     let shared = Arc::new(Shared::new((name, address), kept, live, clock, driver.waker()));
+    shared.sockets(sockets);
     shared.hold_contacts();
     for record in shared.book().damaged().iter().chain(shared.deliveries().damaged()) {
         shared.life.alarm("a record of Level-0 products is damaged", record);

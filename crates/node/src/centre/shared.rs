@@ -8,10 +8,10 @@ use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
     AssembledProduct, AssemblyState, CentreStatus, ContactReceived, NodeStatus, Recent, StationPeer,
-    StoreState, StoreStatus, peak_resident_bytes, resident_bytes,
+    StoreState, StoreStatus, peak_resident_bytes, resident_bytes, threads,
 };
 use skyhaul_level0::report::Product;
-use skyhaul_net::{Clock, Waker};
+use skyhaul_net::{BusyClock, Clock, Waker, drops};
 use skyhaul_store::{ContactStore, LedgerError, Seq, StationName};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +28,8 @@ pub struct Shared {
     /// What is missing. Nothing else is taken while it is held.
     gaps: Mutex<Gaps>,
     state: Mutex<State>,
+    /// Of the thread that writes blocks: how long it has been in calls to the disk.
+    pub disk: BusyClock,
     /// What all threads look at.
     pub life: Life,
     /// Who gets packets as they arrive.
@@ -57,6 +59,8 @@ struct State {
     contacts: Recent<ContactReceived>,
     assembled: Recent<AssembledProduct>,
     store: StoreState,
+    /// By which the system knows the lines' sockets.
+    sockets: Vec<u64>,
     latency: BTreeMap<Stage, Latency>,
     commits: VecDeque<CommitTime>,
     refused: u64,
@@ -130,6 +134,7 @@ impl Shared {
             deliveries: Mutex::new(deliveries),
             gaps: Mutex::new(gaps),
             state: Mutex::new(State { name, address, ..State::default() }),
+            disk: BusyClock::new(clock),
             life: Life::new(waker),
             news: (Mutex::new(true), Condvar::new()),
         }
@@ -230,6 +235,11 @@ impl Shared {
         self.state().store = store;
     }
 
+    /// The lines' sockets, as the system numbers them: for what it drops there.
+    pub fn sockets(&self, sockets: Vec<u64>) {
+        self.state().sockets = sockets;
+    }
+
     /// The store has the flow's records below `next` since `at`.
     pub fn committed(&self, station: &StationName, flow: FlowId, next: Seq, at: Utc) {
         let mut state = self.state();
@@ -280,6 +290,7 @@ impl Shared {
         assembled.extend(state.assembled.to_vec());
         let store = StoreStatus {
             state: state.store,
+            disk_busy_s: self.disk.so_far().as_secs_f64(),
             blocks: stats.appended,
             duplicates: stats.duplicates,
             disk_bytes: disk.as_u64(),
@@ -289,6 +300,8 @@ impl Shared {
             uptime_s: self.clock.now().since(Instant::ZERO).as_secs_f64(),
             rss_bytes: resident_bytes(),
             rss_peak_bytes: peak_resident_bytes(),
+            threads: threads(),
+            socket_drops: drops::kernel_drops(|inode| state.sockets.contains(&inode)),
             address: state.address.clone(),
             stations: state.stations.clone(),
             contacts: state.contacts.to_vec(),

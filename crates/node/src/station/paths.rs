@@ -392,7 +392,9 @@ impl Paths {
     pub fn status(&self, used: &[(PathId, PathStatus)], clock: Clock) -> Vec<LinePath> {
         let sides = |planned: &Planned| {
             let twin = planned.tcp.as_ref().filter(|twin| twin.path.is_some());
-            [Some(planned.shown(used, clock)), twin.map(|twin| planned.shown_over_tcp(twin, used, clock))]
+            let settings = self.opener.settings(&planned.config, planned.is_ipv6);
+            let shown = planned.shown(used, clock).controlled(&settings);
+            [Some(shown), twin.map(|twin| planned.shown_over_tcp(twin, used, clock))]
         };
         self.planned.iter().flat_map(sides).flatten().collect()
     }

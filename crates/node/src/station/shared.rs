@@ -5,7 +5,7 @@ use super::refill::Questions;
 use crate::life::Life;
 use crate::status::{
     ChannelStatus, ContactCaptured, ContactForecast, LineStatus, NodeStatus, Recent, RecordingStatus,
-    SpoolStatus, StationStatus, StoreState, peak_resident_bytes, resident_bytes,
+    SpoolStatus, StationStatus, StoreState, peak_resident_bytes, resident_bytes, threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -127,6 +127,7 @@ impl Shared {
             },
             forecasts: state.forecasts.clone(),
             line: state.line.clone(),
+            threads: threads(),
             alarms: self.life.alarms(),
         })
     }

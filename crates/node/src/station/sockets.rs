@@ -59,14 +59,19 @@ impl Opener {
                 (Socket::bind(bind), bind.to_string(), local.is_ipv6())
             }
         };
-        let settings = PathConfig {
-            udp_payload: services::udp_payload(self.line.mtu, is_ipv6),
-            controller: path.rate.map_or(self.line.controller(), ControllerConfig::declared),
-            ..PathConfig::default()
-        };
+        let settings = self.settings(path, is_ipv6);
         let config = EndpointConfig::new(self.identity.clone(), settings, self.clock.std_start());
         let carrier = services::carrier(socket, &place, config)?.into();
         Ok(Opened { carrier, is_ipv6 })
+    }
+
+    /// How a path over UDP runs.
+    pub fn settings(&self, path: &LinePath, is_ipv6: bool) -> PathConfig {
+        PathConfig {
+            udp_payload: services::udp_payload(self.line.mtu, is_ipv6),
+            controller: path.rate.map_or(self.line.controller(), ControllerConfig::declared),
+            ..PathConfig::default()
+        }
     }
 
     fn open_only_tcp(&self, path: &LinePath) -> Result<Opened, Fault> {

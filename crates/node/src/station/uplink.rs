@@ -8,7 +8,7 @@ use super::shared::Shared;
 use crate::config::Sharing;
 use crate::custody::{FeedError, Feeder};
 use crate::fault::Fault;
-use crate::status::{LineState, LineStatus, PathHint};
+use crate::status::{LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
 use skyhaul_engine::{EngineEvent, SessionId, SocketId};
 use skyhaul_level0::ledger::talk::Talk;
@@ -177,6 +177,7 @@ impl Uplink {
         self.status.paths = self.paths.status(&[], self.clock);
         self.status.state = state;
         self.status.reason = Some(reason);
+        self.status.session = None;
         self.connection = None;
         self.feeder.disconnected();
         self.shared.questions.forget();
@@ -279,6 +280,7 @@ impl Uplink {
             self.status.symbols_repeated = stats.symbols_repeated;
             self.status.symbols_lost = stats.symbols_lost;
             self.status.held_back = session.is_held_back();
+            self.status.session = session.is_open().then(|| SessionStatus::of(session, now));
             let used: Vec<_> = session.paths().collect();
             self.status.paths = self.paths.status(&used, self.clock);
         }

@@ -7,6 +7,7 @@ mod model;
 mod products;
 mod recent;
 mod request;
+mod session;
 mod socket;
 
 pub use delivery::{DeliveryState, DeliveryStatus};
@@ -20,6 +21,8 @@ pub use model::{
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
 pub use request::{Answer, PathHint, Reply, Request};
+pub(crate) use session::threads;
+pub use session::{SessionStatus, ThreadStatus, WaitedStatus};
 pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};
 
 /// Memory of this process that is resident now, in bytes; zero where the system does not tell.

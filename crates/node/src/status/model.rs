@@ -4,6 +4,7 @@ use super::delivery::DeliveryStatus;
 use super::gaps::GapCounts;
 use super::inputs::{InputFrames, InputStatus};
 use super::products::AssembledProduct;
+use super::session::{SessionStatus, ThreadStatus};
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::margin::LinkMargin;
@@ -44,6 +45,9 @@ pub struct StationStatus {
     pub forecasts: Vec<ContactForecast>,
     /// Its line to the centre.
     pub line: LineStatus,
+    /// Its threads, and what processor time each took.
+    #[serde(default)]
+    pub threads: Vec<ThreadStatus>,
     /// What needs somebody's attention now.
     pub alarms: Vec<String>,
 }
@@ -261,6 +265,9 @@ pub struct LineStatus {
     pub symbols_lost: u64,
     /// Blocks wait because the centre takes no more now.
     pub held_back: bool,
+    /// What it waited for since it was set up; none while it is not.
+    #[serde(default)]
+    pub session: Option<SessionStatus>,
     /// The paths, in the order of the configuration.
     #[serde(default)]
     pub paths: Vec<LinePath>,
@@ -281,10 +288,22 @@ pub struct LinePath {
     pub over: String,
     /// `probing`, `active`, `standby`, `absent` (foretold to be out) or `failed`.
     pub state: String,
+    /// Who decides how fast it goes: the rate control's name; empty over TCP, where the system does.
+    #[serde(default)]
+    pub controller: String,
+    /// The rate that was declared for it, in bit/s, counted in IP packets.
+    #[serde(default)]
+    pub declared_bps: Option<u64>,
+    /// UDP payload of a full datagram; zero over TCP.
+    #[serde(default)]
+    pub payload: u64,
     /// Why it is absent or has failed; why TCP is used in place of UDP.
     pub reason: Option<String>,
     /// Smoothed round trip in seconds.
     pub rtt_s: f64,
+    /// Smallest round trip lately, in seconds.
+    #[serde(default)]
+    pub min_rtt_s: f64,
     /// The rate that is allowed now, in bit/s, counted in IP packets.
     pub rate_bps: u64,
     /// Share of datagrams lost.
@@ -339,6 +358,12 @@ pub struct CentreStatus {
     pub live: Vec<LiveStatus>,
     /// Strangers refused.
     pub refused: u64,
+    /// Its threads, and what processor time each took.
+    #[serde(default)]
+    pub threads: Vec<ThreadStatus>,
+    /// Datagrams that the system dropped because the line's socket was full; none where it does not tell.
+    #[serde(default)]
+    pub socket_drops: Option<u64>,
     /// What needs somebody's attention now.
     pub alarms: Vec<String>,
 }
@@ -369,6 +394,15 @@ pub struct StationPeer {
     pub blocks_repaired: u64,
     /// Blocks under way.
     pub blocks_in_flight: u64,
+    /// Symbols that arrived.
+    #[serde(default)]
+    pub symbols_received: u64,
+    /// Bytes of its blocks that are under way or not written yet, counted against the window.
+    #[serde(default)]
+    pub held_bytes: u64,
+    /// Bytes that may be.
+    #[serde(default)]
+    pub window_bytes: u64,
 }
 
 /// A contact as received.
@@ -441,6 +475,9 @@ pub struct StoreStatus {
     pub blocks: u64,
     /// Blocks that had been kept before.
     pub duplicates: u64,
+    /// Seconds that the thread which writes blocks spent in calls to the disk.
+    #[serde(default)]
+    pub disk_busy_s: f64,
     /// Bytes on disk.
     pub disk_bytes: u64,
 }

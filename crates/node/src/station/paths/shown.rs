@@ -5,8 +5,9 @@ use super::Planned;
 use crate::config::Transport;
 use crate::status::LinePath;
 use skyhaul_net::Clock;
+use skyhaul_quic::PathConfig;
 use skyhaul_transport::{PathId, PathState, PathStatus};
-use skyhaul_units::Utc;
+use skyhaul_units::{Rate, Utc};
 
 impl Planned {
     pub(super) fn shown_over_tcp(
@@ -54,6 +55,18 @@ impl Planned {
     }
 }
 
+impl LinePath {
+    /// The same with what decides how fast it goes, where it goes over UDP.
+    pub(super) fn controlled(mut self, settings: &PathConfig) -> Self {
+        if self.over == "udp" {
+            self.controller = settings.controller.name().to_owned();
+            self.declared_bps = settings.controller.declared_rate().map(Rate::as_bps);
+            self.payload = u64::from(settings.udp_payload);
+        }
+        self
+    }
+}
+
 /// What the session measures of a path.
 fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
     (shown.state, shown.reason) = match status.state {
@@ -70,6 +83,7 @@ fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
         state => (state.name().to_owned(), None),
     };
     shown.rtt_s = status.estimate.rtt.as_secs_f64();
+    shown.min_rtt_s = status.estimate.min_rtt.as_secs_f64();
     shown.rate_bps = status.estimate.rate.as_bps();
     shown.loss = status.loss.as_f64();
     shown.bytes_sent = status.stats.bytes_sent;

@@ -1,0 +1,65 @@
+//! What a session, and the process that has it, tell of what they wait for: what `skyhaul why` judges.
+
+use serde::{Deserialize, Serialize};
+use skyhaul_net::ThreadTimes;
+use skyhaul_transport::{Session, Waits};
+use skyhaul_units::{Duration, Instant};
+
+/// What a station's session with its centre waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// Seconds from when the session began, by what it waited for.
+    pub waited_s: WaitedStatus,
+    /// Bytes that the centre lets be under way and not yet written there.
+    pub window_bytes: u64,
+}
+
+/// Seconds of a session; the sum is all since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitedStatus {
+    /// For blocks: all that the spool had were sent.
+    pub application: f64,
+    /// For the far end to take more.
+    pub window: f64,
+    /// For reports that free its own buffer.
+    pub buffer: f64,
+    /// For rates given to classes.
+    pub classes: f64,
+    /// For a path: its window or its pacing.
+    pub path: f64,
+}
+
+/// A thread of a node.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadStatus {
+    /// The system's number for it.
+    pub id: u64,
+    /// What it is for: the line has `line`, an input `channel`, the disk `spool` or `store`.
+    pub name: String,
+    /// Processor time since it started, in seconds.
+    pub cpu_s: f64,
+}
+
+impl SessionStatus {
+    /// Of a session, now.
+    pub fn of(session: &Session, now: Instant) -> Self {
+        let Waits { application, window, buffer, classes, path } = session.waits_until(now);
+        let [application, window, buffer, classes, path] =
+            [application, window, buffer, classes, path].map(Duration::as_secs_f64);
+        Self {
+            waited_s: WaitedStatus { application, window, buffer, classes, path },
+            window_bytes: session.peer_window().as_u64(),
+        }
+    }
+}
+
+/// The threads of this process; none where the system does not tell.
+pub fn threads() -> Vec<ThreadStatus> {
+    let times = ThreadTimes::now();
+    let shown = times.threads().map(|(id, thread)| ThreadStatus {
+        id,
+        name: thread.name.clone(),
+        cpu_s: thread.ran.as_secs_f64(),
+    });
+    shown.collect()
+}
