@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each program of tests takes the part it needs")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+pub mod late;
 pub mod node;
 pub mod page;
 pub mod patience;
@@ -11,3 +12,4 @@ pub mod recordings;
 pub mod refusal;
 pub mod schema;
 pub mod site;
+pub mod slow_disk;

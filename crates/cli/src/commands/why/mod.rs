@@ -1,6 +1,8 @@
-//! `skyhaul why`: the verdict on what holds a transfer back, from a probe of the line, from what a transfer told of itself, or
-//! from both.
+//! `skyhaul why`: the verdict on what holds a transfer back, from a probe of the line, from what a transfer or a running node told
+//! of itself, or from both.
 
+mod node;
+mod rest;
 mod show;
 mod tcp;
 mod transfer;
@@ -10,13 +12,14 @@ use super::perf::line::LineFlags;
 use super::perf::send;
 use super::probe::far::{FarEnd, FarFlags, able};
 use super::probe::tell;
+use super::status::Node;
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_probe::Direction;
 use skyhaul_probe::why::{Evidence, ExaminePlan, LineFound, Transfer, judge};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul why`.
 #[derive(clap::Args)]
@@ -27,6 +30,7 @@ docs/why.md says what each cause looks like, and what to do about it.
 Example:
   skyhaul why centre.example.org
   skyhaul why centre.example.org run.json
+  skyhaul why --config station.toml
   skyhaul why centre.example.org --send centre.example.org:4710 --key station.key --peer SHA256:…
   skyhaul why --tcp 192.0.2.7:5201"
 )]
@@ -37,6 +41,15 @@ pub struct Why {
     /// Sends to this `skyhaul perf serve` for some seconds, to have a transfer to judge.
     #[arg(long, value_name = "ADDR", conflicts_with = "tcp")]
     send: Option<String>,
+    /// Judges the transfer of the station or centre that runs here with this configuration.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tcp", "send"])]
+    config: Option<PathBuf>,
+    /// The same by the node's socket.
+    #[arg(long, value_name = "PATH", alias = "socket", conflicts_with_all = ["tcp", "send", "config"])]
+    node: Option<PathBuf>,
+    /// At a centre: the station whose transfer is judged; left out: the one that brings most.
+    #[arg(long, value_name = "NAME")]
+    station: Option<String>,
     /// Judges a TCP connection of this host: the other end's address and port, or the number of the process that has it.
     #[arg(long, value_name = "ADDR|PID")]
     tcp: Option<String>,
@@ -49,7 +62,7 @@ pub struct Why {
     /// The probe sends nothing faster, in UDP payload; left out: as fast as both ends can and the far end allows.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
-    /// How long a transfer or a TCP connection is looked at.
+    /// How long a transfer, a node or a TCP connection is looked at.
     #[arg(long, value_name = "DURATION", default_value = "8 s")]
     watch: Duration,
     /// Prints the verdict as one JSON object (docs/schema/why.json).
@@ -66,14 +79,18 @@ pub struct Why {
 /// # Errors
 /// There is nothing to judge; the far end, file or connection is not there; the run was interrupted.
 pub fn run(command: &Why, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(station) = command.station.as_deref().filter(|_| !command.has_node()) {
+        let what = format!("--station {station} names a session of a centre that runs here");
+        return Err(Failure::new(Exit::Usage, &what, "give the centre too, with --config or --node"));
+    }
     let (host, file) = command.targets()?;
     let far = host.map(|host| FarFlags::of(host).find()).transpose()?;
     // First what runs already, then what this command sends: one disturbs the other.
-    let transfer = command.transfer(file)?;
+    let (transfer, name) = command.transfer(file)?.unzip();
     let line = far.as_ref().map(|far| command.examined(far)).transpose()?;
     let evidence = Evidence { line, transfer };
     let verdict = judge(&evidence);
-    let of = show::Of { far: far.as_ref().map(FarEnd::place), transfer: command.transfer_name(file) };
+    let of = show::Of { far: far.as_ref().map(FarEnd::place), transfer: name };
     if command.json { show::json(&of, &verdict, &evidence, out) } else { show::text(&of, &verdict, out) }
 }
 
@@ -82,36 +99,43 @@ impl Why {
     fn targets(&self) -> Result<(Option<&str>, Option<&str>), Failure> {
         let (files, hosts): (Vec<&str>, Vec<&str>) =
             self.of.iter().map(String::as_str).partition(|name| Path::new(name).is_file());
-        let is_nothing = self.of.is_empty() && self.send.is_none() && self.tcp.is_none();
-        let transfers = files.len() + usize::from(self.send.is_some()) + usize::from(self.tcp.is_some());
+        let live = [self.send.is_some(), self.tcp.is_some(), self.has_node()];
+        let transfers = files.len() + live.into_iter().filter(|is_given| *is_given).count();
+        let is_nothing = self.of.is_empty() && transfers == 0;
         let fault = match (hosts.len(), transfers) {
             _ if is_nothing => "there is nothing to judge",
             (2.., _) => "there are two hosts, and none of them is a file",
             (_, 2..) => "there are two transfers",
             _ => return Ok((hosts.first().copied(), files.first().copied())),
         };
-        let help = "give a host with `skyhaul probe serve`, and a transfer as a file, --send or --tcp";
+        let help =
+            "give a host with `skyhaul probe serve`, and a transfer as a file, --config, --send or --tcp";
         Err(Failure::new(Exit::Usage, fault, help).at(&self.of.join(" ")))
     }
 
-    fn transfer(&self, file: Option<&str>) -> Result<Option<Transfer>, Failure> {
+    const fn has_node(&self) -> bool {
+        self.config.is_some() || self.node.is_some()
+    }
+
+    /// The transfer, and what it is called.
+    fn transfer(&self, file: Option<&str>) -> Result<Option<(Transfer, String)>, Failure> {
         if let Some(file) = file {
-            return transfer::read(Path::new(file)).map(Some);
+            return Ok(Some((transfer::read(Path::new(file))?, file.to_owned())));
         }
         if let Some(to) = &self.send {
             self.progress(&format!("a transfer to {to}"));
             let report = send::short(to, self.watch, &self.line, &self.keys)?;
-            return transfer::of(&report).map(Some);
+            return Ok(Some((transfer::of(&report)?, format!("to {to}"))));
+        }
+        if self.has_node() {
+            self.progress(&format!("the node that runs here, for {}", self.watch));
+            let node = Node::of(self.config.clone(), self.node.clone());
+            let watched = node::watched(&node, self.station.as_deref(), self.watch)?;
+            return Ok(Some((watched.transfer, watched.name)));
         }
         let Some(which) = &self.tcp else { return Ok(None) };
         self.progress(&format!("the TCP connection {which}, for {}", self.watch));
-        tcp::watched(which, self.watch).map(Some)
-    }
-
-    fn transfer_name(&self, file: Option<&str>) -> Option<String> {
-        file.map(str::to_owned)
-            .or_else(|| self.send.as_ref().map(|to| format!("to {to}")))
-            .or_else(|| self.tcp.as_ref().map(|which| format!("TCP {which}")))
+        Ok(Some((tcp::watched(which, self.watch)?, format!("TCP {which}"))))
     }
 
     fn examined(&self, far: &FarEnd) -> Result<LineFound, Failure> {

@@ -1,12 +1,11 @@
 //! A TCP connection of this host, read twice with `ss`.
 
-use crate::commands::signals;
+use super::rest::rest;
 use crate::failure::{Exit, Failure};
 use skyhaul_probe::why::{TcpSample, Transfer, read_sockets};
 use skyhaul_units::Duration;
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::atomic::Ordering;
 
 /// Which connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,28 +66,6 @@ fn sockets(place: &str) -> Result<Vec<TcpSample>, Failure> {
     })?;
     Ok(read_sockets(&String::from_utf8_lossy(&output.stdout)))
 }
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the kernel's counters are read again after a time: nothing wakes it"
-)]
-fn rest(span: Duration) -> Result<(), Failure> {
-    let stop = signals::stop_flag()?;
-    let mut left = span;
-    while left > Duration::ZERO {
-        if stop.load(Ordering::Relaxed) {
-            let what = "interrupted before there was a result";
-            return Err(Failure::new(Exit::Interrupted, what, "start it again"));
-        }
-        let step = left.min(STEP);
-        std::thread::sleep(step.to_std());
-        left = left.saturating_sub(step);
-    }
-    Ok(())
-}
-
-/// An interrupt is noticed this soon.
-const STEP: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
