@@ -6,6 +6,7 @@ mod support;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use support::late::Late;
 use support::process::{Running, printed, run, skyhaul, text};
 use support::refusal::assert_refused;
 use support::schema::assert_valid;
@@ -127,33 +128,53 @@ fn what_cannot_be_judged_is_refused() {
     assert!(text(&named.stderr).contains("`centre` names no TCP connection"), "{}", text(&named.stderr));
 }
 
-/// A fault in an emulated line, and how the transfer over it is made.
+/// A fault in an emulated line or at its end, and how the transfer over it is made.
 struct Fault {
     cause: &'static str,
-    /// Of the way up, beside rate and delay.
+    /// Of the way up, beside the rate.
     link: &'static str,
+    /// How the receiving end of the transfer is started.
+    serve: &'static [&'static str],
+    /// Without any, the line alone is judged.
     transfer: &'static [&'static str],
+    /// The receiver has a small socket buffer and comes to it late.
+    is_late: bool,
 }
 
-const FAULTS: [Fault; 5] = [
+impl Fault {
+    /// In a line of 50 ms there and back, with nothing of its own yet.
+    const fn of(cause: &'static str, link: &'static str) -> Self {
+        Self { cause, link, serve: &[], transfer: &[], is_late: false }
+    }
+
+    const fn sent(self, transfer: &'static [&'static str]) -> Self {
+        Self { transfer, ..self }
+    }
+}
+
+const FAULTS: [Fault; 8] = [
+    Fault::of(
+        "random-loss",
+        "one_way_delay = \"25 ms\", loss = { kind = \"independent\", probability = \"3 %\" }",
+    )
+    .sent(&["--cc", "cubic"]),
+    Fault::of("policer", "one_way_delay = \"25 ms\", policer = { rate = \"2 Mbit/s\", burst = \"16 KiB\" }")
+        .sent(&["--cc", "adaptive"]),
+    Fault::of("queueing", "one_way_delay = \"25 ms\", queue = \"500 kB\"").sent(&["--cc", "cubic"]),
+    Fault::of("declared-rate", PLAIN).sent(&["--cc", "line", "--rate", "2 Mbit/s"]),
+    Fault::of("application", PLAIN).sent(&["--offer", "1 Mbit/s"]),
+    // Nothing of a transfer would arrive: its datagrams are as long as what the devices take.
+    Fault::of("mtu-black-hole", "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 B\""),
+    Fault { is_late: true, ..Fault::of("socket-buffer", PLAIN).sent(&["--cc", "adaptive"]) },
+    // 64 KiB at a round trip of 325 ms are 1.6 Mbit/s.
     Fault {
-        cause: "random-loss",
-        link: "loss = { kind = \"independent\", probability = \"3 %\" }",
-        transfer: &["--cc", "cubic"],
+        serve: &["--window", "64 KiB"],
+        ..Fault::of("flow-window", "one_way_delay = \"300 ms\", queue = \"60 kB\"")
+            .sent(&["--block", "8 KiB"])
     },
-    Fault {
-        cause: "policer",
-        link: "policer = { rate = \"2 Mbit/s\", burst = \"16 KiB\" }",
-        transfer: &["--cc", "adaptive"],
-    },
-    Fault { cause: "queueing", link: "queue = \"500 kB\"", transfer: &["--cc", "cubic"] },
-    Fault {
-        cause: "declared-rate",
-        link: "queue = \"60 kB\"",
-        transfer: &["--cc", "line", "--rate", "2 Mbit/s"],
-    },
-    Fault { cause: "application", link: "queue = \"60 kB\"", transfer: &["--offer", "1 Mbit/s"] },
 ];
+
+const PLAIN: &str = "one_way_delay = \"25 ms\", queue = \"60 kB\"";
 
 /// A lab that is taken down however the test ends.
 struct Lab<'a>(String, &'a Path);
@@ -171,35 +192,58 @@ impl Lab<'_> {
     }
 }
 
-/// The cause that is found for a fault in a line of 6 Mbit/s and 50 ms.
-fn found(fault: &Fault, folder: &Path) -> String {
-    let name = format!("t-why-{}", fault.cause);
-    let line = format!(
-        "[[link]]\nname = \"line\"\nup = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\", {} }}
+/// The lab of a fault: a line of 6 Mbit/s, and what answers at its far end.
+struct Site<'a> {
+    lab: Lab<'a>,
+    fault: &'a Fault,
+    folder: &'a Path,
+}
+
+const FAR: &str = "198.18.0.2";
+
+impl<'a> Site<'a> {
+    fn new(fault: &'a Fault, folder: &'a Path) -> Self {
+        let name = format!("t-why-{}", fault.cause);
+        let line = format!(
+            "[[link]]\nname = \"line\"\nup = {{ rate = \"6 Mbit/s\", {} }}
 down = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\" }}\n",
-        fault.link
-    );
-    let file = format!("{}.toml", fault.cause);
-    std::fs::write(folder.join(&file), line).unwrap();
-    printed(&["lab", "up", &file, "--lab", &name], folder);
-    let lab = Lab(name, folder);
-    let far = "198.18.0.2";
-    let perf = ["perf", "serve", "--bind", &format!("{far}:4710"), "--insecure-test"];
-    let mut serving = [
-        Running::of(
-            lab.inside("b", &["probe", "serve", "--bind", &format!("{far}:4720")]).stdout(Stdio::piped()),
-        ),
-        Running::of(lab.inside("b", &perf).stdout(Stdio::piped())),
-    ];
-    serving.iter_mut().for_each(|end| drop(end.address()));
-    let to = format!("{far}:4710");
-    let send = ["perf", "send", "--to", &to, "--insecure-test", "--duration", "6 s", "--json"];
-    let sent = lab.inside("a", &[&send, fault.transfer].concat()).output().unwrap();
-    assert!(sent.status.success(), "{}: {}", fault.cause, text(&sent.stderr));
-    let report = format!("{}.json", fault.cause);
-    std::fs::write(folder.join(&report), &sent.stdout).unwrap();
-    let ask = ["why", far, &report, "--seconds", "6", "--max-rate", "30 Mbit/s", "--json"];
-    let output = lab.inside("a", &ask).output().unwrap();
+            fault.link
+        );
+        let file = format!("{}.toml", fault.cause);
+        std::fs::write(folder.join(&file), line).unwrap();
+        printed(&["lab", "up", &file, "--lab", &name], folder);
+        Self { lab: Lab(name, folder), fault, folder }
+    }
+
+    fn serving(&self, arguments: &[&str]) -> Running {
+        let mut running = Running::of(self.lab.inside("b", arguments).stdout(Stdio::piped()));
+        running.address();
+        running
+    }
+
+    /// Makes the transfer, and gives the file with what it told.
+    fn sent(&self) -> String {
+        let at = format!("{FAR}:4710");
+        let serve = ["perf", "serve", "--bind", &at, "--insecure-test"];
+        let perf = self.serving(&[&serve, self.fault.serve].concat());
+        let _late = self.fault.is_late.then(|| Late::start(perf.id()));
+        let send = ["perf", "send", "--to", &at, "--insecure-test", "--duration", "6 s", "--json"];
+        let sent = self.lab.inside("a", &[&send, self.fault.transfer].concat()).output().unwrap();
+        assert!(sent.status.success(), "{}: {}", self.fault.cause, text(&sent.stderr));
+        let report = format!("{}.json", self.fault.cause);
+        std::fs::write(self.folder.join(&report), &sent.stdout).unwrap();
+        report
+    }
+}
+
+/// The cause that is found for a fault.
+fn found(fault: &Fault, folder: &Path) -> String {
+    let site = Site::new(fault, folder);
+    let _probe = site.serving(&["probe", "serve", "--bind", &format!("{FAR}:4720")]);
+    let report = (!fault.transfer.is_empty()).then(|| site.sent());
+    let of: Vec<&str> = [Some(FAR), report.as_deref()].into_iter().flatten().collect();
+    let ask = ["--seconds", "6", "--max-rate", "30 Mbit/s", "--json"];
+    let output = site.lab.inside("a", &[&["why"], &of[..], &ask].concat()).output().unwrap();
     assert!(output.status.success(), "{}: {}", fault.cause, text(&output.stderr));
     let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_valid(&verdict, "why.json");
@@ -229,5 +273,5 @@ fn faults_in_emulated_lines_are_found_by_real_packets() {
             || ["sender-processor", "receiver-processor", "host-drops"].contains(&cause.as_str())
     };
     let right = FAULTS.iter().zip(&causes).filter(right).count();
-    assert!(right + 1 >= FAULTS.len(), "{causes:?}");
+    assert!(right + 1 >= FAULTS.len(), "{right} of {}: {causes:?}", FAULTS.len());
 }
