@@ -118,7 +118,7 @@ fn a_node_without_a_session_is_told_of_and_so_is_what_does_not_fit() {
     drop(running);
     site.kill_centre();
     let _alone = site.start_to_stay();
-    site.until(|status| (status["line"]["state"] != "open").then_some(()));
+    site.until(|status| status["line"]["peer"].as_str().filter(|peer| !peer.is_empty()).map(drop));
     let why = |arguments: &[&str]| run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder());
     let down = ["the station has no session with its centre at 127.0.0.1:", "config check --connect"];
     assert_refused(&why(&["--config", "station.toml", "--json"]), 4, &down);
