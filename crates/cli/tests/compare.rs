@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use support::patience::until;
 use support::process::{printed, run, text};
 
 const MINE: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"2 s\"
@@ -124,16 +125,10 @@ fn sleeper(number: u32) -> String {
     format!("sleep {}.{number}", 10_000_000 + std::process::id())
 }
 
-/// Whether `command` runs nowhere any more; what was killed may take a moment to go.
-fn ends(command: &str) -> bool {
+/// Waits until `command` runs nowhere any more: what was killed may take a moment to go.
+fn gone(command: &str) {
     let words = command.replace(' ', "\0");
-    (0..200).any(|_| {
-        let is_gone = !runs(&words);
-        if !is_gone {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        is_gone
-    })
+    until(|| (!runs(&words)).then_some(()), || format!("`{command}` is still there"));
 }
 
 /// Whether a process runs whose command line holds `word`.
@@ -159,7 +154,8 @@ while :; do {within}; done"
     );
     let why = failure_with(&[("iperf3", &hangs)], "t-hangs", &["--patience", "1 s", "--duration", "1 s"]);
     assert!(why.contains("iperf3 (process ") && why.contains("hung, and was ended after 2 s"), "{why}");
-    assert!(ends(&apart) && ends(&within), "a stand-in is still there");
+    gone(&apart);
+    gone(&within);
 }
 
 #[test]
@@ -171,7 +167,7 @@ fn a_tool_that_does_not_say_its_version_or_is_not_there_is_skipped() {
     let mute = format!("trap '' TERM\nwhile :; do {sleeps}; done");
     let why = failure_with(&[("iperf3", &mute)], "t-mute", &[]);
     assert!(why.contains("there is no iperf3"), "{why}");
-    assert!(ends(&sleeps), "a stand-in is still there");
+    gone(&sleeps);
     let why = failure_with(&[("iperf3", "exit 127")], "t-absent", &[]);
     assert!(why.contains("bench/peers/install.sh installs it"), "{why}");
 }
@@ -189,7 +185,7 @@ while :; do {sleeps}; done"
     );
     let why = failure_with(&[("iperf3", &dies)], "t-dies", &["--duration", "60 s"]);
     assert!(why.contains("the other end was gone: iperf3 ended with exit status: 3"), "{why}");
-    assert!(ends(&sleeps), "a stand-in is still there");
+    gone(&sleeps);
 }
 
 #[test]
