@@ -60,7 +60,7 @@ pub struct Flags {
     /// By when a block is wanted at the far end, from when it was read: what is wanted sooner goes first.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Duration>,
-    /// What fits takes part; rules are tried in the order in which they are given, the first that fits decides.
+    /// What fits takes part; tried before what is to be left out. With these alone nothing else takes part.
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
     /// What fits is left out.
