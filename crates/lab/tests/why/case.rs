@@ -77,7 +77,8 @@ impl Case {
 
     fn injure(&mut self, fault: Cause, draws: &mut Draws) {
         match fault {
-            Cause::LineFull => {}
+            // Nothing of a line makes a session wait for its other end.
+            Cause::LineFull | Cause::OtherEnd => {}
             Cause::Application => self.application = Some(self.part_of_rate(draws, 0.1, 0.6)),
             Cause::SenderProcessor => self.sender.cost = self.too_dear(draws),
             Cause::ReceiverProcessor => {
