@@ -12,6 +12,8 @@ pub struct Description {
     /// The links, each with a device of its own in both places.
     #[serde(rename = "link")]
     pub links: Vec<LinkDescription>,
+    /// Names of links that flows between the places' own addresses are spread over; none or two at least.
+    pub spread: Vec<String>,
 }
 
 /// One link.
@@ -67,6 +69,8 @@ struct Text {
     #[serde(default)]
     seed: u64,
     link: Vec<LinkText>,
+    #[serde(default)]
+    spread: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -94,7 +98,29 @@ impl TryFrom<Text> for Description {
             }
             links.push(link);
         }
-        Ok(Self { seed: text.seed, links })
+        check_spread(&text.spread, &links)?;
+        Ok(Self { seed: text.seed, links, spread: text.spread })
+    }
+}
+
+fn check_spread(spread: &[String], links: &[LinkDescription]) -> Result<(), String> {
+    for (at, name) in spread.iter().enumerate() {
+        if !links.iter().any(|link| link.name == *name) {
+            let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+            return Err(format!(
+                "`spread` names a link `{name}` that there is not; name some of: {}",
+                names.join(", ")
+            ));
+        }
+        if spread[..at].contains(name) {
+            return Err(format!("`spread` names the link `{name}` twice; name each once"));
+        }
+    }
+    match spread {
+        [one] => Err(format!(
+            "`spread` has the link `{one}` alone; name two links at least, or leave `spread` out"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -155,6 +181,22 @@ mod tests {
             (read.links[1].up.rate, read.links[1].down.rate),
             (Some(Rate::from_mbps(50)), Some(Rate::from_mbps(2)))
         );
+    }
+
+    #[test]
+    fn flows_are_spread_over_the_links_that_are_named() {
+        let links = "[[link]]\nname = \"n\"\nboth = {}\n[[link]]\nname = \"s\"\nboth = {}";
+        let of = |spread: &str| Description::from_toml(&format!("{spread}\n{links}"));
+        assert_eq!(of("spread = [\"s\", \"n\"]").unwrap().spread, ["s", "n"]);
+        assert!(of("").unwrap().spread.is_empty());
+        for (spread, reason) in [
+            ("spread = [\"n\"]", "`spread` has the link `n` alone; name two links at least"),
+            ("spread = [\"n\", \"n\"]", "names the link `n` twice"),
+            ("spread = [\"n\", \"west\"]", "a link `west` that there is not; name some of: n, s"),
+        ] {
+            let error = of(spread).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
     }
 
     #[test]

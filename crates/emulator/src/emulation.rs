@@ -22,13 +22,15 @@ mod calibration;
 mod status;
 
 use status::Waits;
-pub use status::{Direction, DirectionStatus, LinkStatus, QueueDelays, Status};
+pub use status::{Direction, DirectionStatus, LinkStatus, QueueDelays, Spread, Status};
 
 /// The links of a lab between its two places.
 #[derive(Debug)]
 pub struct Emulation {
     namespaces: [Namespace; 2],
     hops: Vec<Hop>,
+    /// Links that flows are spread over.
+    spread: Vec<String>,
     clock: Clock,
     room: Box<[u8]>,
     due: Vec<Segment>,
@@ -90,12 +92,19 @@ impl Emulation {
             let seed = description.seed.wrapping_add(2 * number as u64);
             hops.push(Hop::new(namespaces, number, link, seed)?);
         }
+        let place_of = |name: &String| description.links.iter().position(|link| link.name == *name);
+        let spread: Vec<(usize, &str)> =
+            description.spread.iter().filter_map(|name| Some((place_of(name)?, name.as_str()))).collect();
+        if !spread.is_empty() {
+            namespaces.iter().try_for_each(|namespace| namespace.spread(&spread, description.seed))?;
+        }
         let (orders, received) = channel();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| EmulatorError::system("make an event descriptor", errno.into()))?;
         Ok(Self {
             namespaces: namespaces.clone(),
             hops,
+            spread: description.spread.clone(),
             clock: Clock::start(),
             room: vec![0; OFFLOAD_LEN + LARGEST].into(),
             due: Vec::new(),
@@ -215,7 +224,11 @@ impl Emulation {
             up: of(&hop.up, a, &hop.name),
             down: of(&hop.down, b, &hop.name),
         });
-        Status { running_s: self.clock.now().since(Instant::ZERO).as_secs_f64(), links: links.collect() }
+        Status {
+            running_s: self.clock.now().since(Instant::ZERO).as_secs_f64(),
+            links: links.collect(),
+            spread: Spread::over(&self.spread),
+        }
     }
 }
 

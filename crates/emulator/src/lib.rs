@@ -8,6 +8,8 @@
 //! kernel gives up to 64 KiB at once, the link sees the packets that it stands for ([`packet`]), and what arrives together goes
 //! back together. One thread with real-time priority carries them; departures are never early.
 //!
+//! Flows can be spread over several links by their addresses and ports, as routers spread them over equal routes.
+//!
 //! It needs root, for namespaces and devices, and the command `ip`. What it leaves out: bridges and routers between the
 //! places; a link is one hop.
 
@@ -21,7 +23,7 @@ mod place;
 
 pub use control::{Answer, Control, Order};
 pub use description::{Description, DescriptionError, LinkDescription, MAX_LINKS, MAX_MTU, MIN_MTU};
-pub use emulation::{Direction, DirectionStatus, Emulation, Handle, LinkStatus, QueueDelays, Status};
+pub use emulation::{Direction, DirectionStatus, Emulation, Handle, LinkStatus, QueueDelays, Spread, Status};
 pub use place::{Namespace, Place};
 
 use std::io;

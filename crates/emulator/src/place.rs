@@ -4,7 +4,7 @@ use crate::EmulatorError;
 use crate::description::LinkDescription;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Command;
@@ -46,6 +46,23 @@ impl Place {
     /// The address of this end of the link of a number, from the range for measurements (RFC 5180, 8).
     pub const fn ipv6(self, link: usize) -> Ipv6Addr {
         Ipv6Addr::new(0x2001, 2, 0, link as u16, 0, 0, 0, self.host() as u16)
+    }
+
+    /// The address of this end that is on no link: what goes to it is spread over several.
+    pub const fn spread_ipv4(self) -> Ipv4Addr {
+        self.ipv4(SPREAD)
+    }
+
+    /// The same for IPv6.
+    pub const fn spread_ipv6(self) -> Ipv6Addr {
+        self.ipv6(SPREAD)
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
     }
 
     const fn host(self) -> u8 {
@@ -139,6 +156,45 @@ impl Namespace {
         with(&["link", "set", "dev", name, "mtu", &mtu, "txqueuelen", DEVICE_QUEUE, "up"])
     }
 
+    /// Gives it an address that is on no link, and sends what goes to the other place's over all of these links, given with their
+    /// numbers: each flow over one of them, by a hash of its addresses and ports.
+    ///
+    /// # Errors
+    /// The system refuses: a kernel without multipath routes does.
+    pub(crate) fn spread(&self, links: &[(usize, &str)], seed: u64) -> Result<(), EmulatorError> {
+        self.hash_ports(seed)?;
+        let (here, there) = (self.place, self.place.other());
+        let own = |place: Place| [IpAddr::V4(place.spread_ipv4()), IpAddr::V6(place.spread_ipv6())];
+        let on_link = |link| [IpAddr::V4(there.ipv4(link)), IpAddr::V6(there.ipv6(link))];
+        for (family, (ours, theirs)) in own(here).into_iter().zip(own(there)).enumerate() {
+            let (ours, theirs) = (ours.to_string(), theirs.to_string());
+            self.ip(&["address", "add", &ours, "dev", "lo"])?;
+            let hops: Vec<String> =
+                links.iter().map(|(number, _)| on_link(*number)[family].to_string()).collect();
+            let mut route = vec!["route", "add", &theirs, "src", &ours];
+            for ((_, link), hop) in links.iter().zip(&hops) {
+                route.extend(["nexthop", "via", hop, "dev", link]);
+            }
+            self.ip(&route)?;
+        }
+        Ok(())
+    }
+
+    /// Has routes hash addresses and ports, the same way in both places, so that a flow takes one link there and back.
+    fn hash_ports(&self, seed: u64) -> Result<(), EmulatorError> {
+        let seed = (seed as u32 ^ (seed >> 32) as u32).max(1).to_string();
+        let refused = |source| EmulatorError::system("spread flows over several links", source);
+        self.enter(|| {
+            for family in ["ipv4", "ipv6"] {
+                let file = format!("/proc/sys/net/{family}/fib_multipath_hash_policy");
+                std::fs::write(file, "1").map_err(refused)?;
+            }
+            // From Linux 6.11 on; before, all namespaces have one seed, another one after each start of the machine.
+            let _ = std::fs::write("/proc/sys/net/ipv4/fib_multipath_hash_seed", &seed);
+            Ok(())
+        })
+    }
+
     /// Packets that its device of a link dropped before they came to the link.
     pub(crate) fn device_drops(&self, link: &str) -> Option<u64> {
         let listed = answer(&["-n", &self.name, "-s", "-j", "link", "show", "dev", link]).ok()?;
@@ -150,6 +206,9 @@ impl Namespace {
         PathBuf::from("/run/netns").join(&self.name)
     }
 }
+
+/// Stands for a link's number in the addresses that are on none: beyond all links.
+const SPREAD: usize = 255;
 
 /// Packets that wait in a device for the emulator, which takes them out at once: 0.4 s at 300 Mbit/s.
 const DEVICE_QUEUE: &str = "10000";

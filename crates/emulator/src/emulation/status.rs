@@ -1,5 +1,6 @@
 //! What the links did, as programs and people read it.
 
+use crate::place::Place;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize, Serializer};
 use skyhaul_link::{LinkConfig, LinkCounters};
@@ -23,6 +24,38 @@ pub struct Status {
     pub running_s: f64,
     /// The links.
     pub links: Vec<LinkStatus>,
+    /// Addresses between which flows are spread over several of them; left out where none are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
+}
+
+/// Addresses that are on no link: flows between them are spread over several by their addresses and ports.
+#[derive(Debug, Clone, Serialize)]
+pub struct Spread {
+    /// Names of the links.
+    pub links: Vec<String>,
+    /// Address at `a`.
+    pub a: Ipv4Addr,
+    /// Address at `b`.
+    pub b: Ipv4Addr,
+    /// IPv6 address at `a`.
+    pub a6: Ipv6Addr,
+    /// IPv6 address at `b`.
+    pub b6: Ipv6Addr,
+}
+
+impl Spread {
+    /// Over these links; `None` over none.
+    pub fn over(links: &[String]) -> Option<Self> {
+        let (a, b) = (Place::A, Place::B);
+        (!links.is_empty()).then(|| Self {
+            links: links.to_vec(),
+            a: a.spread_ipv4(),
+            b: b.spread_ipv4(),
+            a6: a.spread_ipv6(),
+            b6: b.spread_ipv6(),
+        })
+    }
 }
 
 /// One link.

@@ -3,7 +3,7 @@
 use super::home::Home;
 use crate::failure::{Exit, Failure};
 use serde_json::{Value, json};
-use skyhaul_emulator::{Description, Namespace, Order, Place};
+use skyhaul_emulator::{Description, Namespace, Order, Place, Spread};
 use skyhaul_units::Duration;
 use std::io::Write;
 
@@ -32,17 +32,21 @@ pub fn description(
             json!({ "name": link.name, "a": of(Place::A), "b": of(Place::B), "mtu": link.mtu, "up": link.up, "down": link.down })
         });
         let links: Vec<Value> = links.collect();
-        writeln!(
-            out,
-            "{}",
-            json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links, "notes": notes })
-        )?;
+        let mut announced =
+            json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links, "notes": notes });
+        if let Some(spread) = Spread::over(&description.spread) {
+            announced["spread"] = json!(spread);
+        }
+        writeln!(out, "{announced}")?;
     } else {
         self::notes(notes.iter().map(String::as_str));
         greet(home, out)?;
         for (number, link) in description.links.iter().enumerate() {
             let (a, b) = (Place::A.ipv4(number), Place::B.ipv4(number));
             writeln!(out, "  {:<15} a {a}  b {b}", link.name)?;
+        }
+        if let Some(spread) = Spread::over(&description.spread) {
+            self::spread(&json!(spread), out)?;
         }
         writeln!(out, "interrupt it to remove it")?;
     }
@@ -121,7 +125,23 @@ pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
             )?;
         }
     }
-    Ok(())
+    match status.pointer("/status/spread") {
+        Some(told) => spread(told, out),
+        None => Ok(()),
+    }
+}
+
+/// Between which addresses flows are spread, and over what.
+fn spread(told: &Value, out: &mut dyn Write) -> Result<(), Failure> {
+    let links: Vec<&str> = told["links"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let at = |place: &str| told[place].as_str().unwrap_or("-").to_owned();
+    Ok(writeln!(
+        out,
+        "flows between {} at a and {} at b are spread over {} by their ports",
+        at("a"),
+        at("b"),
+        links.join(", ")
+    )?)
 }
 
 fn loss(loss: &Value) -> String {
