@@ -1,14 +1,14 @@
 //! The probe over lines that are known: what it says agrees with what they were set to, and what is missing stands where it was dropped.
 //! Needs root and network namespaces; skipped without. Nothing is judged that a slow machine makes worse.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 mod support;
 
 use serde_json::Value;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use support::process::{Running, printed, run, text};
-use support::schema::assert_valid;
+use std::process::Stdio;
+use support::places::{Cable, Lab, can, printed_by};
+use support::process::{Running, printed};
+use support::schema::found;
 
 const LINE: &str = r#"[[link]]
 name = "line"
@@ -16,77 +16,6 @@ mtu = 1400
 up = { rate = "20 Mbit/s", one_way_delay = "30 ms", queue = "100 kB", loss = { kind = "independent", probability = "2 %" } }
 down = { rate = "10 Mbit/s", one_way_delay = "20 ms", queue = "100 kB", reordering = { probability = "5 %", extra_delay = "5 ms" } }
 "#;
-
-/// A lab that is taken down however the test ends.
-struct Lab<'a>(&'a str, &'a Path);
-
-impl Drop for Lab<'_> {
-    fn drop(&mut self) {
-        let _ = run(&["lab", "down", "--kill", "--lab", self.0], self.1);
-    }
-}
-
-/// Two network namespaces joined by a virtual cable, and removed however the test ends.
-struct Cable([String; 2]);
-
-impl Cable {
-    fn new(name: &str) -> Self {
-        let ends = ["a", "b"].map(|end| format!("skyhaul-{name}-{end}"));
-        let cable = Self(ends);
-        let [a, b] = &cable.0;
-        let ip = |words: &str| printed_by(Command::new("ip").args(words.split(' ')));
-        for end in &cable.0 {
-            // What a killed run left is in the way; mostly there is nothing.
-            let _ = Command::new("ip").args(["netns", "del", end]).stderr(Stdio::null()).status();
-            ip(&format!("netns add {end}"));
-            ip(&format!("-n {end} link set lo up"));
-        }
-        ip(&format!("link add name cable netns {a} type veth peer name cable netns {b}"));
-        for (end, address) in [(a, "198.18.9.1/30"), (b, "198.18.9.2/30")] {
-            ip(&format!("-n {end} address add {address} dev cable"));
-            ip(&format!("-n {end} link set cable up"));
-        }
-        cable
-    }
-
-    /// A command at one of its ends.
-    fn at(&self, end: usize, words: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.0[end]]).args(words).stdin(Stdio::null());
-        command
-    }
-}
-
-impl Drop for Cable {
-    fn drop(&mut self) {
-        for end in &self.0 {
-            let _ = Command::new("ip").args(["netns", "del", end]).status();
-        }
-    }
-}
-
-#[track_caller]
-fn printed_by(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-#[track_caller]
-fn found(output: &Output, schema: &str) -> Value {
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let found = serde_json::from_slice(&output.stdout).unwrap();
-    assert_valid(&found, schema);
-    found
-}
-
-fn can(what: &str, file: &str) -> bool {
-    let can = rustix::process::geteuid().is_root() && Path::new(file).exists();
-    if !can {
-        eprintln!("SKIPPED: {what} need root and {file}");
-    }
-    can
-}
 
 #[test]
 fn a_probe_says_of_an_emulated_line_what_it_was_set_to() {
@@ -96,20 +25,12 @@ fn a_probe_says_of_an_emulated_line_what_it_was_set_to() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("line.toml"), LINE).unwrap();
-    printed(&["lab", "up", "line.toml", "--lab", "t-report"], folder);
-    let _lab = Lab("t-report", folder);
-    let program = env!("CARGO_BIN_EXE_skyhaul");
-    let inside = |place: &str, words: &[&str]| {
-        let exec = ["lab", "exec", "--lab", "t-report", place, "--", program, "probe"];
-        let mut command = Command::new(program);
-        command.args(exec).args(words).current_dir(folder).stdin(Stdio::null());
-        command
-    };
-    let mut serving = inside("b", &["serve", "--bind", "198.18.0.2:4720"]);
+    let lab = Lab::up("t-report", "line.toml", folder);
+    let mut serving = lab.probe("b", &["serve", "--bind", "198.18.0.2:4720"]);
     let mut far = Running::of(serving.stdout(Stdio::piped()).stderr(Stdio::null()));
     let address = far.address();
     let words = [&address, "--seconds", "10", "--max-rate", "60 Mbit/s", "--json", "--report", "line.html"];
-    let line = found(&inside("a", &words).output().unwrap(), "probe-survey.json");
+    let line = found(&lab.probe("a", &words).output().unwrap(), "probe-survey.json");
     let number = |pointer: &str| line.pointer(pointer).and_then(Value::as_f64).unwrap();
 
     // No datagram is faster than the line lets it be, by the kernel's clock and the emulator's.
@@ -155,7 +76,7 @@ fn what_a_queue_in_the_sending_host_drops_is_not_laid_at_the_paths_door() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let cable = Cable::new("t-report-cable");
+    let cable = Cable::new("t-report-cable", 1_500);
     // Half of what is sent is more than this queue lets through.
     let queue = "tc qdisc add dev cable root tbf rate 2mbit burst 3000 limit 6000";
     printed_by(&mut cable.at(0, &queue.split(' ').collect::<Vec<_>>()));

@@ -65,7 +65,8 @@ pub enum NearError {
     Line(#[from] LineError),
     /// Nothing came back at all.
     #[error(
-        "no answer in {0}; see whether `skyhaul probe serve` runs there, and whether a firewall lets UDP through both ways"
+        "no answer in {}; see whether `skyhaul probe serve` runs there, and whether a firewall lets UDP through both ways",
+        seconds(*.0)
     )]
     Silent(Duration),
     /// Something came back, but not from a probe.
@@ -81,8 +82,13 @@ pub enum NearError {
     #[error("{}", refusal(*.0))]
     Refused(Reason),
     /// The far end answered before, and does so no more.
-    #[error("the far end stopped answering for {0}; see whether the line or the far end is down")]
+    #[error("the far end stopped answering for {}; see whether the line or the far end is down", seconds(*.0))]
     Lost(Duration),
+}
+
+/// What a wait is told with: nobody counted its microseconds.
+fn seconds(span: Duration) -> Duration {
+    Duration::from_secs(span.as_millis().div_ceil(1_000))
 }
 
 const fn refusal(reason: Reason) -> &'static str {
@@ -298,11 +304,10 @@ impl<L: Line> Near<L> {
             patience = (patience * 2).min(PATIENCE_MAX);
         }
         let waited = self.line.now().since(begin);
-        let rounded = Duration::from_secs(waited.as_millis().div_ceil(1_000));
         Err(match (is_foreign, self.session) {
             (true, 0) => NearError::Foreign,
-            (false, 0) => NearError::Silent(rounded),
-            _ => NearError::Lost(rounded),
+            (false, 0) => NearError::Silent(waited),
+            _ => NearError::Lost(waited),
         })
     }
 

@@ -23,6 +23,8 @@ pub struct Flow {
 pub struct Paths {
     /// Flows that had answers.
     pub flows: Vec<FlowFound>,
+    /// Source ports of flows that had none, or fewer than ten: these take a route that fails.
+    pub silent: Vec<u16>,
     /// Groups of flows, the shortest route first.
     pub routes: Vec<Route>,
     /// How far the shortest round trip of the same flow varies between two halves of the measurement, for nine in ten flows.
@@ -58,9 +60,11 @@ pub struct Route {
 }
 
 impl Paths {
-    /// Of flows; those without ten answers say nothing and are left out.
+    /// Of flows; those without ten answers say nothing of their length.
     pub fn of(flows: &[Flow]) -> Self {
-        let flows: Vec<&Flow> = flows.iter().filter(|flow| flow.round_trips.len() >= ANSWERS_MIN).collect();
+        let (flows, silent): (Vec<&Flow>, Vec<&Flow>) =
+            flows.iter().partition(|flow| flow.round_trips.len() >= ANSWERS_MIN);
+        let silent = silent.into_iter().map(|flow| flow.port).collect();
         let shortest = |trips: &[Duration]| trips.iter().min().copied().unwrap_or(Duration::ZERO);
         let mut noises: Vec<Duration> = flows
             .iter()
@@ -99,6 +103,7 @@ impl Paths {
                     lost: lost(flow),
                 })
                 .collect(),
+            silent,
             noise_ms: millis(noise),
             gap_ms: millis(gap),
         }
@@ -138,6 +143,7 @@ mod tests {
         flows.push(Flow { port: 9, round_trips: vec![], asked: 50 });
         let found = Paths::of(&flows);
         assert_eq!((found.routes.len(), found.flows.len()), (1, 16));
+        assert_eq!(found.silent, [9]);
         assert_eq!(Paths::of(&[]).routes, []);
     }
 }

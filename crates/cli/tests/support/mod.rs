@@ -7,6 +7,7 @@ pub mod late;
 pub mod node;
 pub mod page;
 pub mod patience;
+pub mod places;
 pub mod process;
 pub mod recordings;
 pub mod refusal;

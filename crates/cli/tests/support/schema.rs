@@ -1,7 +1,18 @@
 //! JSON held against a schema of docs/schema, as far as those schemas go (JSON Schema 2020-12).
 
+use super::process::text;
 use serde_json::Value;
 use std::path::Path;
+use std::process::Output;
+
+/// What a command printed as JSON, which must be as docs/schema/`name` says; it must have succeeded.
+#[track_caller]
+pub fn found(output: &Output, name: &str) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid(&found, name);
+    found
+}
 
 /// Asserts that `value` is as docs/schema/`name` says.
 #[track_caller]

@@ -1,6 +1,7 @@
 //! A UDP socket that measures: datagrams one by one, never fragmented, with the kernel's time of arrival.
 #![allow(unsafe_code, reason = "setsockopt(2) for two options that no library of ours offers")]
 
+use crate::clock::at_once;
 use crate::{Clock, drops};
 use noq_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -157,7 +158,7 @@ impl ProbeSocket {
         if count == 0 {
             return Ok(());
         }
-        let now = (self.clock.now(), calendar_nanos());
+        let now = at_once(|| self.clock.now(), calendar_nanos);
         for (meta, buffer) in self.metas.iter().zip(self.memory.chunks_exact(DATAGRAM_MAX)).take(count) {
             let at = meta.timestamp.map_or(now.0, |stamp| arrival(now, stamp));
             let filled = &buffer[..meta.len.min(buffer.len())];

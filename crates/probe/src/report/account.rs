@@ -27,7 +27,7 @@ pub(super) fn accounts(columns: &[(String, &Account)]) -> String {
         row("unexplained", &|account| account.unexplained),
         row("sum: sent", &|account| signed(account.offered)),
     ];
-    let mut html = table("Where datagrams went", &heads, &rows);
+    let mut html = table("Where datagrams went", &heads, &rows, &[0]);
     for (name, account) in columns {
         for note in &account.notes {
             let _ = writeln!(html, "<p class=\"note\">{}: {}</p>", escape(name), escape(note));

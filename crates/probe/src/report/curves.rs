@@ -22,6 +22,7 @@ pub(super) struct Axis<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Curve {
     pub name: String,
+    /// The line is broken at a point that is no number.
     pub points: Vec<(f64, f64)>,
     /// With a dot at each point that says its values.
     pub has_dots: bool,
@@ -70,9 +71,9 @@ pub(super) fn curves(caption: Caption<'_>, level: Axis<'_>, upright: Axis<'_>, c
         let at = |(x, y): &(f64, f64)| chart.at(level.scale.place(*x), upright.scale.place(*y));
         let places: Vec<(f64, f64)> = curve.points.iter().map(at).collect();
         let number = curve.style(number);
-        chart.course(&places, number);
+        places.split(|(_, y)| y.is_nan()).for_each(|run| chart.course(run, number));
         if curve.has_dots {
-            for (place, (x, y)) in places.iter().zip(&curve.points) {
+            for (place, (x, y)) in places.iter().zip(&curve.points).filter(|(_, (_, y))| !y.is_nan()) {
                 let words = format!(
                     "{}: {} at {} ({} over {})",
                     curve.name,

@@ -129,5 +129,5 @@ fn figures_of(found: &Losses) -> String {
         ("probability of one in an hour", percent(vlbi.sync_loss_an_hour)),
     ]);
     let rows: Vec<Vec<String>> = rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect();
-    table("Figures", &["", ""], &rows)
+    table("Figures", &["", ""], &rows, &[0])
 }

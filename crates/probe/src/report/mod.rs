@@ -17,7 +17,7 @@ pub use paths::paths;
 pub use survey::survey;
 pub use sweep::sweep;
 pub use weeks::{Minute, weeks};
-pub use words::{bytes, loss, percent, rate, reordering, spread};
+pub use words::{bytes, loss, percent, percent_of, rate, reordering, spread};
 
 use core::fmt::Write;
 use skyhaul_page::{REPORT_STYLE, document, escape};
@@ -79,11 +79,15 @@ impl Tile {
     }
 }
 
-/// A table with a heading; the first column is of words.
-fn table(heading: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
+/// A table with a heading; the columns of these numbers are of words, which take several lines where there are many.
+fn table(heading: &str, columns: &[&str], rows: &[Vec<String>], words: &[usize]) -> String {
     let mut html =
         format!("<section>\n<h2>{}</h2>\n<div class=\"scroll\"><table>\n<thead><tr>", escape(heading));
-    let class = |index: usize| if index == 0 { " class=\"word\"" } else { "" };
+    let class = |index: usize| match index {
+        0 if words.contains(&0) => " class=\"word\"",
+        _ if words.contains(&index) => " class=\"word long\"",
+        _ => "",
+    };
     for (index, column) in columns.iter().enumerate() {
         let _ = write!(html, "<th{}>{}</th>", class(index), escape(column));
     }

@@ -12,28 +12,35 @@ pub fn paths(subject: &Subject, found: &Paths) -> String {
         Tile::new("flows", found.flows.len().to_string()),
         Tile::new("routes of different length", found.routes.len().to_string())
             .bad_where(found.routes.len() > 1),
+        Tile::new("flows with too few answers", found.silent.len().to_string())
+            .bad_where(!found.silent.is_empty()),
         Tile::new("shortest round trip", format!("{least:.3} ms")),
         Tile::new("told apart from", format!("{:.3} ms on", found.gap_ms)),
         Tile::new("the same flow varies by", format!("{:.3} ms", found.noise_ms)),
     ];
-    let rows: Vec<Vec<String>> = found
+    let listed = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(" ");
+    let mut rows: Vec<Vec<String>> = found
         .routes
         .iter()
         .zip(1..)
         .map(|(route, number)| {
-            let ports: Vec<String> = route.ports.iter().map(u16::to_string).collect();
             vec![
                 format!("route {number}"),
                 format!("{:.3}", route.min_ms),
                 format!("{:.3}", route.max_ms),
                 percent(route.loss),
                 route.ports.len().to_string(),
-                ports.join(" "),
+                listed(&route.ports),
             ]
         })
         .collect();
+    if !found.silent.is_empty() {
+        let unknown = String::new;
+        let (flows, ports) = (found.silent.len().to_string(), listed(&found.silent));
+        rows.push(vec!["too few answers".to_owned(), unknown(), unknown(), unknown(), flows, ports]);
+    }
     let columns = ["", "round trip from, ms", "to, ms", "pings lost", "flows", "from ports"];
-    let body = plots(&[flows(found)]) + &table("Routes", &columns, &rows);
+    let body = plots(&[flows(found)]) + &table("Routes", &columns, &rows, &[0, 5]);
     subject.page("Parallel routes to", &tiles, &[], &body)
 }
 

@@ -39,7 +39,7 @@ pub fn survey(subject: &Subject, found: &Survey) -> String {
         ));
     }
     let body = plots(&figures)
-        + &ways(up, down)
+        + &ways(up, down, found)
         + &accounts(&[("up".to_owned(), &up.account), ("down".to_owned(), &down.account)])
         + &format!("<p class=\"note\">{}</p>\n", clocks(found));
     subject.page("The line to", &tiles, &found.notes, &body)
@@ -92,14 +92,20 @@ fn delays(up: &Way, down: &Way, found: &Survey) -> String {
     curves(Caption { title: "How delays spread", says: &says }, level, upright, &lines)
 }
 
-fn ways(up: &Way, down: &Way) -> String {
+fn ways(up: &Way, down: &Way, found: &Survey) -> String {
     let row = |what: &str, of: &dyn Fn(&Way) -> String| vec![what.to_owned(), of(up), of(down)];
     let rows = [
         row("available with IP headers", &|way| rate(way.available.ip_bits_per_second)),
         row("round trip when full, most", &|way| format!("{:.3} ms", way.available.loaded_round_trip_ms.max)),
+        row("queue when full", &|way| {
+            found.queue(way).map_or_else(|| "not filled".to_owned(), |queue| queue.words())
+        }),
         row("longest UDP payload", &|way| format!("{} bytes", way.payload_max)),
         row("the stream's datagrams", &|way| format!("{} of {} bytes", way.sum.packets, way.stream.payload)),
-        row("the stream's rate", &|way| rate(way.sum.bits_per_second as u64)),
+        row("the stream's rate", &|way| {
+            let share = super::percent_of(way.sum.bits_per_second, way.available.bits_per_second);
+            format!("{}, {share} of available", rate(way.sum.bits_per_second as u64))
+        }),
         row("one-way delay, median", &|way| format!("{:.3} ms", way.one_way_ms.p50)),
         row("one-way delay, 99 %", &|way| format!("{:.3} ms", way.one_way_ms.p99)),
         row("jitter (RFC 3550)", &|way| format!("{:.3} ms", way.sum.jitter_ms)),
@@ -111,16 +117,20 @@ fn ways(up: &Way, down: &Way) -> String {
         row("out of order", &|way| format!("{} ppm", way.reordering.ppm)),
         row("left late, 99 %", &|way| format!("{:.1} us", way.pacing_error_us.p99)),
     ];
-    table("Each way", &["", "up", "down"], &rows)
+    table("Each way", &["", "up", "down"], &rows, &[0])
 }
 
 fn clocks(found: &Survey) -> String {
     let clocks = found.clocks;
-    let skew = clocks.skew_ppm.map_or(String::new(), |skew| format!(", and runs {skew:+.1} ppm faster"));
+    let side = if clocks.ahead_ms < 0.0 { "behind" } else { "ahead of" };
+    let skew = clocks.skew_ppm.map_or(String::new(), |skew| {
+        format!(", and runs {:.1} ppm {}", skew.abs(), if skew < 0.0 { "slower" } else { "faster" })
+    });
     format!(
-        "The far end's clock is {:+.3} ms ahead of this one's{skew}; by the shortest round trip that is wrong by {:.3} ms at most, and so \
+        "The far end's clock is {:.3} ms {side} this one's{skew}; by the shortest round trip that is wrong by {:.3} ms at most, and so \
          are the one-way delays.",
-        clocks.ahead_ms, clocks.uncertainty_ms
+        clocks.ahead_ms.abs(),
+        clocks.uncertainty_ms
     )
 }
 

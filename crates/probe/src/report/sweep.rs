@@ -204,7 +204,7 @@ fn streams(points: &[Point]) -> String {
             format!("{:.1}", point.pacing_error_us.p99),
         ]
     };
-    table("The streams", &columns, &points.iter().map(row).collect::<Vec<_>>())
+    table("The streams", &columns, &points.iter().map(row).collect::<Vec<_>>(), &[0])
 }
 
 /// What the maps show.

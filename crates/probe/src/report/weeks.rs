@@ -42,7 +42,11 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
     let figures = [
         over_time(
             minutes,
-            ("Round trip", "ms", "Least, median and 99 % of each moment, the greatest of its intervals."),
+            (
+                "Round trip",
+                "ms",
+                "Least, median and 99 % of each moment, the greatest of its intervals. Broken where there was no answer.",
+            ),
             &[
                 ("least", &|minute| minute.round_trip_ms.map(|trip| trip[0])),
                 ("median", &|minute| minute.round_trip_ms.map(|trip| trip[1])),
@@ -70,7 +74,8 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
             (
                 "One-way delay",
                 "ms",
-                "The median each way; a step of both in opposite directions is a clock that was set.",
+                "The median each way, to half of the shortest round trip: how that divides, no ping can tell. A step of both in opposite \
+                 directions is a clock that was set, or a route that changed one way.",
             ),
             &[
                 ("up", &|minute| minute.one_way_ms.map(|delay| delay[0])),
@@ -101,27 +106,32 @@ fn over_time(minutes: &[Minute], (title, unit, says): (&str, &str, &str), figure
                 .iter()
                 .filter_map(of)
                 .fold(None, |most: Option<f64>, value| Some(most.map_or(value, |most| most.max(value))));
-            part.first().zip(most).map(|(minute, most)| (hours(minute.began) / unit_hours, most))
+            // Where there was no answer, the curve is broken.
+            part.first().map(|minute| (hours(minute.began) / unit_hours, most.unwrap_or(f64::NAN)))
         };
         let points = minutes.chunks(size).filter_map(moment).collect();
         Curve { name: (*name).to_owned(), points, has_dots: minutes.len() < DOTS_MAX, goes_with: None }
     };
     let curves: Vec<Curve> = figures.iter().map(curve).collect();
-    let level =
-        format!("{name} since {}", first.began.to_string().get(..16).unwrap_or_default().replace('T', " "));
+    let level = format!("{name} since {}", to_the_second(first.began));
     time::lines(Caption { title, says }, unit, &level, &curves)
+}
+
+/// A time without its fractions, which say nothing of an interval of pings.
+fn to_the_second(at: Utc) -> String {
+    at.to_string().get(..19).unwrap_or_default().replace('T', " ")
 }
 
 fn alarms(minutes: &[Minute]) -> String {
     let alarmed = minutes.iter().rev().filter(|minute| !minute.alarms.is_empty());
     let rows: Vec<Vec<String>> = alarmed
         .take(ALARMS_SHOWN)
-        .map(|minute| vec![minute.began.to_string(), minute.alarms.join("; ")])
+        .map(|minute| vec![to_the_second(minute.began), minute.alarms.join("; ")])
         .collect();
     if rows.is_empty() {
         return "<p class=\"note\">No alarm.</p>\n".to_owned();
     }
-    table("The latest alarms", &["interval that began", "alarm"], &rows)
+    table("The latest alarms", &["in the interval from", "alarm"], &rows, &[0, 1])
 }
 
 /// Points of a curve.

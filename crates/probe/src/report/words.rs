@@ -33,6 +33,11 @@ pub fn percent(part: f64) -> String {
     }
 }
 
+/// How much of a rate another one is, to a hundredth.
+pub fn percent_of(part: f64, whole: u64) -> String {
+    format!("{:.0} %", part * 100.0 / f64::max(whole as f64, 1.0))
+}
+
 /// How delays spread.
 pub fn spread(spread: &Spread, unit: &str) -> String {
     let Spread { min, p50, p99, max, .. } = spread;

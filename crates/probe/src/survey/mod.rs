@@ -126,6 +126,33 @@ pub fn survey<L: Line>(
     })
 }
 
+/// What waits before a line that is full.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Queue {
+    /// How long, in milliseconds.
+    pub ms: f64,
+    /// How much, at the rate that is available, with IP headers.
+    pub bytes: u64,
+}
+
+impl Queue {
+    /// For people.
+    pub fn words(&self) -> String {
+        format!("up to {:.0} ms, {}", self.ms, crate::report::bytes(self.bytes))
+    }
+}
+
+impl Survey {
+    /// By how much the longest round trip beside the fastest train exceeds the shortest of the idle line; `None` where no train filled
+    /// the way.
+    pub fn queue(&self, way: &Way) -> Option<Queue> {
+        let loaded = &way.available.loaded_round_trip_ms;
+        let ms = loaded.max - self.round_trip_ms.min;
+        (!way.available.is_at_least && loaded.count > 0 && ms > 0.0)
+            .then(|| Queue { ms, bytes: (way.available.ip_bits_per_second as f64 * ms / 8e3) as u64 })
+    }
+}
+
 impl Clocks {
     /// From pings.
     pub fn of(comparison: &Comparison) -> Self {

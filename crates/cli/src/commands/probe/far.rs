@@ -36,6 +36,19 @@ pub struct FarEnd {
     stop: Arc<AtomicBool>,
 }
 
+/// Why there is no session.
+pub enum Missed {
+    /// This host does not let it be tried.
+    Here(Failure),
+    /// The far end was asked.
+    There {
+        /// From this port.
+        port: u16,
+        /// And this came of it.
+        error: NearError,
+    },
+}
+
 /// Which way a stream goes.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Way {
@@ -119,24 +132,34 @@ impl FarEnd {
     /// # Errors
     /// It is not there, is no probe, or refuses.
     pub fn open(&self) -> Result<Near<SocketLine>, Failure> {
-        self.open_from(self.from_port)
+        self.open_from(self.from_port).map_err(|missed| self.missed(missed))
     }
 
-    /// The same from a port.
+    /// The same from a port, for whom it matters why there is none.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_from(&self, port: u16) -> Result<Near<SocketLine>, Failure> {
+    pub fn open_from(&self, port: u16) -> Result<Near<SocketLine>, Missed> {
         let ends = (self.clock, Arc::clone(&self.stop));
         let line = SocketLine::open(self.address, port, ends, HostFiles::default()).map_err(|source| {
             let help = "see whether there is a route to it, and whether the port is free";
-            Failure::io("no socket can be had", &self.place(), help, source)
+            Missed::Here(Failure::io("no socket can be had", &self.place(), help, source))
         })?;
         let random = random().map_err(|source| {
-            Failure::io("there is no randomness", "this host", "see whether /dev/urandom is there", source)
+            let help = "see whether /dev/urandom is there";
+            Missed::Here(Failure::io("there is no randomness", "this host", help, source))
         })?;
         let nonce = u64::from_be_bytes(random.first_chunk().copied().unwrap_or_default());
-        Near::open(line, nonce).map_err(|error| self.failure(&error))
+        let port = line.local_addr().map_or(port, |address| address.port());
+        Near::open(line, nonce).map_err(|error| Missed::There { port, error })
+    }
+
+    /// What the user is told where there is no session.
+    pub fn missed(&self, missed: Missed) -> Failure {
+        match missed {
+            Missed::Here(failure) => failure,
+            Missed::There { error, .. } => self.failure(&error),
+        }
     }
 
     /// What a measurement ended with, as the user is told it.

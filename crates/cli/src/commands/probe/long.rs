@@ -2,7 +2,7 @@
 
 mod history;
 
-use super::far::{FarEnd, FarFlags, Heading};
+use super::far::{FarEnd, FarFlags, Heading, Missed};
 use super::page::{PageFlag, subject};
 use super::{tell, unwritable};
 use crate::failure::{Exit, Failure};
@@ -92,9 +92,12 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
     // The page goes on where the files of this folder are; without a page they need not be read.
     let mut minutes = if page.is_some() { history::read(&command.dir) } else { VecDeque::new() };
     let mut was_alarmed = false;
+    let mut due = far.utc() + command.interval;
     for number in 1u64.. {
         let began = far.utc();
-        let (interval, end) = watch(&far, command)?;
+        let (interval, end) = watch(&far, command, due)?;
+        // What the last answers took is not added to every interval; after a long pause it begins anew.
+        due = (due + command.interval).max(far.utc() + command.interval / 2);
         let alarms = interval.alarms(rule);
         let seconds = far.utc().since(began).as_secs_f64();
         append(&command.dir, &Line { began, seconds, interval: &interval, alarms: &alarms })?;
@@ -122,23 +125,21 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One interval, with a session of its own: what was wrong with the one before does not matter to it.
-fn watch(far: &FarEnd, command: &Long) -> Result<(Interval, End), Failure> {
-    let end = far.utc() + command.interval;
+/// One interval up to `end`, with a session of its own: what was wrong with the one before does not matter to it.
+fn watch(far: &FarEnd, command: &Long, end: Utc) -> Result<(Interval, End), Failure> {
     let gap = |why: &str| (Interval::of(&Default::default(), Some(why.to_owned())), End::Full);
-    let mut near = match far.open() {
+    let mut near = match far.open_from(far.port_of(0)) {
         Ok(near) => near,
-        Err(failure) if failure.exit() == Exit::Interrupted => {
+        Err(Missed::There { error: NearError::Line(LineError::Interrupted), .. }) => {
             return Ok((gap("interrupted before there was an answer").0, End::Interrupted));
         }
-        Err(failure) if failure.exit() == Exit::Peer => {
-            let why = failure.to_string();
+        Err(Missed::There { error, .. }) if far.failure(&error).exit() == Exit::Peer => {
             let ended = if far.rest_until(end) { End::Full } else { End::Interrupted };
-            return Ok((gap(why.trim_start_matches("error: ")).0, ended));
+            return Ok((gap(&error.to_string()).0, ended));
         }
-        Err(failure) => return Err(failure),
+        Err(missed) => return Err(far.missed(missed)),
     };
-    let left = end.since(far.utc());
+    let left = end.since(far.utc()).max(command.every);
     let (gap, ended) = match near.ping_for(left, command.every) {
         Ok(()) => (None, End::Full),
         Err(NearError::Line(LineError::Interrupted)) => (None, End::Interrupted),

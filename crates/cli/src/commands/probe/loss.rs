@@ -1,8 +1,9 @@
 //! `skyhaul probe loss`: what kind of process loses datagrams, and what that means.
 
-use super::far::{FarFlags, Heading, Way, able};
-use super::page::{PageFlag, subject};
-use super::{series, tell, words};
+use super::far::{FarFlags, Way};
+use super::series::Course;
+use super::stream::OutputFlags;
+use super::{tell, words};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_probe::iperf::Iperf;
@@ -11,7 +12,6 @@ use skyhaul_probe::stats::VlbiRule;
 use skyhaul_probe::{Direction, Spec, report};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 /// The arguments of `skyhaul probe loss`.
 #[derive(clap::Args)]
@@ -43,17 +43,8 @@ pub struct Loss {
     /// Damaged frames one after the other that lose the correlator's synchronisation.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
     frames_in_a_row: u32,
-    /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
-    #[arg(long, value_name = "FILE")]
-    series: Option<PathBuf>,
-    /// Writes each ping's round trip and delays to a file that ends in .csv or .jsonl.
-    #[arg(long, value_name = "FILE")]
-    pings: Option<PathBuf>,
     #[command(flatten)]
-    page: PageFlag,
-    /// Prints the result as one JSON object (docs/schema/probe-loss.json).
-    #[arg(long)]
-    json: bool,
+    output: OutputFlags,
 }
 
 /// The JSON form: what iperf3 prints of a stream in its own words, and what it does not know.
@@ -70,9 +61,6 @@ struct Report<'a> {
 /// # Errors
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
 pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
-    series::check(command.series.as_deref())?;
-    series::check(command.pings.as_deref())?;
-    let page = command.page.open("loss")?;
     if command.rate == Rate::ZERO {
         return Err(Failure::new(
             Exit::Usage,
@@ -80,34 +68,26 @@ pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
             "give --rate more than 0 bit/s",
         ));
     }
-    let far = command.far.find()?;
     let payload = Bytes::new(u64::from(command.payload));
-    let (_, able_to) = able(payload, Some(command.rate))?;
-    let mut near = far.open()?;
-    let heading = Heading::of("loss", &far);
-    let rate = command.rate.min(able_to);
-    let spec = Spec::at(rate, payload, Duration::from_secs(command.seconds), near.limits().datagrams);
+    let mut begun = command.output.begin(&command.far, "loss", (payload, Some(command.rate)))?;
+    let rate = command.rate.min(begun.rate_max);
+    let most = begun.near.limits().datagrams;
+    let spec = Spec::at(rate, payload, Duration::from_secs(command.seconds), most);
     let rule =
         VlbiRule { datagrams_a_frame: command.datagrams_a_frame, frames_in_a_row: command.frames_in_a_row };
-    if !command.json {
+    if !command.output.json {
         tell(&format!("measuring: {} datagrams in {:.1} s", spec.count, spec.time().as_secs_f64()));
     }
-    let found =
-        losses(&mut near, command.direction.into(), spec, rule).map_err(|error| far.failure(&error))?;
-    series::write_pings(command.pings.as_deref(), near.comparison())?;
-    let local = near.line().local_addr();
-    near.close();
-    if let Some(path) = &command.series {
-        series::write(path, &[series::Course { stream: 0, trace: &found.trace, one_way: &found.one_way }])?;
+    let found = losses(&mut begun.near, command.direction.into(), spec, rule)
+        .map_err(|error| begun.far.failure(&error))?;
+    let local = begun.near.line().local_addr();
+    let course = Course { stream: 0, trace: &found.trace, one_way: &found.one_way };
+    let measured = begun.end(&[course], |subject| report::losses(subject, &found))?;
+    if command.output.json {
+        let iperf = Iperf::of(&found.trace, local, measured.far.address);
+        return measured.write_json(&Report { iperf, found: &found }, out);
     }
-    if let Some(page) = page {
-        page.write(&report::losses(&subject(&far, &heading), &found))?;
-    }
-    if command.json {
-        let iperf = Iperf::of(&found.trace, local, far.address);
-        return heading.write_json(&Report { iperf, found: &found }, out);
-    }
-    Ok(write_text(&far.place(), &found, out)?)
+    Ok(write_text(&measured.far.place(), &found, out)?)
 }
 
 fn write_text(place: &str, found: &Losses, out: &mut dyn Write) -> io::Result<()> {

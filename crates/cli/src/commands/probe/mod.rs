@@ -7,6 +7,7 @@ mod page;
 mod paths;
 mod series;
 mod serve;
+mod stream;
 mod survey;
 mod sweep;
 mod words;

@@ -1,11 +1,12 @@
 //! `skyhaul probe paths`: whether flows take routes of different length.
 
-use super::far::{FarFlags, Heading};
+use super::far::{FarEnd, FarFlags, Heading, Missed};
 use super::page::{PageFlag, subject};
 use super::{tell, words};
 use crate::failure::{Exit, Failure};
+use skyhaul_net::probe::SocketLine;
 use skyhaul_probe::paths::{Flow, Paths as Found};
-use skyhaul_probe::{Near, SESSIONS_MAX, report};
+use skyhaul_probe::{Near, NearError, SESSIONS_MAX, report};
 use skyhaul_units::{Duration, Instant};
 use std::io::{self, Write};
 
@@ -48,10 +49,7 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
     let page = command.page.open("paths")?;
     let far = command.far.find()?;
     let heading = Heading::of("paths", &far);
-    let mut nears = Vec::new();
-    for flow in 0..command.flows {
-        nears.push(far.open_from(far.port_of(flow))?);
-    }
+    let (mut nears, silent) = open(&far, command.flows)?;
     let ports: Vec<u16> =
         nears.iter().map(|near| near.line().local_addr().map_or(0, |at| at.port())).collect();
     if !command.json {
@@ -61,17 +59,17 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
     let mut due = nears.first().map_or(Instant::ZERO, Near::now);
     for _ in 0..command.pings {
         // One after the other, so that the flows' pings do not queue behind each other.
-        let step = command.spacing / u64::from(command.flows);
+        let step = command.spacing / ports.len() as u64;
         for near in &mut nears {
             near.ping().map_err(|error| far.failure(&error))?;
             due += step;
             near.listen(due).map_err(|error| far.failure(&error))?;
         }
     }
-    let mut flows = Vec::new();
+    let mut flows: Vec<Flow> = silent;
+    let longest = nears.iter().filter_map(|near| near.comparison().longest()).max();
+    let until = nears.first().map_or(Instant::ZERO, Near::now) + longest.unwrap_or(LAST_WAIT).min(LAST_WAIT);
     for (near, port) in nears.iter_mut().zip(ports) {
-        let last = near.comparison().longest().unwrap_or(LAST_WAIT).min(LAST_WAIT);
-        let until = near.now() + last;
         near.listen(until).map_err(|error| far.failure(&error))?;
         let round_trips = near.comparison().pings().map(|ping| ping.round_trip()).collect();
         flows.push(Flow { port, round_trips, asked: near.comparison().counts().0 });
@@ -87,6 +85,36 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(write_text(&far.place(), &found, out)?)
 }
 
+/// Opens all flows at the same time. Those that nothing answered take a route that fails, and come back by their ports.
+///
+/// # Errors
+/// Nothing answered any of them, the far end refuses, or this host does not let it be tried.
+fn open(far: &FarEnd, flows: u16) -> Result<(Vec<Near<SocketLine>>, Vec<Flow>), Failure> {
+    let opened: Vec<_> = std::thread::scope(|scope| {
+        let flow = |flow| scope.spawn(move || far.open_from(far.port_of(flow)));
+        let flows: Vec<_> = (0..flows).map(flow).collect();
+        let end = |flow: std::thread::ScopedJoinHandle<'_, _>| {
+            flow.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        flows.into_iter().map(end).collect()
+    });
+    let (mut nears, mut silent, mut nothing) = (Vec::new(), Vec::new(), None);
+    for flow in opened {
+        match flow {
+            Ok(near) => nears.push(near),
+            Err(Missed::There { port, error: error @ NearError::Silent(_) }) => {
+                silent.push(Flow { port, round_trips: Vec::new(), asked: 0 });
+                nothing = Some(error);
+            }
+            Err(missed) => return Err(far.missed(missed)),
+        }
+    }
+    match nothing.filter(|_| nears.is_empty()) {
+        Some(error) => Err(far.failure(&error)),
+        None => Ok((nears, silent)),
+    }
+}
+
 fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()> {
     let (flows, routes) = (found.flows.len(), found.routes.len());
     match routes {
@@ -94,8 +122,8 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
         1 => writeln!(out, "{flows} flows to {place}: all take routes of one length")?,
         _ => writeln!(out, "{flows} flows to {place}: routes of {routes} lengths")?,
     }
+    let listed = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(" ");
     for route in &found.routes {
-        let ports: Vec<String> = route.ports.iter().map(u16::to_string).collect();
         writeln!(
             out,
             "  round trip {:.3} to {:.3} ms, loss {}: {} flows, from ports {}",
@@ -103,7 +131,15 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
             route.max_ms,
             words::percent(route.loss),
             route.ports.len(),
-            ports.join(" ")
+            listed(&route.ports)
+        )?;
+    }
+    if !found.silent.is_empty() {
+        writeln!(
+            out,
+            "  too few answers to tell: {} more flows, from ports {}; a route that fails looks like this",
+            found.silent.len(),
+            listed(&found.silent)
         )?;
     }
     writeln!(

@@ -1,15 +1,15 @@
 //! `skyhaul probe HOST`: a picture of a line in about a minute.
 
-use super::far::{FarEnd, FarFlags, Heading, able};
-use super::page::{PageFlag, subject};
-use super::{series, tell, words};
+use super::far::{FarEnd, FarFlags};
+use super::series::Course;
+use super::stream::OutputFlags;
+use super::{tell, words};
 use crate::failure::Failure;
 use serde::Serialize;
 use skyhaul_probe::report;
 use skyhaul_probe::survey::{Survey as Found, SurveyPlan, Way, survey};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 /// The arguments of `skyhaul probe HOST`.
 #[derive(clap::Args)]
@@ -22,17 +22,8 @@ pub struct Survey {
     /// Nothing faster is sent, in UDP payload; left out: as fast as both ends can and the far end allows.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
-    /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
-    #[arg(long, value_name = "FILE")]
-    series: Option<PathBuf>,
-    /// Writes each ping's round trip and delays to a file that ends in .csv or .jsonl.
-    #[arg(long, value_name = "FILE")]
-    pings: Option<PathBuf>,
     #[command(flatten)]
-    page: PageFlag,
-    /// Prints the result as one JSON object (docs/schema/probe-survey.json).
-    #[arg(long)]
-    json: bool,
+    output: OutputFlags,
 }
 
 /// What the JSON form says around a survey.
@@ -48,41 +39,27 @@ struct Report<'a> {
 /// # Errors
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
 pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
-    series::check(command.series.as_deref())?;
-    series::check(command.pings.as_deref())?;
-    let page = command.page.open("survey")?;
-    let far = command.far.find()?;
-    let (ability, rate_max) = able(PAYLOAD, command.max_rate)?;
-    let mut near = far.open()?;
-    let heading = Heading::of("survey", &far);
-    let time = Duration::from_secs(command.seconds);
-    let plan = SurveyPlan { time, rate_max, payload_max: PAYLOAD_MAX, headers: far.headers() };
-    let shows = !command.json;
+    let mut begun = command.output.begin(&command.far, "survey", (PAYLOAD, command.max_rate))?;
+    let plan = SurveyPlan {
+        time: Duration::from_secs(command.seconds),
+        rate_max: begun.rate_max,
+        payload_max: PAYLOAD_MAX,
+        headers: begun.far.headers(),
+    };
     let mut progress = |doing: &str| {
-        if shows {
+        if !command.output.json {
             tell(&format!("measuring: {doing}"));
         }
     };
-    let found = survey(&mut near, &plan, &mut progress).map_err(|error| far.failure(&error))?;
-    series::write_pings(command.pings.as_deref(), near.comparison())?;
-    near.close();
-    if let Some(path) = &command.series {
-        let ways = [&found.up, &found.down];
-        let courses: Vec<series::Course<'_>> = ways
-            .iter()
-            .enumerate()
-            .map(|(stream, way)| series::Course { stream, trace: &way.trace, one_way: &way.one_way })
-            .collect();
-        series::write(path, &courses)?;
+    let found = survey(&mut begun.near, &plan, &mut progress).map_err(|error| begun.far.failure(&error))?;
+    let ability_bps = begun.ability.rate.as_bps();
+    let course = |stream, way: &'_ Way| Course { stream, trace: &way.trace, one_way: &way.one_way };
+    let measured = begun
+        .end(&[course(0, &found.up), course(1, &found.down)], |subject| report::survey(subject, &found))?;
+    if command.output.json {
+        return measured.write_json(&Report { ability_bps, survey: &found }, out);
     }
-    if let Some(page) = page {
-        page.write(&report::survey(&subject(&far, &heading), &found))?;
-    }
-    if command.json {
-        let report = Report { ability_bps: ability.rate.as_bps(), survey: &found };
-        return heading.write_json(&report, out);
-    }
-    Ok(write_text(&far, &found, out)?)
+    Ok(write_text(&measured.far, &found, out)?)
 }
 
 fn write_text(far: &FarEnd, found: &Found, out: &mut dyn Write) -> io::Result<()> {
@@ -97,7 +74,7 @@ fn write_text(far: &FarEnd, found: &Found, out: &mut dyn Write) -> io::Result<()
     )?;
     writeln!(out, "bandwidth-delay {}", words::bytes(found.bandwidth_delay_bytes))?;
     for (way, name) in [(&found.up, "up"), (&found.down, "down")] {
-        write_way(way, name, out)?;
+        write_way(found, (way, name), out)?;
     }
     for note in &found.notes {
         writeln!(out, "note: {note}")?;
@@ -105,7 +82,7 @@ fn write_text(far: &FarEnd, found: &Found, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn write_way(way: &Way, name: &str, out: &mut dyn Write) -> io::Result<()> {
+fn write_way(found: &Found, (way, name): (&Way, &str), out: &mut dyn Write) -> io::Result<()> {
     let available = &way.available;
     let at_least = if available.is_at_least { "at least " } else { "" };
     writeln!(out)?;
@@ -118,11 +95,15 @@ fn write_way(way: &Way, name: &str, out: &mut dyn Write) -> io::Result<()> {
     if available.loaded_round_trip_ms.count > 0 {
         writeln!(out, "     when full  round trip {}", words::spread(&available.loaded_round_trip_ms, "ms"))?;
     }
+    if let Some(queue) = found.queue(way) {
+        writeln!(out, "     queue      {}", queue.words())?;
+    }
     writeln!(out, "     path MTU   {} bytes (UDP payload {})", way.path_mtu, way.payload_max)?;
     writeln!(
         out,
-        "     at {}: {} datagrams of {} bytes",
+        "     at {}, {} of what is available: {} datagrams of {} bytes",
         words::rate(way.sum.bits_per_second as u64),
+        words::percent_of(way.sum.bits_per_second, available.bits_per_second),
         way.sum.packets,
         way.stream.payload
     )?;

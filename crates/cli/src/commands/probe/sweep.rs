@@ -1,14 +1,14 @@
 //! `skyhaul probe sweep`: what comes through of datagrams of many sizes and spacings.
 
-use super::far::{FarFlags, Heading, Way, able};
-use super::page::{PageFlag, subject};
-use super::{series, tell, words};
+use super::far::{FarFlags, Way};
+use super::series::Course;
+use super::stream::OutputFlags;
+use super::{tell, words};
 use crate::failure::{Exit, Failure};
 use skyhaul_probe::sweep::{Point, Sweep as Found, SweepPlan, sweep};
 use skyhaul_probe::{Direction, report};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 /// The arguments of `skyhaul probe sweep`.
 #[derive(clap::Args)]
@@ -42,17 +42,8 @@ pub struct Sweep {
     /// Streams that would be faster are left out; left out: as fast as both ends can and the far end allows.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
-    /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
-    #[arg(long, value_name = "FILE")]
-    series: Option<PathBuf>,
-    /// Writes each ping's round trip and delays to a file that ends in .csv or .jsonl.
-    #[arg(long, value_name = "FILE")]
-    pings: Option<PathBuf>,
     #[command(flatten)]
-    page: PageFlag,
-    /// Prints the result as one JSON object (docs/schema/probe-sweep.json).
-    #[arg(long)]
-    json: bool,
+    output: OutputFlags,
 }
 
 /// Runs the sweep and prints its table.
@@ -60,9 +51,6 @@ pub struct Sweep {
 /// # Errors
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
 pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
-    series::check(command.series.as_deref())?;
-    series::check(command.pings.as_deref())?;
-    let page = command.page.open("sweep")?;
     if command.spacing.contains(&Duration::ZERO) {
         return Err(Failure::new(
             Exit::Usage,
@@ -70,41 +58,32 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
             "give each --spacing more than 0 ns",
         ));
     }
-    let far = command.far.find()?;
     let longest = command.payload.iter().copied().max().unwrap_or(1_400);
-    let (_, rate_max) = able(Bytes::new(u64::from(longest)), command.max_rate)?;
-    let mut near = far.open()?;
-    let heading = Heading::of("sweep", &far);
+    let tried = (Bytes::new(u64::from(longest)), command.max_rate);
+    let mut begun = command.output.begin(&command.far, "sweep", tried)?;
     let plan = SweepPlan {
         direction: command.direction.into(),
         payloads: command.payload.iter().map(|payload| Bytes::new(u64::from(*payload))).collect(),
         spacings: command.spacing.clone(),
         count: command.count,
-        rate_max,
-        headers: far.headers(),
+        rate_max: begun.rate_max,
+        headers: begun.far.headers(),
     };
     let mut progress = |doing: &str| {
-        if !command.json {
+        if !command.output.json {
             tell(&format!("measuring: {doing}"));
         }
     };
-    let found = sweep(&mut near, &plan, &mut progress).map_err(|error| far.failure(&error))?;
-    series::write_pings(command.pings.as_deref(), near.comparison())?;
-    near.close();
-    if let Some(path) = &command.series {
-        let courses: Vec<series::Course<'_>> = (0..)
-            .zip(&found.points)
-            .map(|(stream, point)| series::Course { stream, trace: &point.trace, one_way: &point.one_way })
-            .collect();
-        series::write(path, &courses)?;
+    let found = sweep(&mut begun.near, &plan, &mut progress).map_err(|error| begun.far.failure(&error))?;
+    let courses: Vec<Course<'_>> = (0..)
+        .zip(&found.points)
+        .map(|(stream, point)| Course { stream, trace: &point.trace, one_way: &point.one_way })
+        .collect();
+    let measured = begun.end(&courses, |subject| report::sweep(subject, &found))?;
+    if command.output.json {
+        return measured.write_json(&found, out);
     }
-    if let Some(page) = page {
-        page.write(&report::sweep(&subject(&far, &heading), &found))?;
-    }
-    if command.json {
-        return heading.write_json(&found, out);
-    }
-    Ok(write_text(&far.place(), &found, out)?)
+    Ok(write_text(&measured.far.place(), &found, out)?)
 }
 
 fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! How measured figures are written for people.
 
 use skyhaul_probe::Account;
-pub use skyhaul_probe::report::{bytes, loss, percent, rate, reordering, spread};
+pub use skyhaul_probe::report::{bytes, loss, percent, percent_of, rate, reordering, spread};
 use std::io::{self, Write};
 
 /// Where datagrams went, a line each; the sum closes.

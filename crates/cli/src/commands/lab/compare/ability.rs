@@ -22,7 +22,8 @@ impl Ability {
         let free = LinkConfig { queue: QUEUE, ..LinkConfig::default() };
         let name = "free".to_owned();
         let link = LinkDescription { name, mtu: 1500, up: free.clone(), down: free };
-        let mut emulation = Emulation::set_up(lab, &Description { seed: 0, links: vec![link], spread: Vec::new() })?;
+        let mut emulation =
+            Emulation::set_up(lab, &Description { seed: 0, links: vec![link], spread: Vec::new() })?;
         let datagrams = match emulation.calibrate() {
             Ok(datagrams) => datagrams,
             Err(error) => {
