@@ -11,7 +11,6 @@ mod support;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use support::patience::until;
 use support::places::{Cable, Lab, can, printed_by};

@@ -53,13 +53,16 @@ pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let found = survey(&mut begun.near, &plan, &mut progress).map_err(|error| begun.far.failure(&error))?;
     let ability_bps = begun.ability.rate.as_bps();
-    let course = |stream, way: &'_ Way| Course { stream, trace: &way.trace, one_way: &way.one_way };
-    let measured = begun
-        .end(&[course(0, &found.up), course(1, &found.down)], |subject| report::survey(subject, &found))?;
+    let courses = [course(0, &found.up), course(1, &found.down)];
+    let measured = begun.end(&courses, |subject| report::survey(subject, &found))?;
     if command.output.json {
         return measured.write_json(&Report { ability_bps, survey: &found }, out);
     }
     Ok(write_text(&measured.far, &found, out)?)
+}
+
+fn course(stream: usize, way: &Way) -> Course<'_> {
+    Course { stream, trace: &way.trace, one_way: &way.one_way }
 }
 
 fn write_text(far: &FarEnd, found: &Found, out: &mut dyn Write) -> io::Result<()> {
