@@ -1,6 +1,6 @@
 //! Where datagrams go missing, provoked place by place: the sending socket, the receiving processor's backlog, the receiving socket. The
-//! sending queue and the path are provoked in `probe_line`; a network card's ring needs a card, and is read from files in the tests of
-//! `skyhaul-net`. Needs root and network namespaces; skipped without.
+//! sending queue and the path are provoked in `probe_line`; a network card's ring needs a card. Needs root and network namespaces; skipped
+//! without.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,

@@ -40,9 +40,12 @@ def said(lost, random):
     intervals = numpy.diff(numpy.flatnonzero(lost))
     values = spread(intervals)
     _, mean = stats.expon.fit(values, floc=0)
-    tested = stats.goodness_of_fit(
-        stats.expon, values, known_params={"loc": 0}, statistic="ks", n_mc_samples=2000, rng=random
-    )
+    asked = {"known_params": {"loc": 0}, "statistic": "ks", "n_mc_samples": 2000}
+    try:
+        tested = stats.goodness_of_fit(stats.expon, values, rng=random, **asked)
+    except TypeError:
+        # Its name before SciPy 1.15.
+        tested = stats.goodness_of_fit(stats.expon, values, random_state=random, **asked)
     ci = stats.binomtest(int(sum(lost)), len(lost)).proportion_ci(0.95, "wilson")
     centred = numpy.array(lost, float) - numpy.mean(lost)
     correlation = [float(numpy.sum(centred[lag:] * centred[:-lag]) / numpy.sum(centred**2)) for lag in (1, 2, 5)]

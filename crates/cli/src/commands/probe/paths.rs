@@ -119,7 +119,7 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
     let (flows, routes) = (found.flows.len(), found.routes.len());
     match routes {
         0 => writeln!(out, "{flows} flows to {place}: too few answers to tell routes apart")?,
-        1 => writeln!(out, "{flows} flows to {place}: all take routes of one length")?,
+        1 => writeln!(out, "{flows} flows to {place}: all that answer take routes of one length")?,
         _ => writeln!(out, "{flows} flows to {place}: routes of {routes} lengths")?,
     }
     let listed = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(" ");

@@ -320,13 +320,13 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_program_holds_leaves_a_third_of_forty_minutes_to_other_kinds() {
+    fn all_that_the_program_holds_leaves_eleven_of_forty_minutes_to_other_kinds() {
         let spans = BUILTIN.iter().filter_map(|(name, _)| match Kind::find(name).unwrap() {
             Kind::Goodput(one) => Some(one.estimate(&one.tools)),
             _ => None,
         });
         let sum = spans.fold(Duration::ZERO, |sum, span| sum + span);
-        assert!(sum <= Duration::from_secs(27 * 60), "{sum}");
+        assert!(sum <= Duration::from_secs(29 * 60), "{sum}");
     }
 
     #[test]
