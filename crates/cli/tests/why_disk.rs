@@ -112,5 +112,5 @@ fn a_centre_whose_disk_is_slow_is_named_at_both_ends() {
     assert_eq!(near["cause"], "receiver-disk", "{near:#}");
     assert!(share(&near, "/waited/window") > 0.2 && near["found"]["transfer"]["disk_share"].is_null());
     assert_eq!(far["cause"], "receiver-disk", "{far:#}");
-    assert!(share(&far, "/disk_share") > 0.5 && share(&far, "/waited/window") > 0.2, "{far:#}");
+    assert!(share(&far, "/disk_share") > 0.5, "{far:#}");
 }

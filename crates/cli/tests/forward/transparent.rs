@@ -68,7 +68,7 @@ impl Hosts {
     fn divert(&self, port: &str) -> bool {
         let rules = format!(
             "table ip divert {{ chain prerouting {{ type filter hook prerouting priority mangle; policy accept;\n\
-             iifname \"in0\" meta l4proto tcp tproxy to 127.0.0.1:{port} meta mark set 1 accept\n}} }}\n"
+             iifname \"in0\" meta l4proto tcp tproxy to 127.0.0.1:{port} meta mark set 1 accept\n}}\n}}\n"
         );
         let mut command = Self::command(&self.router, &["nft", "-f", "-"]);
         let mut nft = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -5,10 +5,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A control group whose processes write to the disk of a folder at no more than a rate. Goes when it is dropped; the
 /// processes in it must have ended before.
-pub struct SlowDisk(PathBuf);
+pub struct SlowDisk(PathBuf, MutexGuard<'static, ()>);
+
+/// One at a time: two that are slow on one disk wait for each other's.
+static ONE: Mutex<()> = Mutex::new(());
 
 impl SlowDisk {
     /// Slows the disk below `folder` down to this many bytes a second; or why that cannot be had here.
@@ -17,6 +21,7 @@ impl SlowDisk {
             return Err("a disk is slowed down by root alone".to_owned());
         }
         let disk = disk_of(folder)?;
+        let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("skyhaul-test-{}", std::process::id());
         let (place, key, value) = if Path::new(V1).join("blkio.throttle.write_bps_device").exists() {
             (Path::new(V1), "blkio.throttle.write_bps_device", format!("{disk} {bytes_a_second}"))
@@ -25,7 +30,7 @@ impl SlowDisk {
             let _ = fs::write(Path::new(V2).join("cgroup.subtree_control"), "+io");
             (Path::new(V2), "io.max", format!("{disk} wbps={bytes_a_second}"))
         };
-        let this = Self(place.join(name));
+        let this = Self(place.join(name), alone);
         let refused = |error: std::io::Error| format!("{} cannot be used ({error})", this.0.display());
         fs::create_dir(&this.0).map_err(refused)?;
         fs::write(this.0.join(key), value).map_err(refused)?;

@@ -13,6 +13,7 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
         found.extend(application(transfer));
         found.extend(window(transfer));
         found.extend(send_buffer(transfer));
+        found.extend(disk_at_its_limit(transfer));
         found.extend(other_end(transfer));
     }
     if let Some(line) = &evidence.line {
@@ -139,6 +140,14 @@ fn window(transfer: &Transfer) -> Option<Finding> {
             [Some(waits(transfer)), window_size(transfer)].into_iter().flatten().collect(),
         ),
     })
+}
+
+/// From its own end a disk that works all the time shows also while the session waits for nothing: one sync may outlast the look.
+fn disk_at_its_limit(transfer: &Transfer) -> Option<Finding> {
+    let disk = transfer.disk_share.filter(|disk| *disk >= BUSY && transfer.seen_from == End::Receiver)?;
+    let sentence =
+        format!("the receiver's disk is at its limit: it was waited for {} of the time", percent(disk));
+    Some(Finding::new(Cause::ReceiverDisk, WEIGHT_DISK, sentence, vec![waits(transfer)]))
 }
 
 /// What the receiver lets be under way would carry several times as much at this round trip.
@@ -306,6 +315,9 @@ const WEIGHT_ELSEWHERE: f64 = 0.3;
 
 /// A disk that is not what the receiver waits for answers a group commit in some milliseconds of each tenth of a second.
 const DISK_BUSY: f64 = 0.5;
+
+/// Less than where its window is shut as well: data may be on its way to the disk that nobody waits for.
+const WEIGHT_DISK: f64 = 0.6;
 
 /// One in five hundred: Reno then carries 3 Mbit/s at a round trip of 100 ms (Mathis and others 1997).
 const DROPS_MUCH: f64 = 0.002;
