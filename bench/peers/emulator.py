@@ -137,7 +137,7 @@ def measure(program):
         found["loss"] = {"packets": packets, "lost": lost, "dropped_by_receiver": dropped, "deviations": (lost - packets * 0.01) / deviation}
     with Lab(program, "") as line:
         found["ceiling"] = {"tcp_mbps": line.iperf3()["sum_received"]["bits_per_second"] / 1e6}
-        sums = line.iperf3("-u", "-b", "0", "-l", str(PAYLOAD))["sum_received"]
+        sums = line.iperf3("-u", "-b", "0", "-l", str(PAYLOAD), "-O", "0")["sum_received"]
         found["ceiling"]["udp_packets_per_s"] = (sums["packets"] - sums["lost_packets"]) / SPAN
     return found
 

@@ -14,6 +14,7 @@ pub mod forward;
 mod interface;
 mod lane;
 pub mod one_way;
+mod option;
 pub mod probe;
 pub mod relay;
 mod rest;

@@ -1,8 +1,7 @@
 //! A UDP socket that measures: datagrams one by one, never fragmented, with the kernel's time of arrival.
-#![allow(unsafe_code, reason = "setsockopt(2) for two options that no library of ours offers")]
 
 use crate::clock::at_once;
-use crate::{Clock, drops};
+use crate::{Clock, drops, option};
 use noq_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
@@ -12,7 +11,6 @@ use skyhaul_units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
 
 /// A measuring socket.
 pub struct ProbeSocket {
@@ -38,8 +36,8 @@ impl ProbeSocket {
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), BUFFER.as_usize());
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), BUFFER.as_usize());
         // Each datagram by itself, with its own time. Older systems that know neither are measured by our clock.
-        let _ = option(&socket, libc::SOL_UDP, libc::UDP_GRO, 0);
-        let _ = option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+        let _ = option::set(&socket, libc::SOL_UDP, libc::UDP_GRO, 0);
+        let _ = option::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
         let inode = drops::inode(&socket).ok();
         let memory = vec![0; BATCH_SIZE * DATAGRAM_MAX];
         let metas = [RecvMeta::default(); BATCH_SIZE];
@@ -127,7 +125,7 @@ impl ProbeSocket {
     #[cfg(test)]
     pub fn shrink(&self, buffer: Bytes) -> io::Result<()> {
         let size = i32::try_from(buffer.as_u64()).unwrap_or(i32::MAX);
-        option(&self.socket, libc::SOL_SOCKET, libc::SO_RCVBUF, size)
+        option::set(&self.socket, libc::SOL_SOCKET, libc::SO_RCVBUF, size)
     }
 
     fn wait(&self, span: Duration) -> io::Result<()> {
@@ -188,20 +186,6 @@ fn arrival((now, calendar): (Instant, u64), stamp: std::time::Duration) -> Insta
 fn calendar_nanos() -> u64 {
     let now = clock_gettime(ClockId::Realtime);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
-}
-
-fn option(socket: &UdpSocket, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: the descriptor is open for the length of the call, and the pointer and length are those of `value`.
-    let outcome = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Asked for in each direction: 130 ms at 1 Gbit/s.
