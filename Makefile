@@ -11,6 +11,7 @@
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
 #                 writes docs/published.md and its pictures
 # make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)
+# make wheel   the Python package as a wheel, in target/wheels (needs Python 3.11; fetches maturin)
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
 
@@ -19,7 +20,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady compare compare-apps fuzz fuzz-long setup build
+.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady compare compare-apps fuzz fuzz-long wheel setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -72,3 +73,8 @@ fuzz-long: setup
 
 fuzz: setup
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+wheel: setup
+	python3 -m venv target/maturin
+	target/maturin/bin/pip install --quiet --disable-pip-version-check maturin==1.16.0
+	target/maturin/bin/maturin build --locked --release --manifest-path crates/python/Cargo.toml --out target/wheels

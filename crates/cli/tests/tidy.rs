@@ -93,6 +93,18 @@ fn one_crate_names_the_quic_library() {
 }
 
 #[test]
+fn unsafe_code_stands_where_nothing_else_will_do() {
+    let elsewhere = sources().into_iter().filter(|(path, text)| {
+        let named = path.iter().nth(1).and_then(|name| name.to_str()).unwrap_or("");
+        production(text).contains("unsafe_code") && !UNSAFE.contains(&named)
+    });
+    none(
+        elsewhere.map(|(path, _)| path.display().to_string()),
+        "do it without, or let a crate of the list do it",
+    );
+}
+
+#[test]
 fn every_manifest_takes_the_shared_lints_and_version() {
     let loose = manifests().into_iter().filter(|(_, manifest)| {
         let shared = |table: &str, key: &str| {
@@ -284,6 +296,10 @@ const UNFINISHED: &[&str] = &[
 
 const VAGUE: &[&str] = &["common", "core", "util", "utils", "helper", "helpers", "manager", "types"];
 
+/// Crates with `unsafe`: vector instructions, system calls, a library loaded at run time, and callers in other languages,
+/// which hand over pointers. Each file that has some says at its head what it takes on trust.
+const UNSAFE: &[&str] = &["coding", "net", "emulator", "hdf5", "capi", "python"];
+
 /// What holds nothing written by hand; `.git` is a file where the checkout is one of several.
 const BUILT: &[&str] = &[".git", "target", "artifacts", "coverage", "demo-output", ".venv", "node_modules"];
 
@@ -308,6 +324,8 @@ const USES: &[(&str, &[&str])] = &[
     ("skyhaul", &["units", "congestion", "transport", "quic", "net"]),
     ("forward", &["units", "transport"]),
     ("files", &["units"]),
+    ("capi", &[]),
+    ("python", &["units", "ccsds", "level0", "node"]),
     ("transfer", &["units", "transport", "net", "files"]),
     ("emulator", &["units", "link", "net"]),
     ("page", &[]),

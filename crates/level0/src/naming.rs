@@ -12,6 +12,8 @@
 //! └ P production, E expedited data set; X, Y their delivery records
 //! ```
 
+use skyhaul_ccsds::id::Scid;
+use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_units::{Duration, Utc};
 
 /// The name of a product's file.
@@ -64,6 +66,18 @@ pub struct NameError {
     kind: &'static str,
     reason: &'static str,
     example: &'static str,
+}
+
+/// The mission that the name of a packet file tells: that of a product, or of packets that `skyhaul decode` wrote.
+pub fn mission_of_file<'a>(name: &str, known: &'a MissionSet) -> Option<&'a Mission> {
+    let product = ProductName::parse(name).ok().and_then(|name| Scid::new(name.scid()));
+    let decoded = || {
+        let (_, after) = name.rsplit_once("-scid")?;
+        let (scid, _) = after.split_once("-vcid")?;
+        Scid::new(scid.parse().ok()?)
+    };
+    let scid = product.or_else(decoded)?;
+    known.iter().find(|mission| mission.scids().contains(&scid))
 }
 
 impl ProductName {
@@ -302,6 +316,18 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_name_of_a_product_or_of_decoded_packets_tells_the_mission() {
+        let known = MissionSet::built_in();
+        let mission = |name: &str| mission_of_file(name, &known).map(Mission::name);
+        assert_eq!(mission("P1590011AAAAAAAAAAAAAT21099051420501.PDS"), Some("noaa-20"));
+        assert_eq!(mission("npp.dat-scid157-vcid16.packets"), Some("suomi-npp"));
+        for unknown in ["packets.dat", "x-scid1-vcid2.packets", "x-scid999999-vcid2.packets", "-", "P157.PDS"]
+        {
+            assert_eq!(mission(unknown), None, "{unknown}");
+        }
+    }
 
     #[test]
     fn names_of_real_products_are_read_and_printed() {

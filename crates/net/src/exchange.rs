@@ -187,13 +187,17 @@ impl Exchange {
     /// See [`LinkError`].
     pub async fn connect_over(&self, ways: &[Way], peer: Fingerprint) -> Result<Link, LinkError> {
         let id = self.shared.call(Call { ways: ways.to_vec(), peer });
-        poll_fn(|context| self.shared.poll_open(id, context)).await?;
-        Ok(Link::new(Arc::clone(&self.shared), id))
+        // Dropped, it closes what was begun: where the call fails, and where nobody waits for its end.
+        let link = Link::new(Arc::clone(&self.shared), id);
+        let waiter = self.shared.waiter(Some(id));
+        poll_fn(|context| waiter.poll_open(context)).await?;
+        Ok(link)
     }
 
     /// The next session of a node that called; `None` once the node has stopped.
     pub async fn accept(&self) -> Option<Link> {
-        let id = poll_fn(|context| self.shared.poll_accept(context)).await?;
+        let waiter = self.shared.waiter(None);
+        let id = poll_fn(|context| waiter.poll_accept(context)).await?;
         Some(Link::new(Arc::clone(&self.shared), id))
     }
 }

@@ -93,3 +93,49 @@ fn another_key_and_a_stopped_node_are_told() {
     let block = Block::expendable(FlowId(0), Duration::from_secs(1), "late".into());
     assert!(matches!(block_on(link.send(block)), Err(LinkError::Closed(_))));
 }
+
+#[test]
+fn a_program_that_gives_up_waiting_leaves_nothing_behind() {
+    let (calling, called) = pair(&SessionConfig::default());
+    let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
+    let thread = Arc::new(Unpark(std::thread::current()));
+    let waker = Arc::clone(&thread).into();
+    let give_up = |future: &mut dyn FnMut(&mut Context<'_>) -> bool| {
+        for _ in 0..3 {
+            assert!(future(&mut Context::from_waker(&waker)), "nothing is there yet");
+        }
+    };
+    give_up(&mut |context| pin!(called.accept()).poll(context).is_pending());
+    let link = block_on(calling.connect(called.addresses()[0], key)).unwrap();
+    give_up(&mut |context| pin!(link.recv()).poll(context).is_pending());
+    // The one here and the one in `waker`.
+    assert_eq!(Arc::strong_count(&thread), 2);
+    // A call that is given up is no session at the far end for longer than it takes to tell it.
+    give_up(&mut |context| pin!(calling.connect(called.addresses()[0], key)).poll(context).is_pending());
+    assert_eq!(Arc::strong_count(&thread), 2);
+    let _first = block_on(called.accept()).unwrap();
+    for _ in 0..3 {
+        let abandoned = block_on(called.accept()).unwrap();
+        assert!(block_on(abandoned.recv()).is_none(), "its caller let go of it");
+    }
+}
+
+#[test]
+fn what_became_of_a_block_is_told_after_its_session_was_let_go_and_to_all_that_wait() {
+    let (calling, called) = pair(&SessionConfig::default());
+    let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
+    let link = block_on(calling.connect(called.addresses()[0], key)).unwrap();
+    let sent = block_on(link.send(Block::reliable(FlowId(0), "whole".into()))).unwrap();
+    drop(link);
+    let far = block_on(called.accept()).unwrap();
+    assert_eq!(block_on(far.recv()).unwrap().bytes, "whole");
+    assert!(block_on(far.recv()).is_none(), "the session ends once nothing is under way");
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| block_on(sent.outcome()))).collect();
+        for one in waiting {
+            assert_eq!(one.join().unwrap(), Some(Outcome::Delivered));
+        }
+    });
+    assert!(block_on(sent.name()).is_some());
+    assert_eq!(block_on(sent), Some(Outcome::Delivered));
+}

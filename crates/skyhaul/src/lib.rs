@@ -47,11 +47,11 @@ pub use wait::Wait;
 #[doc(inline)]
 pub use skyhaul_net::exchange::{Incoming, Link as Session, LinkError as SessionError, Sent, StartError};
 #[doc(inline)]
-pub use skyhaul_quic::{Fingerprint, Identity};
+pub use skyhaul_quic::{Fingerprint, FingerprintError, Identity, IdentityError};
 #[doc(inline)]
 pub use skyhaul_transport::{
-    Block, BlockId, BlockTiming, ClassId, ClassTree, Mode, Outcome, PathId, PathOptions, PathState,
-    PathStatus, Received, SessionConfig, Stats,
+    Block, BlockId, BlockTiming, ClassConfig, ClassError, ClassId, ClassTree, ClassesConfig, MAX_BLOCK, Mode,
+    Outcome, PRIORITY_NORMAL, PathId, PathOptions, PathState, PathStatus, Received, SessionConfig, Stats,
 };
 #[doc(inline)]
 pub use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate, Seq, Utc};

@@ -1,9 +1,11 @@
 //! Futures for programs without an executor.
 
+use skyhaul_units::Duration;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 use std::thread::Thread;
+use std::time::Instant;
 
 /// Waiting for a future on this thread.
 pub trait Wait: Future + Sized {
@@ -16,6 +18,25 @@ pub trait Wait: Future + Sized {
                 Poll::Ready(output) => return output,
                 Poll::Pending => std::thread::park(),
             }
+        }
+    }
+
+    /// Blocks this thread for `time` at the most; `None` where the future was not ready by then. It is dropped then, and a
+    /// block that was to be sent with it: to go on with it later, wait for `as_mut()` of one that is pinned.
+    #[allow(clippy::disallowed_methods, reason = "a thread that waits by the host's clock")]
+    fn wait_for(self, time: Duration) -> Option<Self::Output> {
+        let waker = Arc::new(Unpark(std::thread::current())).into();
+        let mut future = pin!(self);
+        let began = Instant::now();
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return Some(output);
+            }
+            let left = time.to_std().saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return None;
+            }
+            std::thread::park_timeout(left);
         }
     }
 }

@@ -82,6 +82,11 @@ impl Ledger {
         Ok(Self { disk, dir: dir.to_owned() })
     }
 
+    /// Takes a directory as it is, to read what another process may be writing: nothing is made, mended or removed.
+    pub fn as_it_is(disk: Arc<dyn Disk>, dir: &str) -> Self {
+        Self { disk, dir: dir.to_owned() }
+    }
+
     /// All records.
     ///
     /// # Errors

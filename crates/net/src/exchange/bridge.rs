@@ -124,18 +124,20 @@ impl Bridge {
                 link.wake();
             }
             if is_done_with(link) && member.tickets.is_empty() {
-                finished.push((*id, member.link));
+                finished.push(*id);
+                link.close(CLOSED_HERE.to_owned());
             }
         }
-        state.links.retain(|id, link| {
-            !(link.dropped && link.closed.is_some()) || finished.iter().any(|(_, done)| done == id)
-        });
+        // One whose blocks somebody still asks for stays until then.
+        state.links.retain(|_, link| !link.is_over());
         drop(state);
-        for (id, _) in finished {
-            engine.close(now, id, "the program has closed the link");
+        for id in finished {
+            engine.close(now, id, CLOSED_HERE);
         }
     }
 }
+
+const CLOSED_HERE: &str = "the program has closed the link";
 
 /// Whether the program has let go of the link, and nothing of it is on the way any more.
 fn is_done_with(link: &LinkState) -> bool {

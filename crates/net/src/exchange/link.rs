@@ -56,13 +56,16 @@ impl Link {
     /// without deadline) shows as [`Outcome::Cancelled`].
     pub async fn send(&self, block: Block) -> Result<Sent, LinkError> {
         let mut block = Some(block);
-        let ticket = poll_fn(|context| self.shared.poll_send(self.id, &mut block, context)).await?;
+        let waiter = self.shared.waiter(Some(self.id));
+        let ticket = poll_fn(|context| waiter.poll_send(&mut block, context)).await?;
+        drop(waiter);
         Ok(Sent { shared: Arc::clone(&self.shared), link: self.id, ticket })
     }
 
     /// The next block that arrives; `None` once the link has ended and everything was taken.
     pub async fn recv(&self) -> Option<Incoming> {
-        let received = poll_fn(|context| self.shared.poll_recv(self.id, context)).await?;
+        let waiter = self.shared.waiter(Some(self.id));
+        let received = poll_fn(|context| waiter.poll_recv(context)).await?;
         Some(Incoming { received, shared: Arc::clone(&self.shared), link: self.id })
     }
 
@@ -101,7 +104,14 @@ impl Sent {
     /// The session's name for the block, for others that depend on it: it is known once the session has taken it. `None`
     /// where it did not.
     pub async fn name(&self) -> Option<BlockId> {
-        poll_fn(|context| self.shared.poll_name(self.link, self.ticket, context)).await
+        let waiter = self.shared.fate_waiter(self.link, self.ticket);
+        poll_fn(|context| waiter.poll_name(context)).await
+    }
+
+    /// What became of the block, as this itself resolves to, for several that wait.
+    pub async fn outcome(&self) -> Option<Outcome> {
+        let waiter = self.shared.fate_waiter(self.link, self.ticket);
+        poll_fn(|context| waiter.poll_outcome(context)).await
     }
 }
 
@@ -115,7 +125,7 @@ impl Future for Sent {
     type Output = Option<Outcome>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.shared.poll_fate(self.link, self.ticket, context)
+        self.shared.poll_fate((self.link, self.ticket), context)
     }
 }
 

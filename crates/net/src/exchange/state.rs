@@ -13,6 +13,9 @@ pub(super) type LinkId = u64;
 /// A block handed over, before the session has named it.
 pub(super) type Ticket = u64;
 
+/// Something of the program that waits.
+type WaiterId = u64;
+
 /// A node to call, over at least one path.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
@@ -32,7 +35,7 @@ pub(super) struct State {
     pub calls: VecDeque<(LinkId, Call)>,
     pub links: BTreeMap<LinkId, LinkState>,
     pub accepted: VecDeque<LinkId>,
-    accepting: Vec<std::task::Waker>,
+    accepting: BTreeMap<WaiterId, std::task::Waker>,
     next: u64,
     pub stopped: bool,
 }
@@ -58,7 +61,16 @@ pub(super) struct LinkState {
     pub paths: Vec<(PathId, PathStatus)>,
     /// Paths that did not come up, and why; no more than were called for.
     pub refused: Vec<String>,
-    waiting: Vec<std::task::Waker>,
+    /// Those who wait for anything of the link, each once.
+    waiting: BTreeMap<WaiterId, std::task::Waker>,
+}
+
+/// Something of the program that waits for a link, or for a call. Whoever gives up waiting leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct Waiter<'a> {
+    shared: &'a Shared,
+    id: WaiterId,
+    link: Option<LinkId>,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +78,22 @@ pub(super) struct Fate {
     /// The session's name for the block, from when it took it.
     pub name: Option<BlockId>,
     pub outcome: Option<Outcome>,
-    waiting: Option<std::task::Waker>,
+    /// Those who wait for either, each once.
+    waiting: BTreeMap<WaiterId, std::task::Waker>,
+}
+
+impl Fate {
+    fn wake(&mut self) {
+        core::mem::take(&mut self.waiting).into_values().for_each(std::task::Waker::wake);
+    }
+}
+
+/// Something of the program that waits for news of a block. Whoever gives up waiting leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct FateWaiter<'a> {
+    shared: &'a Shared,
+    id: WaiterId,
+    block: (LinkId, Ticket),
 }
 
 /// Blocks between program and session: enough to keep the thread from waiting for the program.
@@ -75,7 +102,7 @@ const OUTGOING_MAX: usize = 64;
 impl LinkState {
     /// Something changed: whoever waits looks again.
     pub fn wake(&mut self) {
-        self.waiting.drain(..).for_each(std::task::Waker::wake);
+        core::mem::take(&mut self.waiting).into_values().for_each(std::task::Waker::wake);
     }
 
     /// The session took the block.
@@ -90,22 +117,19 @@ impl LinkState {
     fn tell(&mut self, ticket: Ticket, news: impl FnOnce(&mut Fate)) {
         if let Some(fate) = self.fates.get_mut(&ticket) {
             news(fate);
-            fate.waiting.take().into_iter().for_each(std::task::Waker::wake);
+            fate.wake();
         }
     }
 
     pub fn close(&mut self, reason: String) {
         self.closed.get_or_insert(reason);
         self.wake();
-        for fate in self.fates.values_mut() {
-            fate.waiting.take().into_iter().for_each(std::task::Waker::wake);
-        }
+        self.fates.values_mut().for_each(Fate::wake);
     }
 
-    fn wait(&mut self, context: &Context<'_>) {
-        if !self.waiting.iter().any(|waiting| waiting.will_wake(context.waker())) {
-            self.waiting.push(context.waker().clone());
-        }
+    /// Whether nobody will ask for anything of it any more.
+    pub fn is_over(&self) -> bool {
+        self.dropped && self.closed.is_some() && self.fates.is_empty()
     }
 
     fn error(&self) -> Option<LinkError> {
@@ -118,8 +142,12 @@ impl State {
     pub fn accept(&mut self) -> LinkId {
         let id = self.add();
         self.accepted.push_back(id);
-        self.accepting.drain(..).for_each(std::task::Waker::wake);
+        self.wake_accepting();
         id
+    }
+
+    fn wake_accepting(&mut self) {
+        core::mem::take(&mut self.accepting).into_values().for_each(std::task::Waker::wake);
     }
 
     fn add(&mut self) -> LinkId {
@@ -132,7 +160,113 @@ impl State {
     pub fn stop(&mut self, reason: &str) {
         self.stopped = true;
         self.links.values_mut().for_each(|link| link.close(reason.to_owned()));
-        self.accepting.drain(..).for_each(std::task::Waker::wake);
+        self.wake_accepting();
+    }
+}
+
+impl Waiter<'_> {
+    pub fn poll_open(&self, context: &Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.with(context, |link| link.open.then_some(Ok(())), Err)
+    }
+
+    pub fn poll_accept(&self, context: &Context<'_>) -> Poll<Option<LinkId>> {
+        let mut state = self.shared.state();
+        if let Some(id) = state.accepted.pop_front() {
+            return Poll::Ready(Some(id));
+        }
+        if state.stopped {
+            return Poll::Ready(None);
+        }
+        state.accepting.insert(self.id, context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Hands `block` over; takes it out when there is room.
+    pub fn poll_send(
+        &self,
+        block: &mut Option<Block>,
+        context: &Context<'_>,
+    ) -> Poll<Result<Ticket, LinkError>> {
+        // A waiter hands over one block at the most: its own number serves as the block's.
+        let ticket = self.id;
+        let sent = self.with(
+            context,
+            |link| {
+                let room = link.closed.is_none() && link.outgoing.len() < OUTGOING_MAX;
+                let block = if room { block.take() } else { None }?;
+                link.outgoing.push_back((ticket, block));
+                link.fates.insert(ticket, Fate::default());
+                Some(Ok(ticket))
+            },
+            Err,
+        );
+        if sent.is_ready() {
+            self.shared.waker.wake();
+        }
+        sent
+    }
+
+    pub fn poll_recv(&self, context: &Context<'_>) -> Poll<Option<Received>> {
+        self.with(context, |link| link.incoming.pop_front().map(Some), |_| None)
+    }
+
+    fn with<T>(
+        &self,
+        context: &Context<'_>,
+        mut take: impl FnMut(&mut LinkState) -> Option<T>,
+        failed: impl FnOnce(LinkError) -> T,
+    ) -> Poll<T> {
+        let mut state = self.shared.state();
+        let Some(link) = self.link.and_then(|link| state.links.get_mut(&link)) else {
+            return Poll::Ready(failed(LinkError::Closed("the link is gone".to_owned())));
+        };
+        if let Some(taken) = take(link) {
+            return Poll::Ready(taken);
+        }
+        match link.error() {
+            Some(error) => Poll::Ready(failed(error)),
+            None => {
+                link.waiting.insert(self.id, context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl FateWaiter<'_> {
+    /// What became of the block; `None` where the link ended first.
+    pub fn poll_outcome(&self, context: &Context<'_>) -> Poll<Option<Outcome>> {
+        self.shared.poll_news(self.block, self.id, context, |fate| fate.outcome)
+    }
+
+    /// The session's name for the block; `None` where the session did not take it.
+    pub fn poll_name(&self, context: &Context<'_>) -> Poll<Option<BlockId>> {
+        let known = |fate: &Fate| fate.name.map(Some).or(fate.outcome.map(|_| None));
+        self.shared.poll_news(self.block, self.id, context, known).map(Option::flatten)
+    }
+}
+
+impl Drop for FateWaiter<'_> {
+    fn drop(&mut self) {
+        let (link, ticket) = self.block;
+        let _waker = {
+            let mut state = self.shared.state();
+            let fate = state.links.get_mut(&link).and_then(|link| link.fates.get_mut(&ticket));
+            fate.and_then(|fate| fate.waiting.remove(&self.id))
+        };
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        // What wakes may hold what waits: it is let go of behind the lock.
+        let _waker = {
+            let mut state = self.shared.state();
+            match self.link {
+                None => state.accepting.remove(&self.id),
+                Some(link) => state.links.get_mut(&link).and_then(|link| link.waiting.remove(&self.id)),
+            }
+        };
     }
 }
 
@@ -154,80 +288,40 @@ impl Shared {
         id
     }
 
-    pub fn poll_open(&self, id: LinkId, context: &Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.with(id, context, |link| link.open.then_some(Ok(())), Err)
-    }
-
-    pub fn poll_accept(&self, context: &Context<'_>) -> Poll<Option<LinkId>> {
-        let mut state = self.state();
-        if let Some(id) = state.accepted.pop_front() {
-            return Poll::Ready(Some(id));
-        }
-        if state.stopped {
-            return Poll::Ready(None);
-        }
-        state.accepting.push(context.waker().clone());
-        Poll::Pending
-    }
-
-    /// Hands `block` over; takes it out when there is room.
-    pub fn poll_send(
-        &self,
-        id: LinkId,
-        block: &mut Option<Block>,
-        context: &Context<'_>,
-    ) -> Poll<Result<Ticket, LinkError>> {
+    /// Something that waits for `link`, or, without one, for a call.
+    pub fn waiter(&self, link: Option<LinkId>) -> Waiter<'_> {
         let mut state = self.state();
         state.next += 1;
-        let ticket = state.next;
-        drop(state);
-        let sent = self.with(
-            id,
-            context,
-            |link| {
-                let room = link.closed.is_none() && link.outgoing.len() < OUTGOING_MAX;
-                let block = if room { block.take() } else { None }?;
-                link.outgoing.push_back((ticket, block));
-                link.fates.insert(ticket, Fate::default());
-                Some(Ok(ticket))
-            },
-            Err,
-        );
-        if sent.is_ready() {
-            self.waker.wake();
-        }
-        sent
+        Waiter { shared: self, id: state.next, link }
     }
 
-    pub fn poll_recv(&self, id: LinkId, context: &Context<'_>) -> Poll<Option<Received>> {
-        self.with(id, context, |link| link.incoming.pop_front().map(Some), |_| None)
+    /// Something that waits for news of a block.
+    pub fn fate_waiter(&self, link: LinkId, ticket: Ticket) -> FateWaiter<'_> {
+        let mut state = self.state();
+        state.next += 1;
+        FateWaiter { shared: self, id: state.next, block: (link, ticket) }
     }
 
-    /// What became of a block; `None` where the link ended first.
-    pub fn poll_fate(&self, id: LinkId, ticket: Ticket, context: &Context<'_>) -> Poll<Option<Outcome>> {
-        self.poll_news(id, ticket, context, |fate| fate.outcome)
-    }
-
-    /// The session's name for a block; `None` where the session did not take it.
-    pub fn poll_name(&self, id: LinkId, ticket: Ticket, context: &Context<'_>) -> Poll<Option<BlockId>> {
-        let known = |fate: &Fate| fate.name.map(Some).or(fate.outcome.map(|_| None));
-        self.poll_news(id, ticket, context, known).map(Option::flatten)
+    /// What became of a block; `None` where the link ended first. For the one that owns it, whose number as a waiter is
+    /// the block's.
+    pub fn poll_fate(&self, block: (LinkId, Ticket), context: &Context<'_>) -> Poll<Option<Outcome>> {
+        self.poll_news(block, block.1, context, |fate| fate.outcome)
     }
 
     fn poll_news<T>(
         &self,
-        id: LinkId,
-        ticket: Ticket,
+        (link, ticket): (LinkId, Ticket),
+        waiter: WaiterId,
         context: &Context<'_>,
         news: impl FnOnce(&Fate) -> Option<T>,
     ) -> Poll<Option<T>> {
         let mut state = self.state();
-        let Some(link) = state.links.get_mut(&id) else { return Poll::Ready(None) };
+        let Some(link) = state.links.get_mut(&link) else { return Poll::Ready(None) };
         let closed = link.closed.is_some();
         let Some(fate) = link.fates.get_mut(&ticket) else { return Poll::Ready(None) };
         match news(fate) {
             None if !closed => {
-                fate.waiting = Some(context.waker().clone());
+                fate.waiting.insert(waiter, context.waker().clone());
                 Poll::Pending
             }
             known => Poll::Ready(known),
@@ -235,9 +329,8 @@ impl Shared {
     }
 
     pub fn forget_fate(&self, id: LinkId, ticket: Ticket) {
-        if let Some(link) = self.state().links.get_mut(&id) {
-            link.fates.remove(&ticket);
-        }
+        // What wakes may hold what waits: it is let go of behind the lock.
+        let _fate = self.state().links.get_mut(&id).and_then(|link| link.fates.remove(&ticket));
     }
 
     pub fn release(&self, id: LinkId, len: usize) {
@@ -258,28 +351,5 @@ impl Shared {
             link.dropped = true;
         }
         self.waker.wake();
-    }
-
-    fn with<T>(
-        &self,
-        id: LinkId,
-        context: &Context<'_>,
-        mut take: impl FnMut(&mut LinkState) -> Option<T>,
-        failed: impl FnOnce(LinkError) -> T,
-    ) -> Poll<T> {
-        let mut state = self.state();
-        let Some(link) = state.links.get_mut(&id) else {
-            return Poll::Ready(failed(LinkError::Closed("the link is gone".to_owned())));
-        };
-        if let Some(taken) = take(link) {
-            return Poll::Ready(taken);
-        }
-        match link.error() {
-            Some(error) => Poll::Ready(failed(error)),
-            None => {
-                link.wait(context);
-                Poll::Pending
-            }
-        }
     }
 }

@@ -12,9 +12,10 @@ use skyhaul_level0::ledger::{
     AskedAgain, ContactId, Gap, GapState, Ledger, Opened, PacketGap, PacketGapState, PacketLoss, Place, Seen,
 };
 use skyhaul_level0::report::Product;
-use skyhaul_store::{Disk, Ledger as Records, LedgerError, Seq, StationName};
+use skyhaul_store::{Disk, Ledger as Records, LedgerError, RealDisk, Seq, StationName};
 use skyhaul_units::{Duration, FlowId, Instant};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The ledger, and where it is kept.
@@ -44,6 +45,12 @@ impl Gaps {
         stations: &BTreeSet<String>,
     ) -> Result<Self, LedgerError> {
         let records = Records::open(disk.clone(), FOLDER)?;
+        let mut gaps = Self::load(records, first_ask)?;
+        gaps.ledger.stations(stations);
+        Ok(gaps)
+    }
+
+    fn load(records: Records, first_ask: u64) -> Result<Self, LedgerError> {
         let loaded = records.load()?;
         let (mut ledger, mut damaged) = (Ledger::new(first_ask), loaded.damaged);
         for (name, body) in &loaded.records {
@@ -51,7 +58,6 @@ impl Gaps {
                 damaged.push(format!("{name}: {error}"));
             }
         }
-        ledger.stations(stations);
         Ok(Self { ledger, records, damaged, saved_at: Instant::ZERO })
     }
 
@@ -136,6 +142,24 @@ impl Gaps {
         gaps.drain(..older);
         GapReport { counts: self.counts(), gaps }
     }
+}
+
+/// What a centre's state folder knows to be missing, whether the centre runs or not, and the records that cannot be read.
+/// Questions that are on their way are not kept: their gaps show as open.
+///
+/// # Errors
+/// It is no such folder, or cannot be read.
+pub fn kept(state: &Path) -> Result<(GapReport, Vec<String>), Fault> {
+    let help = "give the folder that `state` of a centre's configuration names";
+    let refused = |error: &dyn core::fmt::Display| {
+        Fault::environment(format!("the ledger of gaps cannot be read ({error})"), state.display(), help)
+    };
+    if !state.join(FOLDER).is_dir() {
+        return Err(refused(&"it has no folder level0/gaps"));
+    }
+    let records = Records::as_it_is(Arc::new(RealDisk::look(state)), FOLDER);
+    let gaps = Gaps::load(records, 0).map_err(|error| refused(&error))?;
+    Ok((gaps.report(), gaps.damaged))
 }
 
 /// What is to be written: without the ledger, whose lock the line waits for.

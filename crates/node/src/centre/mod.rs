@@ -25,6 +25,7 @@ use assembly::{Assembler, Book};
 use delivery::{Deliverer, DeliveryList};
 use downlink::Downlink;
 use gaps::Gaps;
+pub use gaps::kept as kept_gaps;
 use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;

@@ -1,12 +1,11 @@
 //! A packet file, read from its beginning in large pieces.
 
 use crate::failure::Failure;
-use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 pub use skyhaul_ccsds::scan::Found as Place;
 use skyhaul_ccsds::scan::{FileEnd, LOOK_AHEAD, Scanner};
 use skyhaul_ccsds::survey::{PacketTime, PacketTimes};
-use skyhaul_level0::naming::ProductName;
+use skyhaul_level0::naming::mission_of_file;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -95,35 +94,10 @@ fn unreadable(name: &str, source: io::Error) -> Failure {
     Failure::io("the packet file cannot be read", name, "give the path of a readable file", source)
 }
 
-/// The mission that a file's name tells: that of a Level-0 product, or of packets that `skyhaul decode` wrote.
+/// The mission that a file's name tells.
 pub fn mission_by_name<'a>(path: &Path, known: &'a MissionSet) -> Option<&'a Mission> {
-    let name = path.file_name()?.to_str()?;
-    let product = ProductName::parse(name).ok().and_then(|name| Scid::new(name.scid()));
-    let decoded = || {
-        let (_, after) = name.rsplit_once("-scid")?;
-        let (scid, _) = after.split_once("-vcid")?;
-        Scid::new(scid.parse().ok()?)
-    };
-    let scid = product.or_else(decoded)?;
-    known.iter().find(|mission| mission.scids().contains(&scid))
+    mission_of_file(path.file_name()?.to_str()?, known)
 }
 
 /// 1 MiB at a time, which stays in a core's cache until it has been looked through.
 const READ_SIZE: usize = 1 << 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_product_or_of_decoded_packets_tells_the_mission() {
-        let known = MissionSet::built_in();
-        let mission = |name: &str| mission_by_name(Path::new(name), &known).map(Mission::name);
-        assert_eq!(mission("out/P1590011AAAAAAAAAAAAAT21099051420501.PDS"), Some("noaa-20"));
-        assert_eq!(mission("npp.dat-scid157-vcid16.packets"), Some("suomi-npp"));
-        for unknown in ["packets.dat", "x-scid1-vcid2.packets", "x-scid999999-vcid2.packets", "-", "P157.PDS"]
-        {
-            assert_eq!(mission(unknown), None, "{unknown}");
-        }
-    }
-}

@@ -1,0 +1,89 @@
+//! What can go wrong, as a code and a sentence.
+#![allow(unsafe_code, reason = "functions with C names; none of them follows a pointer")]
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+
+/// How a call ended, by who must act.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// What was asked for is done.
+    Done = 0,
+    /// It was not done in the time given; nothing was changed.
+    TimedOut = 1,
+    /// The session or the node has ended, or the far end could not be reached or refused.
+    Closed = 2,
+    /// The program asked for what cannot be: the sentence says which argument.
+    Misused = 3,
+    /// The host refused: a socket, memory, random numbers.
+    Host = 4,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub code: Code,
+    pub sentence: String,
+}
+
+impl Fault {
+    pub const TIMED_OUT: Self = Self { code: Code::TimedOut, sentence: String::new() };
+
+    pub fn misused(sentence: impl Into<String>) -> Self {
+        Self { code: Code::Misused, sentence: sentence.into() }
+    }
+
+    pub fn closed(sentence: impl Into<String>) -> Self {
+        Self { code: Code::Closed, sentence: sentence.into() }
+    }
+}
+
+impl From<skyhaul::SessionError> for Fault {
+    fn from(error: skyhaul::SessionError) -> Self {
+        match error {
+            skyhaul::SessionError::Closed(_) => Self::closed(error.to_string()),
+            skyhaul::SessionError::Block(_) => Self::misused(error.to_string()),
+        }
+    }
+}
+
+impl From<skyhaul::StartError> for Fault {
+    fn from(error: skyhaul::StartError) -> Self {
+        let code = match error {
+            skyhaul::StartError::Socket(_) => Code::Host,
+            skyhaul::StartError::Config(_) => Code::Misused,
+        };
+        Self { code, sentence: error.to_string() }
+    }
+}
+
+thread_local! {
+    /// What went wrong last on this thread.
+    static SENTENCE: RefCell<CString> = RefCell::default();
+}
+
+/// The code of an outcome; keeps its sentence.
+pub(crate) fn code(outcome: Result<(), Fault>) -> Code {
+    let Err(Fault { code, sentence }) = outcome else { return Code::Done };
+    if code != Code::TimedOut {
+        // A text of the far end may hold a zero, which would end the sentence.
+        let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
+        SENTENCE.with_borrow_mut(|last| *last = sentence);
+    }
+    code
+}
+
+/// What went wrong last on this thread, in a sentence; empty where nothing did. Valid until the next call on this thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn skyhaul_error() -> *const c_char {
+    SENTENCE.with_borrow(|last| last.as_ptr())
+}
+
+/// The version of the library, such as "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn skyhaul_version() -> *const c_char {
+    VERSION.as_ptr().cast()
+}
+
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");

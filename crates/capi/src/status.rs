@@ -1,0 +1,177 @@
+//! How a session does.
+#![allow(unsafe_code, reason = "functions with C names, for callers in C")]
+
+use crate::boundary::{object, put, write_array, write_text};
+use crate::error::{Code, Fault, code};
+use crate::session::Session;
+use std::ffi::c_char;
+
+/// What a session does with a path.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathState {
+    /// It is being set up.
+    Probing = 0,
+    /// It carries what it has room for.
+    Active = 1,
+    /// It waits for the others to fail.
+    Standby = 2,
+    /// It has not answered for longer than a round trip allows.
+    Stalled = 3,
+    /// A hint says that it is out.
+    Absent = 4,
+}
+
+/// What is known of a path.
+#[repr(C)]
+#[derive(Debug)]
+pub struct PathReport {
+    /// Its number within the session.
+    pub id: u8,
+    /// What the session does with it.
+    pub state: PathState,
+    /// Smoothed round-trip time in nanoseconds.
+    pub rtt_ns: u64,
+    /// What the congestion controller allows now, in bits a second.
+    pub rate_bps: u64,
+    /// Share of datagrams lost, in parts of a thousand million.
+    pub loss_ppb: u32,
+    /// Symbols sent, repetitions included.
+    pub symbols_sent: u64,
+    /// Symbols that count as lost.
+    pub symbols_lost: u64,
+    /// Repair symbols sent.
+    pub repair_sent: u64,
+}
+
+/// What a session has done since it began.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Counters {
+    /// Blocks taken from the program.
+    pub blocks_taken: u64,
+    /// Blocks that the far end reported whole.
+    pub blocks_reported: u64,
+    /// Bytes of those.
+    pub bytes_reported: u64,
+    /// Blocks given up here because their deadline passed.
+    pub blocks_given_up: u64,
+    /// Blocks given to the program that needed no repetition.
+    pub blocks_delivered: u64,
+    /// Blocks given to the program after a repetition or repair.
+    pub blocks_repaired: u64,
+    /// Blocks begun here that expired, or that the far end gave up.
+    pub blocks_expired: u64,
+    /// Bytes of blocks given to the program.
+    pub bytes_delivered: u64,
+    /// Symbols sent, first time.
+    pub symbols_sent: u64,
+    /// Symbols sent again.
+    pub symbols_repeated: u64,
+    /// Symbols that repair brought back.
+    pub symbols_recovered: u64,
+}
+
+/// Tells how the paths of a session do: as many as there is room for, and in `count` how many there are.
+///
+/// # Safety
+/// `session` is a session; `room` reports may be written at `out`; `count` points to a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn skyhaul_session_paths(
+    session: *const Session,
+    out: *mut PathReport,
+    room: usize,
+    count: *mut usize,
+) -> Code {
+    // SAFETY: as the caller says.
+    code(unsafe { object(session, "session") }.and_then(|session| {
+        let reports: Vec<PathReport> = session.link().paths().into_iter().map(report).collect();
+        // SAFETY: as the caller says.
+        unsafe {
+            put(count, reports.len())?;
+            write_array(reports, out, room)
+        }
+    }))
+}
+
+/// Tells what a session has done since it began.
+///
+/// # Safety
+/// `session` is a session; `out` points to a place for counters.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn skyhaul_session_counters(session: *const Session, out: *mut Counters) -> Code {
+    // SAFETY: as the caller says.
+    let counters = unsafe { object(session, "session") }.map(|session| {
+        let stats = session.link().stats();
+        Counters {
+            blocks_taken: stats.blocks_taken,
+            blocks_reported: stats.blocks_reported,
+            bytes_reported: stats.bytes_reported,
+            blocks_given_up: stats.blocks_given_up,
+            blocks_delivered: stats.blocks_delivered,
+            blocks_repaired: stats.blocks_repaired,
+            blocks_expired: stats.blocks_expired,
+            bytes_delivered: stats.bytes_delivered,
+            symbols_sent: stats.symbols_sent,
+            symbols_repeated: stats.symbols_repeated,
+            symbols_recovered: stats.symbols_recovered,
+        }
+    });
+    // SAFETY: as the caller says.
+    code(counters.and_then(|counters| unsafe { put(out, counters) }))
+}
+
+/// Writes the name of the far end, as it says.
+///
+/// # Safety
+/// `session` is a session; `size` bytes may be written at `out`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn skyhaul_session_peer_name(
+    session: *const Session,
+    out: *mut c_char,
+    size: usize,
+) -> Code {
+    // SAFETY: as the caller says.
+    code(unsafe { object(session, "session") }.and_then(|session| {
+        let name = session.link().peer_name().replace('\0', " ");
+        // SAFETY: as the caller says.
+        unsafe { write_text(&name, out, size) }
+    }))
+}
+
+/// Writes the fingerprint of the far end's key, as it proved; 72 bytes are enough.
+///
+/// # Safety
+/// `session` is a session; `size` bytes may be written at `out`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn skyhaul_session_peer(
+    session: *const Session,
+    out: *mut c_char,
+    size: usize,
+) -> Code {
+    // SAFETY: as the caller says.
+    code(unsafe { object(session, "session") }.and_then(|session| {
+        let peer = session.link().peer().ok_or_else(|| Fault::closed("the session ended before it stood"))?;
+        // SAFETY: as the caller says.
+        unsafe { write_text(&peer.to_string(), out, size) }
+    }))
+}
+
+fn report((id, status): (skyhaul::PathId, skyhaul::PathStatus)) -> PathReport {
+    PathReport {
+        id: id.0,
+        state: match status.state {
+            skyhaul::PathState::Probing => PathState::Probing,
+            skyhaul::PathState::Active => PathState::Active,
+            skyhaul::PathState::Standby => PathState::Standby,
+            skyhaul::PathState::Stalled => PathState::Stalled,
+            skyhaul::PathState::Absent => PathState::Absent,
+        },
+        rtt_ns: status.estimate.rtt.as_nanos(),
+        rate_bps: status.estimate.rate.as_bps(),
+        loss_ppb: status.loss.as_ppb(),
+        symbols_sent: status.stats.symbols_sent,
+        symbols_lost: status.stats.symbols_lost,
+        repair_sent: status.stats.repair_sent,
+    }
+}

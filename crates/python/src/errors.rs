@@ -1,0 +1,36 @@
+//! The package's exceptions, for the errors of Rust that they mirror.
+
+use pyo3::PyErr;
+use skyhaul::{SessionError, StartError};
+
+pyo3::import_exception!(skyhaul.errors, BlockError);
+pyo3::import_exception!(skyhaul.errors, ClosedError);
+pyo3::import_exception!(skyhaul.errors, ConfigError);
+pyo3::import_exception!(skyhaul.errors, DataError);
+pyo3::import_exception!(skyhaul.errors, IdentityError);
+pyo3::import_exception!(skyhaul.errors, SocketError);
+
+/// A session that cannot be used.
+pub fn of_session(error: SessionError) -> PyErr {
+    match error {
+        SessionError::Closed(reason) => ClosedError::new_err(reason),
+        SessionError::Block(what) => BlockError::new_err(what),
+    }
+}
+
+/// A node that did not start.
+pub fn of_start(error: StartError) -> PyErr {
+    let sentence = error.to_string();
+    match error {
+        StartError::Socket(source) => match source.raw_os_error() {
+            Some(number) => SocketError::new_err((number, sentence)),
+            None => SocketError::new_err(sentence),
+        },
+        StartError::Config(_) => ConfigError::new_err(sentence),
+    }
+}
+
+/// A file that does not hold what it should: where, what is wrong, what to do.
+pub fn of_data(place: &str, reason: &str, help: &str) -> PyErr {
+    DataError::new_err((place.to_owned(), reason.to_owned(), help.to_owned()))
+}

@@ -1,0 +1,240 @@
+//! Sessions.
+
+use crate::arguments::duration;
+use crate::buffer::{Received, shared};
+use crate::errors::{BlockError, ClosedError, of_session};
+use crate::sent::{BlockId, Sent};
+use crate::waiting::{Job, awaitable, job, wait};
+use pyo3::exceptions::{PyStopAsyncIteration, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use skyhaul::{Block, ClassTree, FlowId, MAX_BLOCK, Mode, Session as Link};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A session with another node.
+#[pyclass(frozen, module = "skyhaul")]
+pub struct Session {
+    /// Until it is closed here.
+    link: Mutex<Option<Arc<Link>>>,
+    classes: Arc<ClassTree>,
+}
+
+/// `skyhaul.Block`
+#[derive(FromPyObject)]
+struct BlockArgument<'py> {
+    data: Bound<'py, PyAny>,
+    flow: u32,
+    deadline: Option<Bound<'py, PyAny>>,
+    expendable: bool,
+    priority: u8,
+    depends_on: Option<BlockId>,
+    useful_alone: bool,
+    class_name: Option<String>,
+    redundant: bool,
+}
+
+impl Session {
+    pub fn new(link: Link, classes: Arc<ClassTree>) -> Self {
+        Self { link: Mutex::new(Some(Arc::new(link))), classes }
+    }
+
+    fn link(&self) -> PyResult<Arc<Link>> {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        link.ok_or_else(|| ClosedError::new_err("it was closed here"))
+    }
+
+    fn block(&self, block: &Bound<'_, PyAny>) -> PyResult<Block> {
+        let block: BlockArgument<'_> = block.extract()?;
+        let bytes = shared(&block.data)?;
+        if bytes.is_empty() || bytes.len() > MAX_BLOCK {
+            let what = format!("a block of {} bytes cannot be sent", bytes.len());
+            return Err(BlockError::new_err(format!(
+                "{what}; divide the data into blocks of 1 to {MAX_BLOCK} bytes"
+            )));
+        }
+        if block.expendable && block.deadline.is_none() {
+            return Err(BlockError::new_err("an expendable block needs a deadline; give it one"));
+        }
+        let class = match &block.class_name {
+            None => self.classes.default_leaf(),
+            Some(name) => self.classes.find(name).ok_or_else(|| {
+                let leaves: Vec<&str> = self.classes.leaves().map(|(_, name)| name).collect();
+                PyValueError::new_err(format!(
+                    "no class `{name}` takes blocks; name one of {}",
+                    leaves.join(", ")
+                ))
+            })?,
+        };
+        Ok(Block {
+            class,
+            priority: block.priority,
+            deadline: block.deadline.as_ref().map(duration).transpose()?,
+            depends_on: block.depends_on.map(Into::into),
+            useful_alone: block.useful_alone,
+            mode: if block.expendable { Mode::Expendable } else { Mode::Reliable },
+            redundant: block.redundant,
+            ..Block::reliable(FlowId(block.flow), bytes)
+        })
+    }
+
+    fn send_job(&self, block: &Bound<'_, PyAny>) -> PyResult<Job> {
+        let (link, block) = (self.link()?, self.block(block)?);
+        Ok(job(async move { link.send(block).await }, |py, sent| {
+            Ok(Py::new(py, Sent::new(sent.map_err(of_session)?))?.into_any())
+        }))
+    }
+
+    /// The next block; `end` makes what is given where there is none any more.
+    fn recv_job(&self, end: fn(Python<'_>) -> PyResult<Py<PyAny>>) -> PyResult<Job> {
+        let link = self.link()?;
+        Ok(job(async move { link.recv().await }, move |py, incoming| match incoming {
+            Some(incoming) => Ok(Py::new(py, Received::new(incoming))?.into_any()),
+            None => end(py),
+        }))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Hands a block over, once there is room for it.
+    #[pyo3(signature = (block, timeout=None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        block: &Bound<'_, PyAny>,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        wait(py, self.send_job(block)?, timeout)
+    }
+
+    /// The same for asyncio.
+    fn send_async(&self, py: Python<'_>, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        awaitable(py, self.send_job(block)?)
+    }
+
+    /// The next block that arrives; None once the session has ended and everything was taken.
+    #[pyo3(signature = (timeout=None))]
+    fn recv(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        wait(py, self.recv_job(|py| Ok(py.None()))?, timeout)
+    }
+
+    /// The same for asyncio.
+    fn recv_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        awaitable(py, self.recv_job(|py| Ok(py.None()))?)
+    }
+
+    const fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let next = wait(py, self.recv_job(|py| Ok(py.None()))?, None)?;
+        Ok(Some(next).filter(|next| !next.is_none(py)))
+    }
+
+    const fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        awaitable(py, self.recv_job(|_| Err(PyStopAsyncIteration::new_err(())))?)
+    }
+
+    /// What it has done since it began, as counters by name.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.link()?.stats();
+        let all = PyDict::new(py);
+        for (name, value) in [
+            ("blocks_taken", stats.blocks_taken),
+            ("blocks_reported", stats.blocks_reported),
+            ("bytes_reported", stats.bytes_reported),
+            ("blocks_given_up", stats.blocks_given_up),
+            ("blocks_cancelled", stats.blocks_cancelled),
+            ("blocks_delivered", stats.blocks_delivered),
+            ("blocks_repaired", stats.blocks_repaired),
+            ("blocks_expired", stats.blocks_expired),
+            ("blocks_in_flight", stats.blocks_in_flight),
+            ("bytes_delivered", stats.bytes_delivered),
+            ("symbols_sent", stats.symbols_sent),
+            ("symbols_repeated", stats.symbols_repeated),
+            ("symbols_lost", stats.symbols_lost),
+            ("symbols_received", stats.symbols_received),
+            ("symbols_recovered", stats.symbols_recovered),
+            ("send_buffer", stats.send_buffer),
+        ] {
+            all.set_item(name, value)?;
+        }
+        Ok(all)
+    }
+
+    /// Its paths and how they do.
+    fn paths<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let kind = py.import("skyhaul.blocks")?.getattr("PathStatus")?;
+        let paths = self.link()?.paths().into_iter().map(|(id, status)| {
+            let estimate = status.estimate;
+            let (rtt, min_rtt) = (estimate.rtt.as_secs_f64(), estimate.min_rtt.as_secs_f64());
+            let counts = (status.stats.symbols_sent, status.stats.symbols_lost, status.stats.repair_sent);
+            let loss = status.loss.as_f64();
+            kind.call1((
+                id.0,
+                status.state.name(),
+                rtt,
+                min_rtt,
+                estimate.rate.as_bps(),
+                loss,
+                counts.0,
+                counts.1,
+                counts.2,
+            ))
+        });
+        paths.collect()
+    }
+
+    /// Paths that were called for and did not come up, with the reason.
+    fn refused_paths(&self) -> PyResult<Vec<String>> {
+        Ok(self.link()?.refused_paths())
+    }
+
+    /// The far end's name, as it says.
+    #[getter]
+    fn peer_name(&self) -> PyResult<String> {
+        Ok(self.link()?.peer_name())
+    }
+
+    /// The fingerprint of the far end's key, as it proved.
+    #[getter]
+    fn peer(&self) -> PyResult<Option<String>> {
+        Ok(self.link()?.peer().map(|key| key.to_string()))
+    }
+
+    /// Why it has ended; None while it stands.
+    #[getter]
+    fn closed(&self) -> Option<String> {
+        self.link().map_or_else(|_| Some("it was closed here".to_owned()), |link| link.closed())
+    }
+
+    /// Closes it once the blocks that were handed over have met their fate.
+    fn close(&self) {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(link);
+    }
+
+    const fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, _error: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close();
+    }
+
+    fn __aenter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        awaitable(py, job(async {}, |_, ()| Ok(slf.into_any())))
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __aexit__(&self, py: Python<'_>, _error: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<Py<PyAny>> {
+        self.close();
+        awaitable(py, job(async {}, |py, ()| Ok(py.None())))
+    }
+}
