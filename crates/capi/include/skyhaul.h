@@ -1,0 +1,403 @@
+// Skyhaul for programs in C: blocks with deadlines, priorities and dependencies between two nodes.
+//
+// Who owns what:
+//   - What a function gives out through a `**out` argument is the caller's, until it goes back through the
+//     function that ends it: skyhaul_node_stop, skyhaul_session_close, skyhaul_sent_free, skyhaul_received_free. These
+//     take NULL, too. Nothing else of what is handed out is freed.
+//   - What a function takes (texts, arrays, a block's bytes) is the caller's, is read before the function returns, and may
+//     be changed or freed then. Texts are UTF-8 and end with a zero.
+//   - Text is written into arrays of the caller, whose sizes are given; what does not fit is refused, not cut.
+//   - A session outlives nothing: end its blocks and itself before its node. After skyhaul_node_stop its sessions still
+//     have to be closed; they say SKYHAUL_CODE_CLOSED.
+//
+// Threads: any function may be called by any thread at any time, for the same object, too, but for the four that end an
+// object: nobody else may be using it then. A function that waits blocks its thread alone.
+//
+// Times to wait are in milliseconds: negative for as long as it takes, 0 to look without waiting.
+//
+// Errors: each function that can fail gives a code, and for any but SKYHAUL_CODE_DONE and SKYHAUL_CODE_TIMED_OUT a
+// sentence (what was wrong, what to do), which skyhaul_error() gives to the same thread. `out` is left alone then.
+//
+// This file is made of the sources of the crate `capi`; a test holds it to them.
+
+
+#ifndef SKYHAUL_H
+#define SKYHAUL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Room for a private key as text.
+#define SKYHAUL_KEY_SIZE 512
+
+// Room for a fingerprint.
+#define SKYHAUL_FINGERPRINT_SIZE 72
+
+// How a call ended, by who must act.
+typedef enum skyhaul_code {
+  // What was asked for is done.
+  SKYHAUL_CODE_DONE = 0,
+  // It was not done in the time given; nothing was changed.
+  SKYHAUL_CODE_TIMED_OUT = 1,
+  // The session or the node has ended, or the far end could not be reached or refused.
+  SKYHAUL_CODE_CLOSED = 2,
+  // The program asked for what cannot be: the sentence says which argument.
+  SKYHAUL_CODE_MISUSED = 3,
+  // The host refused: a socket, memory, random numbers.
+  SKYHAUL_CODE_HOST = 4,
+} skyhaul_code;
+
+// What became of a block.
+typedef enum skyhaul_outcome {
+  // The far end has it whole.
+  SKYHAUL_OUTCOME_DELIVERED = 0,
+  // Its deadline passed first, or that of a block which it depends on.
+  SKYHAUL_OUTCOME_EXPIRED = 1,
+  // It was not taken, or a block which it depends on was not.
+  SKYHAUL_OUTCOME_CANCELLED = 2,
+} skyhaul_outcome;
+
+// What a session does with a path.
+typedef enum skyhaul_path_state {
+  // It is being set up.
+  SKYHAUL_PATH_STATE_PROBING = 0,
+  // It carries what it has room for.
+  SKYHAUL_PATH_STATE_ACTIVE = 1,
+  // It waits for the others to fail.
+  SKYHAUL_PATH_STATE_STANDBY = 2,
+  // It has not answered for longer than a round trip allows.
+  SKYHAUL_PATH_STATE_STALLED = 3,
+  // A hint says that it is out.
+  SKYHAUL_PATH_STATE_ABSENT = 4,
+} skyhaul_path_state;
+
+// A node on its sockets.
+typedef struct skyhaul_node skyhaul_node;
+
+// A block that arrived. It counts against the receive window until it is freed.
+typedef struct skyhaul_received skyhaul_received;
+
+// A block that was handed over.
+typedef struct skyhaul_sent skyhaul_sent;
+
+// A session with another node.
+typedef struct skyhaul_session skyhaul_session;
+
+// A block's name within its session.
+typedef struct skyhaul_block_name {
+  // Its flow.
+  uint32_t flow;
+  // Its place there.
+  uint64_t seq;
+} skyhaul_block_name;
+
+// A block that is to be sent. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then change what is to be
+// otherwise.
+typedef struct skyhaul_block {
+  // The series it belongs to. Its place there is the next one.
+  uint32_t flow;
+  // Its bytes: 1 to 16777215.
+  const uint8_t *data;
+  // How many.
+  size_t len;
+  // How long from now it is worth anything at the far end, in milliseconds; 0: for ever. An expendable block needs one.
+  uint64_t deadline_ms;
+  // It is given up at its deadline, and given out as soon as it is whole, whatever came before it. Otherwise it arrives
+  // in the order of its flow, however long that takes.
+  bool expendable;
+  // 0 goes first; 1 is usual.
+  uint8_t priority;
+  // A copy goes on each path.
+  bool redundant;
+  // It is worth nothing without the block `depends_on`.
+  bool depends;
+  // It is worth something even where that one is given up.
+  bool useful_alone;
+  // A block handed over before it, where `depends` says so: skyhaul_sent_name gives its name.
+  struct skyhaul_block_name depends_on;
+  // The class that pays for it; NULL: the first.
+  const char *class_name;
+} skyhaul_block;
+
+// A class that shares the line with others.
+typedef struct skyhaul_class {
+  // How blocks and other classes name it.
+  const char *name;
+  // The class that it is a part of; NULL: it stands at the top.
+  const char *parent;
+  // What it gets whenever it has data, such as "2 Mbit/s"; NULL: nothing.
+  const char *guarantee;
+  // What it never exceeds; NULL: its parent's.
+  const char *ceiling;
+  // Whose turn comes first: 0 (first) to 7; negative: its parent's.
+  int8_t priority;
+} skyhaul_class;
+
+// How a node takes part. What is 0 or NULL is as if it was not said.
+typedef struct skyhaul_options {
+  // Its name, for the far ends' logs.
+  const char *name;
+  // Its private key, as text.
+  const char *key;
+  // Its sockets, such as "127.0.0.1:0", a path to leave from each; none: any address and port of IPv4.
+  const char *const *bind;
+  // How many.
+  size_t bind_count;
+  // Fingerprints of the nodes that may call; none: calls are not taken.
+  const char *const *trusted;
+  // How many.
+  size_t trusted_count;
+  // What the line carries, such as "93 Mbit/s"; NULL: it is found.
+  const char *line;
+  // The largest IP packet that fits the line, in bytes, the same at both ends; 0: 1500.
+  uint16_t packet;
+  // Bytes of blocks that may be on their way, and as many received and not yet freed; 0: 64 MiB.
+  uint64_t window;
+  // How sessions share the line, parents first; none: one class without limits.
+  const struct skyhaul_class *classes;
+  // How many.
+  size_t class_count;
+} skyhaul_options;
+
+// A path to another node.
+typedef struct skyhaul_path {
+  // The far end's address, such as "192.0.2.1:4710".
+  const char *remote;
+  // The place of the socket that it leaves from, in the order of `bind`.
+  size_t socket;
+  // It carries only what would be late on the free paths.
+  bool metered;
+  // It is used only while no other works.
+  bool standby;
+} skyhaul_path;
+
+// Another node that is to be called.
+typedef struct skyhaul_call {
+  // The fingerprint of its key.
+  const char *peer;
+  // The ways there, at least one.
+  const struct skyhaul_path *paths;
+  // How many.
+  size_t path_count;
+} skyhaul_call;
+
+// What is known of a block that arrived.
+typedef struct skyhaul_arrival {
+  // Its name.
+  struct skyhaul_block_name name;
+  // Its bytes; valid until it is freed.
+  const uint8_t *data;
+  // How many.
+  size_t len;
+  // When it left, in nanoseconds since 1970 by the far end's clock.
+  int64_t sent_ns;
+  // From its last symbol that came as first sent to when it was given out, in nanoseconds: what losses cost.
+  uint64_t held_ns;
+  // Whether a repeated or repair symbol was needed.
+  bool repaired;
+} skyhaul_arrival;
+
+// What is known of a path.
+typedef struct skyhaul_path_report {
+  // Its number within the session.
+  uint8_t id;
+  // What the session does with it.
+  enum skyhaul_path_state state;
+  // Smoothed round-trip time in nanoseconds.
+  uint64_t rtt_ns;
+  // What the congestion controller allows now, in bits a second.
+  uint64_t rate_bps;
+  // Share of datagrams lost, in parts of a thousand million.
+  uint32_t loss_ppb;
+  // Symbols sent, repetitions included.
+  uint64_t symbols_sent;
+  // Symbols that count as lost.
+  uint64_t symbols_lost;
+  // Repair symbols sent.
+  uint64_t repair_sent;
+} skyhaul_path_report;
+
+// What a session has done since it began.
+typedef struct skyhaul_counters {
+  // Blocks taken from the program.
+  uint64_t blocks_taken;
+  // Blocks that the far end reported whole.
+  uint64_t blocks_reported;
+  // Bytes of those.
+  uint64_t bytes_reported;
+  // Blocks given up here because their deadline passed.
+  uint64_t blocks_given_up;
+  // Blocks given to the program that needed no repetition.
+  uint64_t blocks_delivered;
+  // Blocks given to the program after a repetition or repair.
+  uint64_t blocks_repaired;
+  // Blocks begun here that expired, or that the far end gave up.
+  uint64_t blocks_expired;
+  // Bytes of blocks given to the program.
+  uint64_t bytes_delivered;
+  // Symbols sent, first time.
+  uint64_t symbols_sent;
+  // Symbols sent again.
+  uint64_t symbols_repeated;
+  // Symbols that repair brought back.
+  uint64_t symbols_recovered;
+} skyhaul_counters;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// A block that must arrive, in its flow's order, however long that takes.
+struct skyhaul_block skyhaul_block_reliable(uint32_t flow, const uint8_t *data, size_t len);
+
+// A block that is given up after `deadline_ms`.
+struct skyhaul_block skyhaul_block_expendable(uint32_t flow,
+                                              uint64_t deadline_ms,
+                                              const uint8_t *data,
+                                              size_t len);
+
+// What went wrong last on this thread, in a sentence; empty where nothing did. Valid until the next call on this thread.
+const char *skyhaul_error(void);
+
+// The version of the library, such as "0.1.0".
+const char *skyhaul_version(void);
+
+// Makes a private key and writes it to `pem` as text, as `skyhaul keygen` does to a file. Keep it secret.
+//
+// # Safety
+// `size` bytes may be written at `pem`; SKYHAUL_KEY_SIZE is enough.
+enum skyhaul_code skyhaul_key_generate(char *pem, size_t size);
+
+// Writes the fingerprint of the private key `pem`, which the other end trusts and calls.
+//
+// # Safety
+// `pem` is a text, and `size` bytes may be written at `fingerprint`; SKYHAUL_FINGERPRINT_SIZE is enough.
+enum skyhaul_code skyhaul_key_fingerprint(const char *pem, char *fingerprint, size_t size);
+
+// Starts a node.
+//
+// # Safety
+// `options` points to options whose texts and arrays are what they say; `out` to a place for a pointer.
+enum skyhaul_code skyhaul_node_start(const struct skyhaul_options *options, struct skyhaul_node **out);
+
+// Writes the address of a socket, with the port that it has: `place` counts from 0, in the order of `bind`.
+//
+// # Safety
+// `node` is a node; `size` bytes may be written at `out`. 64 are enough.
+enum skyhaul_code skyhaul_node_address(const struct skyhaul_node *node, size_t place, char *out, size_t size);
+
+// Calls another node, and gives out the session with it once that stands.
+//
+// # Safety
+// `node` is a node; `call` points to a call whose texts and arrays are what they say; `out` to a place for a pointer.
+enum skyhaul_code skyhaul_node_connect(const struct skyhaul_node *node,
+                                       const struct skyhaul_call *call,
+                                       int64_t wait_ms,
+                                       struct skyhaul_session **out);
+
+// Gives out the next session of a node that called.
+//
+// # Safety
+// `node` is a node; `out` points to a place for a pointer.
+enum skyhaul_code skyhaul_node_accept(const struct skyhaul_node *node,
+                                      int64_t wait_ms,
+                                      struct skyhaul_session **out);
+
+// Ends a node at once, and its sessions with it: blocks of which no outcome is known may not have arrived.
+//
+// # Safety
+// `node` is NULL, or a node that nobody else is using.
+void skyhaul_node_stop(struct skyhaul_node *node);
+
+// Hands a block over, once there is room for it. `out` may be NULL where its fate does not matter.
+//
+// # Safety
+// `session` is a session; `block` points to a block whose bytes and text are what they say; `out` is NULL, or points to
+// a place for a pointer.
+enum skyhaul_code skyhaul_session_send(const struct skyhaul_session *session,
+                                       const struct skyhaul_block *block,
+                                       int64_t wait_ms,
+                                       struct skyhaul_sent **out);
+
+// Gives out the next block that arrives.
+//
+// # Safety
+// `session` is a session; `out` points to a place for a pointer.
+enum skyhaul_code skyhaul_session_recv(const struct skyhaul_session *session,
+                                       int64_t wait_ms,
+                                       struct skyhaul_received **out);
+
+// Closes a session once the blocks that were handed over have met their fate. To know of it, wait for their outcomes.
+//
+// # Safety
+// `session` is NULL, or a session that nobody else is using.
+void skyhaul_session_close(struct skyhaul_session *session);
+
+// Tells a block's name, which others can depend on: it is known once the session has taken the block.
+//
+// # Safety
+// `sent` is a block that was handed over; `out` points to a place for a name.
+enum skyhaul_code skyhaul_sent_name(const struct skyhaul_sent *sent,
+                                    int64_t wait_ms,
+                                    struct skyhaul_block_name *out);
+
+// Tells what became of a block. SKYHAUL_CODE_CLOSED: the session ended before that was known.
+//
+// # Safety
+// `sent` is a block that was handed over; `out` points to a place for an outcome.
+enum skyhaul_code skyhaul_sent_outcome(const struct skyhaul_sent *sent,
+                                       int64_t wait_ms,
+                                       enum skyhaul_outcome *out);
+
+// Lets go of a block that was handed over: it is sent nevertheless.
+//
+// # Safety
+// `sent` is NULL, or a block that was handed over and that nobody else is using.
+void skyhaul_sent_free(struct skyhaul_sent *sent);
+
+// Tells what a block that arrived holds.
+//
+// # Safety
+// `received` is a block that arrived; `out` points to a place for what is known of it.
+enum skyhaul_code skyhaul_received_view(const struct skyhaul_received *received, struct skyhaul_arrival *out);
+
+// Frees a block that arrived, and the room that it took of the receive window.
+//
+// # Safety
+// `received` is NULL, or a block that arrived and that nobody else is using.
+void skyhaul_received_free(struct skyhaul_received *received);
+
+// Tells how the paths of a session do: as many as there is room for, and in `count` how many there are.
+//
+// # Safety
+// `session` is a session; `room` reports may be written at `out`; `count` points to a place for a number.
+enum skyhaul_code skyhaul_session_paths(const struct skyhaul_session *session,
+                                        struct skyhaul_path_report *out,
+                                        size_t room,
+                                        size_t *count);
+
+// Tells what a session has done since it began.
+//
+// # Safety
+// `session` is a session; `out` points to a place for counters.
+enum skyhaul_code skyhaul_session_counters(const struct skyhaul_session *session,
+                                           struct skyhaul_counters *out);
+
+// Writes the name of the far end, as it says.
+//
+// # Safety
+// `session` is a session; `size` bytes may be written at `out`.
+enum skyhaul_code skyhaul_session_peer_name(const struct skyhaul_session *session, char *out, size_t size);
+
+// Writes the fingerprint of the far end's key, as it proved; 72 bytes are enough.
+//
+// # Safety
+// `session` is a session; `size` bytes may be written at `out`.
+enum skyhaul_code skyhaul_session_peer(const struct skyhaul_session *session, char *out, size_t size);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* SKYHAUL_H */
