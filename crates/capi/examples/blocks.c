@@ -8,7 +8,7 @@
 
 #include "skyhaul.h"
 
-#define WAIT_MS 30000
+#define WAIT_MS 120000
 
 /* Ends the program where a call did not do what it was asked for. */
 static void must(skyhaul_code code, const char *what) {
@@ -64,10 +64,10 @@ int main(void) {
     must(skyhaul_node_connect(near, &call, WAIT_MS, &session), "connect");
     must(skyhaul_node_accept(far, WAIT_MS, &caller), "accept");
 
-    // A key frame of use for a minute, and one that is worth nothing without it.
+    // A key frame of use for two minutes, and one that is worth nothing without it.
     static uint8_t pixels[60000];
     memset(pixels, 7, sizeof pixels);
-    skyhaul_block frame = skyhaul_block_expendable(1, 60000, pixels, sizeof pixels);
+    skyhaul_block frame = skyhaul_block_expendable(1, 120000, pixels, sizeof pixels);
     skyhaul_sent *key_frame, *next_frame, *message;
     must(skyhaul_session_send(session, &frame, WAIT_MS, &key_frame), "send");
     frame.len = 6000;
