@@ -36,9 +36,15 @@ impl Drop for Held {
 /// The bytes of any object with a buffer, where they are.
 ///
 /// # Errors
-/// It has none, or one with holes.
+/// It has none, or one with holes or without a shape.
 pub fn shared(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
-    let buffer = PyUntypedBuffer::get(object)?;
+    let buffer = PyUntypedBuffer::get(object).map_err(|error| {
+        let py = object.py();
+        if !error.is_instance_of::<PyBufferError>(py) {
+            return error;
+        }
+        BlockError::new_err(format!("the data's buffer cannot be shared ({}): give bytes(data)", error.value(py)))
+    })?;
     if !buffer.is_c_contiguous() {
         let what =
             "the data has holes between its elements: give numpy.ascontiguousarray(data), or bytes(data)";

@@ -70,11 +70,12 @@ def gaps(path: str | os.PathLike[str]) -> Table:
     been asked about show as open.
     """
     if os.path.isdir(path):
-        text, damaged = _skyhaul.ledger(path)
+        kept, damaged = _skyhaul.ledger(path)
+        text = kept.encode()
         if damaged:
             warnings.warn(DamageWarning(f"{os.fspath(path)}: {'; '.join(damaged)}"), stacklevel=2)
     else:
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             text = file.read()
     try:
         rows = json.loads(text)["gaps"]

@@ -44,12 +44,14 @@ class Memory(unittest.TestCase):
             table = numpy.zeros(100, dtype=[("time", ">f8"), ("count", "u2")])
             table["count"] = range(100)
             grid = numpy.arange(12, dtype=">i4").reshape(3, 4)
-            for array in (table, grid, numpy.ones(7, dtype=bool), numpy.array(3.5)):
+            for array in (table, grid, numpy.ones(7, dtype=bool)):
                 near.send(skyhaul.Block(array), WAIT)
                 back = numpy.frombuffer(far.recv(WAIT), dtype=array.dtype).reshape(array.shape)
                 self.assertEqual(back.tobytes(), array.tobytes())
             with self.assertRaisesRegex(skyhaul.BlockError, "ascontiguousarray"):
                 near.send(skyhaul.Block(grid.T))
+            with self.assertRaisesRegex(skyhaul.BlockError, "shape is null"):
+                near.send(skyhaul.Block(numpy.array(3.5)))
 
     def test_what_arrives_is_read_where_it_is_and_lives_as_long_as_somebody_reads(self) -> None:
         with ends() as (near, far):

@@ -98,6 +98,7 @@ class Sessions(unittest.TestCase):
         # The second path leaves from a socket that is not there: once the session has met the far end, that is known.
         session.send(skyhaul.Block(b"x"), WAIT).wait(WAIT)
         self.assertEqual(len(session.refused_paths()), 1)
+        self.assertEqual(bytes(accepted.recv(WAIT)), b"x")
         far.close()
         self.assertIsNone(accepted.recv(WAIT))
         with self.assertRaises(skyhaul.ClosedError):

@@ -37,9 +37,8 @@ class Stubs(unittest.TestCase):
 
     def test_a_type_checker_finds_nothing(self) -> None:
         here = pathlib.Path(__file__).parent
-        files = [str(PACKAGE), str(here / "typed.py")]
-        checked = subprocess.run(
-            [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(pathlib.Path(sys.prefix) / "mypy"), *files],
-            capture_output=True, text=True, cwd=sys.prefix,
-        )
-        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        options = ["--strict", "--cache-dir", str(pathlib.Path(sys.prefix) / "mypy")]
+        for what in (["-p", "skyhaul"], [str(here / "typed.py")]):
+            command = [sys.executable, "-m", "mypy", *options, *what]
+            checked = subprocess.run(command, capture_output=True, text=True, cwd=sys.prefix)
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
