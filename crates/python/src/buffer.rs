@@ -43,7 +43,10 @@ pub fn shared(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
         if !error.is_instance_of::<PyBufferError>(py) {
             return error;
         }
-        BlockError::new_err(format!("the data's buffer cannot be shared ({}): give bytes(data)", error.value(py)))
+        BlockError::new_err(format!(
+            "the data's buffer cannot be shared ({}): give bytes(data)",
+            error.value(py)
+        ))
     })?;
     if !buffer.is_c_contiguous() {
         let what =
