@@ -16,6 +16,11 @@ pub struct Pacer {
     level: i128,
     served: Instant,
     demand: Demand,
+    /// What a sender that does not wait may gather: a tick's worth, or what it had waited for and what comes while that is made
+    /// into datagrams.
+    most: i128,
+    /// What is left of the last offer; negative where there is none.
+    offered: i128,
     /// Something that could have been sent was not.
     unused: bool,
 }
@@ -34,7 +39,16 @@ enum Demand {
 impl Pacer {
     /// A pacer at `rate` for IP packets of up to `datagram`, holding one tick's worth at `now`.
     pub fn new(rate: Rate, datagram: Bytes, now: Instant) -> Self {
-        let mut pacer = Self { rate, datagram, level: 0, served: now, demand: Demand::Idle, unused: true };
+        let mut pacer = Self {
+            rate,
+            datagram,
+            level: 0,
+            served: now,
+            demand: Demand::Idle,
+            most: 0,
+            offered: NONE,
+            unused: true,
+        };
         pacer.level = pacer.tick_level();
         pacer
     }
@@ -57,7 +71,12 @@ impl Pacer {
         if short {
             return Bytes::ZERO;
         }
-        self.demand = Demand::Offered;
+        self.most = match self.demand {
+            Demand::Waiting => self.level + self.tick_level(),
+            Demand::Offered => self.most,
+            Demand::Idle => self.level,
+        };
+        (self.demand, self.offered) = (Demand::Offered, self.level);
         Bytes::new(u64::try_from(self.level / SCALE).unwrap_or(0))
     }
 
@@ -66,7 +85,12 @@ impl Pacer {
     pub fn spend(&mut self, now: Instant, bytes: Bytes) {
         self.advance(now);
         self.level = (self.level - scaled(bytes)).max(-self.late_level());
-        self.demand = if self.level < scaled(self.datagram) { Demand::Waiting } else { Demand::Idle };
+        // Who took all that was offered waits, even where more came while it was taken.
+        let left = self.offered - scaled(bytes);
+        let took_all = self.offered >= 0 && left < scaled(self.datagram);
+        self.offered = if took_all { NONE } else { left.max(NONE) };
+        let is_out = took_all || self.level < scaled(self.datagram);
+        self.demand = if is_out { Demand::Waiting } else { Demand::Idle };
     }
 
     /// When a waiting sender should ask again; `None` when it needn't wait.
@@ -92,9 +116,10 @@ impl Pacer {
         self.level = match self.demand {
             Demand::Waiting => level.min(self.late_level()),
             // Between the offer and the sending of it nothing is cut.
-            Demand::Idle | Demand::Offered if span <= TICK => level.min(self.level.max(self.tick_level())),
+            Demand::Idle | Demand::Offered if span <= TICK => level.min(self.most.max(self.tick_level())),
             Demand::Idle | Demand::Offered => {
                 self.unused |= level > self.tick_level();
+                (self.most, self.offered) = (0, NONE);
                 level.min(self.tick_level())
             }
         };
@@ -120,6 +145,9 @@ fn scaled(bytes: Bytes) -> i128 {
 
 /// Billionths of a bit in a byte.
 const SCALE: i128 = 8_000_000_000;
+
+/// No offer.
+const NONE: i128 = -1;
 
 /// How seldom a waiting sender is served: 16 datagrams at 93 Mbit/s, and 2 ms of queue at most.
 const TICK: Duration = Duration::from_millis(2);
@@ -164,6 +192,31 @@ mod tests {
             let sent = greedy(&mut pacer, Duration::from_secs(10), || Duration::from_millis(millis));
             assert!(sent.as_u64() * 1000 >= due.as_u64() * 997, "{millis} ms: {sent} of {due}");
             assert!(sent <= due + rate * TICK, "{millis} ms: {sent} of {due}");
+        }
+    }
+
+    #[test]
+    fn making_what_was_offered_into_datagrams_costs_no_rate() {
+        for (mbps, micros) in [(93, 100), (300, 200), (3_000, 50), (300, 1_500)] {
+            let rate = Rate::from_mbps(mbps);
+            let mut pacer = Pacer::new(rate, PACKET, Instant::ZERO);
+            let (mut now, mut sent) = (Instant::ZERO, Bytes::ZERO);
+            while now.since(Instant::ZERO) < Duration::from_secs(5) {
+                let room = pacer.available(now);
+                // Acknowledgements come, and what they bring is looked at.
+                now += Duration::from_micros(micros / 2);
+                let room = pacer.available(now).max(room).as_u64() / PACKET.as_u64();
+                now += Duration::from_micros(micros / 2);
+                // They leave in two batches.
+                for packets in [room / 2, room - room / 2] {
+                    pacer.spend(now, Bytes::new(packets * PACKET.as_u64()));
+                    sent += Bytes::new(packets * PACKET.as_u64());
+                }
+                now = pacer.wake().map_or(now, |at| at.max(now));
+            }
+            let due = rate * now.since(Instant::ZERO);
+            assert!(sent.as_u64() * 1_000 >= due.as_u64() * 997, "{mbps} Mbit/s: {sent} of {due}");
+            assert!(sent <= due + rate * TICK, "{mbps} Mbit/s: {sent} of {due}");
         }
     }
 

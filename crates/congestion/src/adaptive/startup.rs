@@ -29,7 +29,16 @@ impl Startup {
 
     /// The pace on a line of this empty round trip; before one is known, the first packets go out within 50 ms.
     pub(super) fn pace(&self, base: Option<Duration>) -> Rate {
-        Rate::over(self.amount, base.unwrap_or(FIRST_SPAN).max(SHORTEST))
+        let span = base.unwrap_or(FIRST_SPAN).max(SHORTEST);
+        Rate::over(self.allowed(span), span)
+    }
+
+    /// Of a long line the first round trip is no slower than that of a short one, up to a bound.
+    fn allowed(&self, span: Duration) -> Bytes {
+        match self.memory {
+            Some(_) => self.amount,
+            None => self.amount.max((Rate::over(INITIAL, FIRST_SPAN) * span).min(LONG_INITIAL)),
+        }
     }
 
     /// What is remembered is of another route when the round trip is another.
@@ -60,7 +69,8 @@ impl Startup {
             FASTEST
         };
         let most = (fastest * span).max(INITIAL);
-        self.amount = (self.amount + grown).min(most.max(self.amount));
+        let allowed = self.allowed(span);
+        self.amount = (allowed + grown).min(most.max(allowed));
     }
 
     /// A flight was slower than allowed, so nothing more was tried: what is allowed stays near what is used.
@@ -146,6 +156,9 @@ struct Queued {
 /// 32 packets of 1,500 bytes: three times RFC 6928's window, but paced.
 const INITIAL: Bytes = Bytes::new(48_000);
 
+/// 85 packets: 6.4 Mbit/s at 160 ms; where the line carries 1 Mbit/s, a second of it.
+const LONG_INITIAL: Bytes = Bytes::new(128_000);
+
 /// While the line isn't full, what is sent is three times what arrived in the last quarter of a round trip that is known;
 /// more than four times is ahead of all knowledge.
 const MOST_AHEAD: u64 = 4;
@@ -201,12 +214,25 @@ mod tests {
     #[test]
     fn what_arrived_and_what_was_lost_beside_it_make_room_for_twice_as_much() {
         let mut startup = Startup::new(None);
-        startup.grow(&ack(10), Some(RTT));
+        startup.grow(&ack(10), Some(FIRST_SPAN));
         assert_eq!(startup.amount, Bytes::new(48_000 + 30_000));
         (0..10).for_each(|_| startup.lost());
-        startup.grow(&ack(10), Some(RTT));
+        startup.grow(&ack(10), Some(FIRST_SPAN));
         // 30 sent for 20 arrived.
         assert_eq!(startup.amount, Bytes::new(48_000 + 30_000 + 45_000));
+    }
+
+    #[test]
+    fn a_long_line_is_begun_as_fast_as_a_short_one_up_to_a_bound() {
+        let startup = Startup::new(None);
+        for (millis, kbps) in [(1, 384_000), (50, 7_680), (100, 7_680), (160, 6_400), (640, 1_600)] {
+            let pace = startup.pace(Some(Duration::from_millis(millis)));
+            assert_eq!(pace, Rate::from_bps(kbps * 1_000), "{millis} ms");
+        }
+        let memory = Memory { rate: Rate::from_bps(500_000), rtt: RTT };
+        let mut startup = Startup::new(Some(memory));
+        startup.grow(&ack(1), Some(RTT));
+        assert_eq!(startup.pace(Some(RTT)), Rate::from_bps(200_000));
     }
 
     #[test]
