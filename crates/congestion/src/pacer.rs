@@ -80,6 +80,11 @@ impl Pacer {
         Bytes::new(u64::try_from(self.level / SCALE).unwrap_or(0))
     }
 
+    /// What was offered cannot all be taken now: no more than it is gathered meanwhile.
+    pub(crate) fn is_held_back(&mut self) {
+        self.most = self.level;
+    }
+
     /// Takes `bytes`, which were sent at `now`, out of the bucket. May leave a debt: what must be sent
     /// (acknowledgements, probes) is sent, and paid for later.
     pub fn spend(&mut self, now: Instant, bytes: Bytes) {

@@ -69,8 +69,11 @@ impl<T> Sender<T> {
 
     /// Full packets that may be sent now.
     pub fn room(&mut self, now: Instant) -> usize {
-        let paced = self.pacer.available(now).as_u64() / self.full.as_u64();
         let window = self.controller.window().saturating_sub(self.in_flight).as_u64() / self.full.as_u64();
+        let paced = self.pacer.available(now).as_u64() / self.full.as_u64();
+        if window < paced {
+            self.pacer.is_held_back();
+        }
         self.held_by_window |= window == 0;
         usize::try_from(paced.min(window)).unwrap_or(usize::MAX)
     }

@@ -28,5 +28,6 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("paths.toml", include_str!("../../../../scenarios/paths.toml")),
     ("paths-over-quic.toml", include_str!("../../../../scenarios/paths-over-quic.toml")),
     ("paths-adaptive.toml", include_str!("../../../../scenarios/paths-adaptive.toml")),
+    ("site.toml", include_str!("../../../../scenarios/site.toml")),
     ("path-dies.toml", include_str!("../../../../scenarios/path-dies.toml")),
 ];

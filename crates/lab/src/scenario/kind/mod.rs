@@ -133,6 +133,7 @@ mod one_way;
 mod path_dies;
 mod paths;
 mod repair;
+mod shared;
 mod stream;
 mod watched;
 
@@ -147,4 +148,5 @@ pub static KINDS: &[&dyn Kind] = &[
     &paths::KIND,
     &path_dies::PathDies,
     &one_way::OneWay,
+    &shared::KIND,
 ];
