@@ -184,8 +184,8 @@ impl Adaptive {
                     self.settle(now, rate);
                     self.quiet = AS_REMEMBERED;
                     self.pace = rate.scaled(97, 100);
-                } else if !flight.is_full() {
-                    startup.is_limited(flight, self.route.base());
+                } else {
+                    startup.seen(flight, self.route.base());
                 }
             }
             Mode::Steady => {

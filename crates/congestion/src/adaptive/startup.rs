@@ -19,12 +19,15 @@ pub(super) struct Startup {
     is_warned: bool,
     /// Parts of a round trip in a row in which no more arrived than before, of much more that was sent.
     flat: u32,
+    /// The last flight seen was at a rate that may make a queue.
+    is_used: bool,
 }
 
 impl Startup {
     pub(super) fn new(memory: Option<Memory>) -> Self {
         let round = Round::default();
-        Self { amount: INITIAL, memory, arrived: 0, lost: 0, queued: None, round, is_warned: false, flat: 0 }
+        let (amount, queued) = (INITIAL, None);
+        Self { amount, memory, arrived: 0, lost: 0, queued, round, is_warned: false, flat: 0, is_used: false }
     }
 
     /// The pace on a line of this empty round trip; before one is known, the first packets go out within 50 ms.
@@ -73,8 +76,12 @@ impl Startup {
         self.amount = (allowed + grown).min(most.max(allowed));
     }
 
-    /// A flight was slower than allowed, so nothing more was tried: what is allowed stays near what is used.
-    pub(super) fn is_limited(&mut self, flight: &Flight, base: Duration) {
+    /// A flight was seen. Where it was slower than allowed nothing more was tried: what is allowed stays near what is used.
+    pub(super) fn seen(&mut self, flight: &Flight, base: Duration) {
+        self.is_used = flight.rate() >= flight.pace.scaled(1, UNUSED * 2);
+        if flight.is_full() {
+            return;
+        }
         if self.arrived > FEWEST_ARRIVED {
             let used = flight.rate().scaled(UNUSED, 1) * base.max(SHORTEST);
             self.amount = self.amount.min(used.max(INITIAL));
@@ -113,7 +120,8 @@ impl Startup {
         queue: Duration,
         (longest, least): (Duration, Duration),
     ) -> Option<Rate> {
-        if queue <= longest {
+        // Where next to nothing is sent, an answer comes when the far end's timer is over: no queue of ours.
+        if queue <= longest || !self.is_used {
             self.queued = None;
             return None;
         }
@@ -248,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_line_is_full_when_acknowledgements_in_a_row_met_a_queue() {
-        let mut startup = Startup::new(None);
+        let mut startup = Startup { is_used: true, ..Startup::new(None) };
         let longest = Duration::from_millis(4);
         let mut now = Instant::ZERO;
         let mut full = None;

@@ -168,6 +168,25 @@ fn an_application_that_sends_less_than_the_line_carries_is_not_held_back_and_may
 }
 
 #[test]
+fn a_session_that_stands_idle_at_first_finds_nothing() {
+    let mut adaptive = Adaptive::new(None);
+    let mut now = Instant::ZERO;
+    for n in 0..200 {
+        adaptive.on_sent(now, PACKET, PACKET);
+        // A packet for itself is answered when the far end's timer is over, those of a handshake at once.
+        let rtt = RTT + Duration::from_millis(if n < 2 { 0 } else { 25 });
+        adaptive.on_arrived(now, 1);
+        let ack =
+            Ack { bytes: PACKET, packets: 1, sent: now, rtt: Some(rtt), smoothed: rtt, ..Ack::default() };
+        adaptive.on_ack(now + rtt, &ack);
+        now += RTT * 2;
+    }
+    let status = adaptive.status();
+    assert_eq!(status.phase, Phase::Starting, "{status:?}");
+    assert!(status.rate >= Rate::from_mbps(2), "{status:?}");
+}
+
+#[test]
 fn what_was_found_is_kept_while_an_application_uses_little_of_it() {
     for (every, late) in [(None, 0), (Some(10), 0), (None, 6), (Some(10), 6)] {
         let mut line = Line::new(RATE);
