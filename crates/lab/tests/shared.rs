@@ -1,0 +1,27 @@
+//! Four applications of two nodes in one session: the program's own scenario, in short.
+
+use skyhaul_lab::scenario::{BUILTIN, Judgement, Scenario, Selection, Silent, run};
+use std::num::NonZeroUsize;
+
+#[test]
+fn four_applications_in_one_session_have_what_each_was_promised() {
+    let (file, text) = BUILTIN.iter().find(|(file, _)| *file == "site.toml").unwrap();
+    let mut scenario = Scenario::parse(text, file).unwrap();
+    scenario.seeds.truncate(1);
+    let lossy: Selection = "loss=1 %".parse().unwrap();
+    let scenarios = [scenario];
+    let outcomes = run(&scenarios, &lossy, NonZeroUsize::MIN, &Silent);
+    let outcome = &outcomes[0];
+    for (bar, verdict) in outcome.scenario.bars.iter().zip(&outcome.verdicts) {
+        assert_eq!(verdict.outcome, Judgement::Pass, "{}: {:?}", bar.text, verdict.reached);
+    }
+    let together = "who=all four".parse().unwrap();
+    let Some(all) = outcome.selected(&together).next() else { panic!("it was not run") };
+    let series = &all.result.as_ref().unwrap().series;
+    let names: Vec<&str> = series.iter().map(|series| series.part.as_str()).collect();
+    assert_eq!(names, ["live pass", "VDIF stream", "forward", "sync"]);
+    // Before the pass begins, nothing of it arrives, and others have its part.
+    let at = |part: usize, second: usize| series[part].points[second].1;
+    assert_eq!(at(0, 10), 0.0);
+    assert!(at(2, 10) > at(2, 30) * 1.5, "{} and {}", at(2, 10), at(2, 30));
+}
