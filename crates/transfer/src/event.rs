@@ -1,9 +1,9 @@
 //! What a transfer tells while it goes on.
 
 use skyhaul_files::{Hash, Refusal, RelPath};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 
 /// Something happened to an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,14 +46,25 @@ pub struct Counters {
     pub walked: AtomicU64,
     /// Bytes of files handed to the session, or written; with those that need not be.
     pub moved: AtomicU64,
-    /// Of the file that is under way: its length, and how much of it was moved.
-    pub current: (AtomicU64, AtomicU64),
+    /// The large file that is under way.
+    pub current: Mutex<Option<Current>>,
     /// Blocks that the receiving end got, and those of them that needed repair, as it says at the end.
     pub blocks: (AtomicU64, AtomicU64),
     /// Bytes that an earlier transfer had brought.
     pub resumed: AtomicU64,
     /// Bytes of files that were handed over, or written, in this transfer.
     pub carried: AtomicU64,
+}
+
+/// The file that is moved now; small ones go many at a time, and are not told of by themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Current {
+    /// Which, below the folder that the transfer goes to.
+    pub path: RelPath,
+    /// Its length; 0 of what has an end that nobody knows.
+    pub size: u64,
+    /// How much of it was moved, in this transfer or an earlier one.
+    pub moved: u64,
 }
 
 /// Where a transfer tells.
@@ -84,7 +95,11 @@ impl Reports {
     pub(crate) fn moved(&self, bytes: u64) {
         add(&self.counters.moved, bytes);
         add(&self.counters.carried, bytes);
-        add(&self.counters.current.1, bytes);
+        if let Ok(mut current) = self.counters.current.lock()
+            && let Some(current) = &mut *current
+        {
+            current.moved += bytes;
+        }
     }
 
     pub(crate) fn walked(&self) {
@@ -96,9 +111,10 @@ impl Reports {
         self.counters.blocks.1.store(repaired, Ordering::Relaxed);
     }
 
-    pub(crate) fn begin(&self, size: u64, held: u64) {
-        self.counters.current.0.store(size, Ordering::Relaxed);
-        self.counters.current.1.store(held, Ordering::Relaxed);
+    pub(crate) fn begin(&self, path: &RelPath, size: u64, held: u64) {
+        if let Ok(mut current) = self.counters.current.lock() {
+            *current = Some(Current { path: path.clone(), size, moved: held });
+        }
         add(&self.counters.moved, held);
         add(&self.counters.resumed, held);
     }

@@ -17,7 +17,7 @@ mod watch;
 
 pub use cancel::Cancel;
 pub use claims::Claims;
-pub use event::{Counters, Event, Fate, Reports};
+pub use event::{Counters, Current, Event, Fate, Reports};
 pub use place::Place;
 pub use send::{Inside, Source, SourceError};
 pub use session::{End, Root, Task, call, serve};

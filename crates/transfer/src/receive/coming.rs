@@ -76,7 +76,7 @@ impl Coming {
         chains.truncate(usize::try_from(on_disk).unwrap_or(usize::MAX));
         self.mapped = chains.len() as u64;
         self.hash = Hashing::File(Some(Box::new(FileHasher::going_on(map.size, chains))));
-        receiving.reports.begin(map.size, self.offset());
+        receiving.reports.begin(&self.entry.path, map.size, self.offset());
         self.part = Some(part);
         Ok(())
     }
@@ -97,6 +97,9 @@ impl Coming {
             return Err(Refusal::new(Reason::Differs, &sentence));
         }
         self.open(receiving, folders)?;
+        if offset == 0 {
+            receiving.reports.begin(&self.entry.path, self.entry.size(), 0);
+        }
         let Some(part) = &self.part else { return Ok(None) };
         let written = part.file.write_all_at(bytes, offset);
         written.map_err(|error| io_refusal(&self.entry.path, "cannot be written", &error))?;

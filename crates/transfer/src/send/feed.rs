@@ -117,7 +117,7 @@ impl Feed<'_> {
         self.flush()?;
         let (path, size) = (&offer.entry.path, offer.entry.size());
         let mut hasher = FileHasher::going_on(size, offer.held.clone());
-        self.sending.reports.begin(size, hasher.offset());
+        self.sending.reports.begin(path, size, hasher.offset());
         file.seek(SeekFrom::Start(hasher.offset())).map_err(|error| broken(path, &error))?;
         while hasher.offset() < size {
             let offset = hasher.offset();
@@ -144,7 +144,7 @@ impl Feed<'_> {
         let Some(Reader::Pipe(pipe)) = self.readers.get_mut(offer.source) else { return Ok(()) };
         let Some(mut pipe) = pipe.take() else { return Ok(()) };
         let (mut hasher, mut offset) = (blake3::Hasher::new(), 0);
-        self.sending.reports.begin(0, 0);
+        self.sending.reports.begin(&offer.entry.path, 0, 0);
         loop {
             let mut block = data_head(id, offset);
             let head = block.len();

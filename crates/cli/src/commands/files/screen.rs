@@ -360,8 +360,11 @@ impl Bars {
         let (repeated, rate) = (repeated * 100.0, megabits(rate));
         self.overall
             .set_message(format!("{} files, {rate}, {eta}, {repeated:.1} % repeated", read(&counters.files)));
-        self.file.set_length(read(&counters.current.0));
-        self.file.set_position(read(&counters.current.1).min(read(&counters.current.0)));
+        if let Some(current) = counters.current.lock().ok().and_then(|current| current.clone()) {
+            self.file.set_length(current.size.max(current.moved));
+            self.file.set_position(current.moved);
+            self.file.set_message(current.path.to_string());
+        }
     }
 }
 
@@ -394,7 +397,7 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 const OVERALL: &str = "all  [{bar:30}] {bytes} of {total_bytes}  {msg}";
-const FILE: &str = "file [{bar:30}] {bytes} of {total_bytes}";
+const FILE: &str = "file [{bar:30}] {bytes} of {total_bytes}  {wide_msg}";
 /// Failures that are told one by one; all are in `--json`.
 const SAID_MAX: u64 = 20;
 const EVERY_LINE: Duration = Duration::from_secs(5);
