@@ -150,7 +150,7 @@ impl Service for Bridge {
             EngineEvent::Connected { id, fingerprint, .. } => {
                 let shared = &self.shared;
                 let member = self.sessions.entry(id).or_insert_with(|| {
-                    let link = shared.state().accept();
+                    let link = shared.state().accept(fingerprint);
                     Member { link, further: Vec::new(), tickets: BTreeMap::new() }
                 });
                 if let Some(link) = shared.state().links.get_mut(&member.link) {

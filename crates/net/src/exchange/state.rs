@@ -139,8 +139,11 @@ impl LinkState {
 
 impl State {
     /// A node called.
-    pub fn accept(&mut self) -> LinkId {
+    pub fn accept(&mut self, peer: Fingerprint) -> LinkId {
         let id = self.add();
+        if let Some(link) = self.links.get_mut(&id) {
+            link.peer.1 = Some(peer);
+        }
         self.accepted.push_back(id);
         self.wake_accepting();
         id
