@@ -1,0 +1,259 @@
+//! The sink's end: frames go out in their order, an invalid one in the place of each that is not there in time.
+
+use crate::account::{Counters, LossMap};
+use crate::course::{Course, Exception};
+use crate::head::{Format, Head, Place, put_fill};
+use crate::hold::{Held, Hold, Transit};
+use crate::wire::{End, Group, WireError};
+use bytes::Bytes;
+use skyhaul_units::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// The sink's end of a stream.
+#[derive(Debug)]
+pub struct Arrival {
+    format: Format,
+    lateness: Duration,
+    course: Course,
+    hold: Hold,
+    transit: Transit,
+    /// What was said of frames that have not been given out: at most [`EXCEPTIONS_MAX`].
+    exceptions: BTreeMap<u64, Exception>,
+    /// The number of the next frame that is given out.
+    next: u64,
+    /// Behind the highest frame that came.
+    highest: u64,
+    /// The length of the stream, and since when it is known.
+    ended: Option<(u64, Instant)>,
+    /// Missing frames in a row, up to the next one.
+    run: u64,
+    frame_len: usize,
+    stamp: Duration,
+    slowest: Duration,
+    counters: Counters,
+    map: LossMap,
+}
+
+/// Frames for the sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// The number of the first.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// Their bytes; none of lost frames of which nothing is known.
+    pub bytes: Bytes,
+    /// Whether they stand for frames that are not there.
+    pub missing: bool,
+}
+
+/// Frames of which it is kept what was said, at most.
+const EXCEPTIONS_MAX: usize = 1 << 16;
+/// Bytes of invalid frames that are made at a time, where a frame is not longer.
+const FILLED: usize = 64 << 10;
+
+impl Arrival {
+    /// Of a stream of `format` whose frames are waited for `lateness` longer than the fastest ones take.
+    pub fn new(format: Format, lateness: Duration, frames_per_second: Option<u32>) -> Self {
+        Self {
+            format,
+            lateness,
+            course: Course::new(frames_per_second),
+            hold: Hold::default(),
+            transit: Transit::default(),
+            exceptions: BTreeMap::new(),
+            next: 0,
+            highest: 0,
+            ended: None,
+            run: 0,
+            frame_len: 0,
+            stamp: Duration::ZERO,
+            slowest: Duration::ZERO,
+            counters: Counters::default(),
+            map: LossMap::default(),
+        }
+    }
+
+    /// A group came, repaired on its way or not.
+    ///
+    /// # Errors
+    /// It has frames that wait already, or lie beyond the stream's end.
+    pub fn group(&mut self, now: Instant, group: Group, repaired: bool) -> Result<(), WireError> {
+        let (first, count) = (group.first, u64::from(group.count));
+        let end = first + count;
+        if self.hold.overlaps(&group) || self.is_beyond(end) {
+            return Err(WireError::Malformed);
+        }
+        self.transit.see(now, group.stamp);
+        self.slowest = self.slowest.max(now.since(self.transit.expected(group.stamp)));
+        self.learn(first, &group.recap);
+        if first < self.highest {
+            self.counters.reordered += count;
+            self.counters.reordered_by = self.counters.reordered_by.max(self.highest - first);
+        }
+        self.highest = self.highest.max(end);
+        self.counters.sent = self.counters.sent.max(self.highest);
+        if first < self.next {
+            // They were counted as lost when invalid frames were given out for them; any others of it will be.
+            let late = (end.min(self.next) - first).min(self.counters.lost);
+            self.counters.lost -= late;
+            self.counters.late += late;
+            return Ok(());
+        }
+        if self.hold.keep(Held { group, repaired }).is_err() {
+            self.counters.overflowed += count;
+        }
+        Ok(())
+    }
+
+    /// The stream has ended.
+    ///
+    /// # Errors
+    /// It has fewer frames than came.
+    pub fn end(&mut self, now: Instant, end: &End) -> Result<(), WireError> {
+        if end.frames < self.highest || end.frames < self.next {
+            return Err(WireError::Malformed);
+        }
+        self.learn(end.frames, &end.recap);
+        self.counters.sent = end.frames;
+        self.ended.get_or_insert((end.frames, now));
+        Ok(())
+    }
+
+    /// The next frames, where they are there, or it is time to give out others for them.
+    pub fn poll(&mut self, now: Instant) -> Option<Given> {
+        if let Some(held) = self.hold.take(self.next) {
+            return Some(self.give(held));
+        }
+        let missing = self.missing(now)?;
+        (missing > 0).then(|| self.fill(missing))
+    }
+
+    /// When it is to be polled, if nothing comes.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if let Some(group) = self.hold.first() {
+            return Some(self.due(group.stamp));
+        }
+        self.ended.filter(|(frames, _)| self.next < *frames).map(|(_, since)| since + self.lateness)
+    }
+
+    /// Whether everything was given out.
+    pub fn is_over(&self) -> bool {
+        self.ended.is_some_and(|(frames, _)| self.next >= frames)
+    }
+
+    /// What was counted so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How much longer than the fastest one a group took at most, since this was asked the last time.
+    pub fn slowest(&mut self) -> Duration {
+        core::mem::take(&mut self.slowest)
+    }
+
+    /// How far what was given out lies behind what is there, by the source's clock.
+    pub fn behind(&self) -> Duration {
+        self.hold.first().map_or(Duration::ZERO, |group| group.stamp.saturating_sub(self.stamp))
+    }
+
+    /// Which frames the sink does not have.
+    pub fn into_map(mut self) -> (Counters, LossMap) {
+        self.counters.runs.add(core::mem::take(&mut self.run));
+        (self.counters, self.map)
+    }
+
+    fn is_beyond(&self, end: u64) -> bool {
+        self.ended.is_some_and(|(frames, _)| end > frames)
+    }
+
+    fn due(&self, stamp: Duration) -> Instant {
+        self.transit.expected(stamp) + self.lateness
+    }
+
+    fn learn(&mut self, first: u64, recap: &[(u32, Exception)]) {
+        for (back, exception) in recap {
+            let number = first.checked_sub(u64::from(*back)).filter(|number| *number >= self.next);
+            if let Some(number) = number
+                && self.exceptions.len() < EXCEPTIONS_MAX
+            {
+                self.exceptions.insert(number, *exception);
+            }
+        }
+    }
+
+    /// How many frames are given up now.
+    fn missing(&self, now: Instant) -> Option<u64> {
+        let (until, due) = match (self.hold.first(), self.ended) {
+            (Some(group), _) => (group.first, self.due(group.stamp)),
+            (None, Some((frames, since))) => (frames, since + self.lateness),
+            (None, None) => return None,
+        };
+        (now >= due).then_some(until - self.next)
+    }
+
+    fn give(&mut self, held: Held) -> Given {
+        let Held { group, repaired } = held;
+        let (first, count) = (group.first, u64::from(group.count));
+        self.frame_len = group.frame_len();
+        self.stamp = group.stamp;
+        if self.format != Format::Datagrams {
+            for (at, frame) in group.frames.chunks(self.frame_len).enumerate() {
+                let head = Head::read(self.format, frame).expect("frames of a group were read");
+                if at == 0 && self.run > 0 && !self.is_expected(first, &head) {
+                    self.counters.guessed += self.run.min(self.counters.missing());
+                }
+                self.course.take(&head);
+            }
+        }
+        self.next = first + count;
+        self.exceptions = self.exceptions.split_off(&self.next);
+        self.counters.runs.add(core::mem::take(&mut self.run));
+        let counter = if repaired { &mut self.counters.repaired } else { &mut self.counters.received };
+        *counter += count;
+        self.counters.bytes += group.frames.len() as u64;
+        Given { first, count, bytes: group.frames, missing: false }
+    }
+
+    /// Whether the course led to `head`: where frames before it were made without knowing, it may not.
+    fn is_expected(&self, number: u64, head: &Head) -> bool {
+        let told = self.exceptions.get(&number).and_then(|exception| self.course.of(*exception));
+        told.or(self.course.expected()).is_some_and(|expected| expected.is_same(head))
+    }
+
+    /// Makes the next of `missing` frames, as many as go at a time.
+    fn fill(&mut self, missing: u64) -> Given {
+        let (first, mut bytes) = (self.next, Vec::new());
+        while self.next - first < missing && bytes.len() + self.frame_len <= FILLED.max(self.frame_len) {
+            let number = self.next;
+            if self.format == Format::Datagrams {
+                let end = bytes.len() + self.frame_len;
+                put_fill(&mut bytes, end);
+                // Datagrams have no place but their number.
+                self.map.add(Place { second: number >> 24, number: number as u32 & 0xFF_FFFF, ..Place::ZERO });
+            } else {
+                let told = self.exceptions.remove(&number).and_then(|exception| self.course.of(exception));
+                match told.or_else(|| self.course.expected()) {
+                    Some(head) => {
+                        head.put_invalid(&mut bytes);
+                        self.frame_len = head.frame_len();
+                        self.course.take(&head);
+                        self.map.add(head.place());
+                    }
+                    None => self.counters.unmarked += 1,
+                }
+            }
+            self.next += 1;
+            if self.next - first >= u64::from(crate::wire::GROUP_MAX) {
+                break;
+            }
+        }
+        let count = self.next - first;
+        self.run += count;
+        self.counters.lost += count;
+        Given { first, count, bytes: bytes.into(), missing: true }
+    }
+}
+
+#[cfg(test)]
+mod tests;

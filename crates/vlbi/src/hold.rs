@@ -1,0 +1,91 @@
+//! Groups that wait for those before them, and until when they do.
+
+use crate::wire::Group;
+use skyhaul_units::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Groups that came before their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Hold {
+    groups: BTreeMap<u64, Held>,
+    bytes: usize,
+}
+
+/// A group that came.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub group: Group,
+    /// Whether it was repaired on its way.
+    pub repaired: bool,
+}
+
+impl Hold {
+    /// Bytes of groups that wait, at most: two seconds of 1 Gbit/s.
+    pub const BYTES_MAX: usize = 256 << 20;
+
+    /// Keeps a group; gives it back where there is no room.
+    pub fn keep(&mut self, held: Held) -> Result<(), Held> {
+        let cost = cost(&held.group);
+        if self.bytes + cost > Self::BYTES_MAX {
+            return Err(held);
+        }
+        self.bytes += cost;
+        self.groups.insert(held.group.first, held);
+        Ok(())
+    }
+
+    /// Whether frames of `group` are there already.
+    pub fn overlaps(&self, group: &Group) -> bool {
+        let end = group.first + u64::from(group.count);
+        let before = self.groups.range(..end).next_back();
+        before.is_some_and(|(first, held)| first + u64::from(held.group.count) > group.first)
+    }
+
+    /// The first group that waits.
+    pub fn first(&self) -> Option<&Group> {
+        self.groups.first_key_value().map(|(_, held)| &held.group)
+    }
+
+    /// Takes the group that begins with the frame `number`.
+    pub fn take(&mut self, number: u64) -> Option<Held> {
+        let held = self.groups.remove(&number)?;
+        self.bytes -= cost(&held.group);
+        Some(held)
+    }
+}
+
+/// With the book-keeping.
+fn cost(group: &Group) -> usize {
+    group.frames.len() + 256
+}
+
+/// How long the fastest groups take, by two clocks that need not agree: the least of the last [`Transit::SPAN`] to twice that, so that
+/// clocks which run at different speeds are followed.
+#[derive(Debug, Default)]
+pub(crate) struct Transit {
+    window: Option<(Instant, i64)>,
+    before: Option<i64>,
+}
+
+impl Transit {
+    /// Clocks 50 millionths apart move by half a millisecond in it.
+    const SPAN: Duration = Duration::from_secs(10);
+
+    /// A group with `stamp` came now.
+    pub fn see(&mut self, now: Instant, stamp: Duration) {
+        let took = now.as_nanos() as i64 - stamp.as_nanos() as i64;
+        match &mut self.window {
+            Some((since, least)) if now.since(*since) < Self::SPAN => *least = took.min(*least),
+            window => {
+                self.before = window.map(|(_, least)| least);
+                *window = Some((now, took));
+            }
+        }
+    }
+
+    /// When a frame with `stamp` comes that is among the fastest.
+    pub fn expected(&self, stamp: Duration) -> Instant {
+        let least = self.window.map(|(_, least)| least).into_iter().chain(self.before).min().unwrap_or(0);
+        Instant::from_nanos((stamp.as_nanos() as i64).saturating_add(least).max(0) as u64)
+    }
+}
