@@ -28,7 +28,9 @@ pub struct Arrival {
     /// Missing frames in a row, up to the next one.
     run: u64,
     frame_len: usize,
+    /// Of what was given out, and of what came.
     stamp: Duration,
+    newest: Duration,
     slowest: Duration,
     counters: Counters,
     map: LossMap,
@@ -45,6 +47,8 @@ pub struct Given {
     pub bytes: Bytes,
     /// Whether they stand for frames that are not there.
     pub missing: bool,
+    /// When the last that was there was read, from when the stream began.
+    pub stamp: Duration,
 }
 
 /// Frames of which it is kept what was said, at most.
@@ -68,6 +72,7 @@ impl Arrival {
             run: 0,
             frame_len: 0,
             stamp: Duration::ZERO,
+            newest: Duration::ZERO,
             slowest: Duration::ZERO,
             counters: Counters::default(),
             map: LossMap::default(),
@@ -85,6 +90,7 @@ impl Arrival {
             return Err(WireError::Malformed);
         }
         self.transit.see(now, group.stamp);
+        self.newest = self.newest.max(group.stamp);
         self.slowest = self.slowest.max(now.since(self.transit.expected(group.stamp)));
         self.learn(first, &group.recap);
         if first < self.highest {
@@ -152,9 +158,9 @@ impl Arrival {
         core::mem::take(&mut self.slowest)
     }
 
-    /// How far what was given out lies behind what is there, by the source's clock.
-    pub fn behind(&self) -> Duration {
-        self.hold.first().map_or(Duration::ZERO, |group| group.stamp.saturating_sub(self.stamp))
+    /// When the newest frame that came was read, from when the stream began.
+    pub const fn newest(&self) -> Duration {
+        self.newest
     }
 
     /// Which frames the sink does not have.
@@ -212,7 +218,7 @@ impl Arrival {
         let counter = if repaired { &mut self.counters.repaired } else { &mut self.counters.received };
         *counter += count;
         self.counters.bytes += group.frames.len() as u64;
-        Given { first, count, bytes: group.frames, missing: false }
+        Given { first, count, bytes: group.frames, missing: false, stamp: self.stamp }
     }
 
     /// Whether the course led to `head`: where frames before it were made without knowing, it may not.
@@ -251,7 +257,7 @@ impl Arrival {
         let count = self.next - first;
         self.run += count;
         self.counters.lost += count;
-        Given { first, count, bytes: bytes.into(), missing: true }
+        Given { first, count, bytes: bytes.into(), missing: true, stamp: self.stamp }
     }
 }
 

@@ -1,0 +1,209 @@
+//! Sources and sinks as they are written.
+
+use core::str::FromStr;
+use skyhaul_units::{Bytes, Rate};
+use std::path::PathBuf;
+
+/// Where a stream comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceSpec {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Pipe,
+    /// Datagrams to this address; each begins with a sequence number, if it is `numbered`.
+    Udp {
+        /// Where they are received.
+        address: String,
+        /// As VTP and jive5ab number them.
+        numbered: bool,
+    },
+    /// A ring in shared memory.
+    Ring(RingName),
+    /// Datagrams of zeros.
+    Zero(Option<Rate>),
+    /// Synthetic VDIF.
+    Vdif {
+        /// Of all threads; as fast as the line carries where it is not given.
+        rate: Option<Rate>,
+        /// Bytes of samples in a frame.
+        payload: usize,
+        /// How many.
+        threads: u16,
+    },
+}
+
+/// Where a stream goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SinkSpec {
+    /// Nowhere.
+    Null,
+    /// Standard output.
+    Pipe,
+    /// A file of this name, in the folder that is served.
+    File(PathBuf),
+    /// Datagrams.
+    Udp {
+        /// Where they are sent.
+        address: String,
+        /// Whether each begins with its number.
+        numbered: bool,
+    },
+    /// A ring in shared memory, made with this size.
+    Ring(RingName, Bytes),
+}
+
+/// The name of shared memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RingName(String);
+
+/// Text that names no source or sink.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no {what}: {help}")]
+pub struct SpecError {
+    text: String,
+    what: &'static str,
+    help: &'static str,
+}
+
+impl RingName {
+    /// Where it is.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from("/dev/shm").join(&self.0)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let name = text.strip_prefix('/')?;
+        let plain = !name.is_empty() && name.len() <= 255 && !name.contains(['/', '\0']) && !name.starts_with('.');
+        plain.then(|| Self(name.to_owned()))
+    }
+}
+
+impl core::fmt::Display for RingName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "shm:/{}", self.0)
+    }
+}
+
+impl FromStr for SourceSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let no = |help| SpecError { text: text.to_owned(), what: "source", help };
+        if text == "-" {
+            return Ok(Self::Pipe);
+        }
+        if let Some(rest) = text.strip_prefix("udp://") {
+            let (address, numbered) = udp(rest).ok_or_else(|| no(UDP))?;
+            return Ok(Self::Udp { address, numbered });
+        }
+        if let Some(name) = text.strip_prefix("shm:") {
+            return RingName::read(name).map(Self::Ring).ok_or_else(|| no(RING));
+        }
+        if let Some(rate) = text.strip_prefix("zero:") {
+            return rate_of(rate).map(Self::Zero).ok_or_else(|| no(MEMORY));
+        }
+        if let Some(rest) = text.strip_prefix("vdif:") {
+            return vdif(rest).ok_or_else(|| no(MEMORY));
+        }
+        if text.is_empty() { Err(no("give a file, or what --help names")) } else { Ok(Self::File(text.into())) }
+    }
+}
+
+impl FromStr for SinkSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let no = |help| SpecError { text: text.to_owned(), what: "sink", help };
+        match text {
+            "null" => return Ok(Self::Null),
+            "-" => return Ok(Self::Pipe),
+            _ => {}
+        }
+        if let Some(rest) = text.strip_prefix("udp://") {
+            let (address, numbered) = udp(rest).ok_or_else(|| no(UDP))?;
+            return Ok(Self::Udp { address, numbered });
+        }
+        if let Some(rest) = text.strip_prefix("shm:") {
+            let (name, size) = match rest.split_once("?size=") {
+                Some((name, size)) => (name, size.parse::<Bytes>().ok()),
+                None => (rest, Some(RING_SIZE)),
+            };
+            let size = size.filter(|size| (RING_LEAST..=RING_MOST).contains(size));
+            let ring = RingName::read(name).zip(size);
+            return ring.map(|(name, size)| Self::Ring(name, size)).ok_or_else(|| no(RING));
+        }
+        let path = PathBuf::from(text);
+        let plain = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let named = !text.is_empty() && !text.ends_with('/') && path.file_name().is_some();
+        if plain && named { Ok(Self::File(path)) } else { Err(no("a file is named from the folder that is served, without `..`")) }
+    }
+}
+
+/// `HOST:PORT`, and whether datagrams are numbered.
+fn udp(text: &str) -> Option<(String, bool)> {
+    let (address, numbered) = match text.split_once('?') {
+        Some((address, "plain")) => (address, false),
+        Some(_) => return None,
+        None => (text, true),
+    };
+    let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty())?.1;
+    port.parse::<u16>().ok().map(|_| (address.to_owned(), numbered))
+}
+
+/// A rate, or `max`, which is `None` within.
+fn rate_of(text: &str) -> Option<Option<Rate>> {
+    match text {
+        "max" => Some(None),
+        rate => rate.parse::<Rate>().ok().filter(|rate| *rate > Rate::ZERO).map(Some),
+    }
+}
+
+/// `RATE[,PAYLOAD[,THREADS]]`.
+fn vdif(text: &str) -> Option<SourceSpec> {
+    let mut parts = text.split(',');
+    let rate = rate_of(parts.next()?)?;
+    let payload = parts.next().map_or(Ok(8_000), str::parse).ok()?;
+    let threads = parts.next().map_or(Ok(1), str::parse).ok()?;
+    // Whether frames can be made of it is told where they are.
+    let fits = parts.next().is_none() && payload > 0 && threads > 0;
+    fits.then_some(SourceSpec::Vdif { rate, payload, threads })
+}
+
+const UDP: &str = "write it like udp://198.51.100.7:2630, with ?plain behind it where datagrams have no sequence number";
+const RING: &str = "write it like shm:/ring0; for a sink with ?size=64MiB behind it, 64 KiB to 16 GiB";
+const MEMORY: &str = "write it like zero:1gbit, vdif:1gbit, vdif:1gbit,5000,8 (rate, bytes of samples, threads), or vdif:max";
+const RING_SIZE: Bytes = Bytes::mib(64);
+const RING_LEAST: Bytes = Bytes::kib(64);
+const RING_MOST: Bytes = Bytes::mib(16 << 10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_and_sinks_are_read_as_they_are_written() {
+        let source = |text: &str| text.parse::<SourceSpec>();
+        let udp = |numbered| SourceSpec::Udp { address: "0.0.0.0:2630".to_owned(), numbered };
+        assert_eq!(source("udp://0.0.0.0:2630"), Ok(udp(true)));
+        assert_eq!(source("udp://0.0.0.0:2630?plain"), Ok(udp(false)));
+        let rate = Some(Rate::from_mbps(1_000));
+        assert_eq!(source("vdif:1gbit,5000,8"), Ok(SourceSpec::Vdif { rate, payload: 5_000, threads: 8 }));
+        assert_eq!(source("zero:max"), Ok(SourceSpec::Zero(None)));
+        assert_eq!(source("a/b.vdif"), Ok(SourceSpec::File("a/b.vdif".into())));
+        let ring = RingName("r".to_owned());
+        assert_eq!("shm:/r?size=1MiB".parse(), Ok(SinkSpec::Ring(ring, Bytes::mib(1))));
+        assert_eq!("pass/x.vdif".parse(), Ok(SinkSpec::File("pass/x.vdif".into())));
+    }
+
+    #[test]
+    fn what_names_nothing_is_told() {
+        for text in ["", "udp://2630", "udp://a:1?x", "shm:ring", "shm:/a/b", "shm:/..", "zero:1", "vdif:1gbit,0", "vdif:"] {
+            assert!(text.parse::<SourceSpec>().is_err(), "{text}");
+        }
+        for text in ["", "../x", "/etc/x", "a/../b", "a/", "shm:/r?size=1", "udp://a"] {
+            let error = text.parse::<SinkSpec>().unwrap_err().to_string();
+            assert!(error.contains("is no sink: "), "{error}");
+        }
+    }
+}
