@@ -14,6 +14,7 @@ mod products;
 mod repair;
 mod session;
 mod storage;
+mod streams;
 mod tls;
 mod vita49;
 mod wire;
@@ -32,6 +33,7 @@ pub use products::{common_rdr, construction_record, delivery_notice, gap_talk, p
 pub use repair::repair_symbols;
 pub use session::session;
 pub use storage::log_segment;
+pub use streams::streams;
 pub use tls::{tls_frames, tls_path};
 pub use vita49::vita49;
 pub use wire::{wire_control, wire_datagram};
@@ -74,6 +76,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rdr_table", body: rdr_table, rounds: 5_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },
     Target { name: "session", body: session, rounds: 300 },
+    Target { name: "streams", body: streams, rounds: 50_000 },
     Target { name: "tcp_sockets", body: tcp_sockets, rounds: 100_000 },
     Target { name: "tls_frames", body: tls_frames, rounds: 200_000 },
     Target { name: "tls_path", body: tls_path, rounds: 1_000 },

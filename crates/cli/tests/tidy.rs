@@ -264,6 +264,7 @@ const SANS_IO: &[&str] = &[
     "probe",
     "forward",
     "files",
+    "vlbi",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -327,6 +328,8 @@ const USES: &[(&str, &[&str])] = &[
     ("capi", &[]),
     ("python", &["units", "ccsds", "level0", "node"]),
     ("transfer", &["units", "transport", "net", "files"]),
+    ("vlbi", &["units"]),
+    ("streams", &["units", "net", "vlbi"]),
     ("emulator", &["units", "link", "net"]),
     ("page", &[]),
     ("probe", &["units", "page"]),
@@ -408,6 +411,8 @@ const USES: &[(&str, &[&str])] = &[
             "forward",
             "files",
             "transfer",
+            "vlbi",
+            "streams",
         ],
     ),
 ];

@@ -25,3 +25,4 @@ pub use serve::serve;
 pub use sink::Allowed;
 pub use source::{Source, SourceError};
 pub use spec::{SinkSpec, SourceSpec, SpecError};
+pub use wait::Waiter;

@@ -46,7 +46,12 @@ impl Pacer {
     }
 
     /// When a frame of `len` bytes is due; `None` where it has no time.
-    pub fn due(&mut self, now: Instant, (head, len): (Option<&Head>, usize), frames_per_second: Option<u32>) -> Option<Instant> {
+    pub fn due(
+        &mut self,
+        now: Instant,
+        (head, len): (Option<&Head>, usize),
+        frames_per_second: Option<u32>,
+    ) -> Option<Instant> {
         let began = *self.began.get_or_insert(now);
         match self.pace {
             Pace::Live | Pace::Line => None,
@@ -117,7 +122,10 @@ mod tests {
     fn frames_are_due_at_their_times() {
         let mut pacer = Pacer::new(Pace::Frames);
         let now = Instant::from_nanos(5_000);
-        let due = heads(30).iter().map(|head| pacer.due(now, (Some(head), 40), Some(10)).unwrap().since(now)).collect::<Vec<_>>();
+        let due = heads(30)
+            .iter()
+            .map(|head| pacer.due(now, (Some(head), 40), Some(10)).unwrap().since(now))
+            .collect::<Vec<_>>();
         let expected = (0..30).map(|at| Duration::from_millis(at / 2 * 100)).collect::<Vec<_>>();
         assert_eq!(due, expected);
     }
@@ -131,7 +139,10 @@ mod tests {
         let later = now + Duration::from_millis(50);
         // 60 s further on, and back again.
         assert_eq!(pacer.due(later, (Some(&heads[1_200]), 40), Some(10)), Some(later));
-        assert_eq!(pacer.due(later, (Some(&heads[1_202]), 40), Some(10)), Some(later + Duration::from_millis(100)));
+        assert_eq!(
+            pacer.due(later, (Some(&heads[1_202]), 40), Some(10)),
+            Some(later + Duration::from_millis(100))
+        );
         let after = later + Duration::from_millis(200);
         assert_eq!(pacer.due(after, (Some(&heads[0]), 40), Some(10)), Some(after));
     }

@@ -57,7 +57,10 @@ impl Ring {
         file.read_exact_at(&mut magic, 0)?;
         let mut ring = Self { file, size: 0, at: 0 };
         ring.size = ring.number(SIZE)?;
-        let whole = ring.size.checked_add(DATA).is_some_and(|end| ring.file.metadata().is_ok_and(|is| is.len() >= end));
+        let whole = ring
+            .size
+            .checked_add(DATA)
+            .is_some_and(|end| ring.file.metadata().is_ok_and(|is| is.len() >= end));
         if &magic != MAGIC || ring.size == 0 || !whole {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no ring of docs/streams.md"));
         }
@@ -72,14 +75,18 @@ impl Ring {
     pub fn create(path: &Path, size: u64) -> io::Result<Self> {
         match Self::open(path) {
             Ok(ring) if ring.number(ENDED)? == 0 => {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a ring is there that has not ended"));
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "a ring is there that has not ended",
+                ));
             }
             Ok(_) => std::fs::remove_file(path)?,
             // What is no ring is not ours to replace; `create_new` says so.
             Err(_) => {}
         }
         let mut options = File::options();
-        let file = options.read(true).write(true).create_new(true).mode(0o660).custom_flags(NO_LINK).open(path)?;
+        let file =
+            options.read(true).write(true).create_new(true).mode(0o660).custom_flags(NO_LINK).open(path)?;
         // The pages are had now, so that a full memory is told now.
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, DATA + size)?;
         file.write_all_at(&size.to_le_bytes(), SIZE)?;

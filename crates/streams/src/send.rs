@@ -58,10 +58,13 @@ pub fn send(
             (read, reader)
         });
         let carrying = scope.spawn(|| carry(link, &queue, options, run));
-        let heard = sending.hear(&|| {
-            let near = near.read();
-            Near { unsent: queue.dropped(), ..near }
-        }, &|| carrying.is_finished() && reading.is_finished());
+        let heard = sending.hear(
+            &|| {
+                let near = near.read();
+                Near { unsent: queue.dropped(), ..near }
+            },
+            &|| carrying.is_finished() && reading.is_finished(),
+        );
         // Whatever ended it, the threads end too.
         queue.close();
         let (read, reader) = reading.join().expect("no thread of a stream panics");
@@ -101,7 +104,8 @@ fn offer(
     (options, run, delay): (&Options, &Run<'_>, &Delay),
 ) -> bool {
     loop {
-        let age = if options.pace == Pace::Line { Duration::ZERO } else { run.clock.now().since(parcel.since) };
+        let age =
+            if options.pace == Pace::Line { Duration::ZERO } else { run.clock.now().since(parcel.since) };
         if age > options.lateness || link.closed().is_some() {
             return false;
         }
@@ -132,11 +136,10 @@ impl Delay {
         }
         self.until = now + LOOK;
         let paths = link.paths();
-        let least = paths.iter().map(|(_, path)| path.estimate.min_rtt).filter(|rtt| *rtt > Duration::ZERO).min();
+        let least =
+            paths.iter().map(|(_, path)| path.estimate.min_rtt).filter(|rtt| *rtt > Duration::ZERO).min();
         self.one_way = least.unwrap_or(Duration::ZERO) / 2;
-        let busy = |path: &skyhaul::PathStatus| {
-            (path.estimate.rate * (path.estimate.rtt + BUSY)).as_u64()
-        };
+        let busy = |path: &skyhaul::PathStatus| (path.estimate.rate * (path.estimate.rtt + BUSY)).as_u64();
         self.window = paths.iter().map(|(_, path)| busy(path)).sum::<u64>().max(WINDOW_LEAST);
     }
 
@@ -163,7 +166,16 @@ impl<'a> Sending<'a> {
     fn new(link: &'a Session, options: &Options, run: &'a Run<'a>) -> Self {
         let (began, waiter) = (run.clock.now(), Waiter::new(run.clock));
         let (counters, format) = (Counters::default(), Format::Datagrams);
-        Self { link, run, waiter, patience: PATIENCE + options.lateness, began, told: began, counters, format }
+        Self {
+            link,
+            run,
+            waiter,
+            patience: PATIENCE + options.lateness,
+            began,
+            told: began,
+            counters,
+            format,
+        }
     }
 
     /// Says what is wanted, and waits for the answer.
@@ -178,7 +190,9 @@ impl<'a> Sending<'a> {
                 None => {}
             }
         }
-        Err(End::Lost("nothing was heard of a stream's far end; see that it runs `skyhaul stream serve`".to_owned()))
+        Err(End::Lost(
+            "nothing was heard of a stream's far end; see that it runs `skyhaul stream serve`".to_owned(),
+        ))
     }
 
     /// Takes the far end's accounts, and tells each second how it goes, until `is_over`.

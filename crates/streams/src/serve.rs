@@ -14,7 +14,12 @@ use std::sync::atomic::Ordering;
 ///
 /// # Errors
 /// See [`End`].
-pub fn serve(link: &Session, allowed: &Allowed, run: &Run<'_>, begun: &dyn Fn(&Hello)) -> Result<Summary, End> {
+pub fn serve(
+    link: &Session,
+    allowed: &Allowed,
+    run: &Run<'_>,
+    begun: &dyn Fn(&Hello),
+) -> Result<Summary, End> {
     let waiter = Waiter::new(run.clock);
     let mut serving = Serving { link, run, waiter, told: run.clock.now() };
     let (hello, sink) = match serving.begin(allowed) {
@@ -27,13 +32,21 @@ pub fn serve(link: &Session, allowed: &Allowed, run: &Run<'_>, begun: &dyn Fn(&H
     let taken = std::thread::scope(|scope| {
         let thread = scope.spawn(|| writer.run(sink));
         let taken = serving.take(&hello, &writer);
-        if taken.is_ok() { writer.close() } else { writer.abandon() }
+        if taken.is_ok() {
+            writer.close()
+        } else {
+            writer.abandon()
+        }
         let sink = thread.join().expect("no thread of a stream panics");
         // What kept it from the end is told before what came of that.
         match (taken, writer.failure()) {
             (Ok(_), Some(failure)) => Err(sink_failed(&hello, &failure, sink.abandon())),
-            (Ok(taken), None) => sink.finish().map_err(|error| cannot_write(&hello, &error.to_string())).map(|()| taken),
-            (Err(end), _) => Err(sink.abandon().map_or_else(|error| cannot_write(&hello, &error.to_string()), |()| end)),
+            (Ok(taken), None) => {
+                sink.finish().map_err(|error| cannot_write(&hello, &error.to_string())).map(|()| taken)
+            }
+            (Err(end), _) => {
+                Err(sink.abandon().map_or_else(|error| cannot_write(&hello, &error.to_string()), |()| end))
+            }
         }
     });
     match taken {
@@ -66,7 +79,8 @@ impl Serving<'_> {
             }
             Ok(_) => Err(End::Malformed("no greeting".to_owned())),
             Err(WireError::Version(_)) => {
-                let sentence = "the far end speaks another version of streams; install the same version at both ends";
+                let sentence =
+                    "the far end speaks another version of streams; install the same version at both ends";
                 Err(End::Here(Refusal::new(Reason::Version, sentence)))
             }
             Err(error) => Err(error.into()),
@@ -107,15 +121,23 @@ impl Serving<'_> {
     }
 
     /// Looks whether it can go on, and tells each second how it goes.
-    fn look(&mut self, hello: &Hello, writer: &Writer, (began, arrival): (Instant, &mut Arrival)) -> Result<(), End> {
+    fn look(
+        &mut self,
+        hello: &Hello,
+        writer: &Writer,
+        (began, arrival): (Instant, &mut Arrival),
+    ) -> Result<(), End> {
         self.go_on()?;
         if let Some(failure) = writer.failure() {
             return Err(cannot_write(hello, &failure));
         }
         let behind = writer.behind(arrival.newest());
         if behind > hello.lateness + SLOW_MAX {
-            let sentence =
-                format!("the sink {} is slower than the stream: it was {} s behind", hello.sink, behind.as_millis() / 1_000);
+            let sentence = format!(
+                "the sink {} is slower than the stream: it was {} s behind",
+                hello.sink,
+                behind.as_millis() / 1_000
+            );
             return Err(End::Here(Refusal::new(Reason::Slow, sentence)));
         }
         let now = self.run.clock.now();

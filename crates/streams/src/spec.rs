@@ -74,7 +74,8 @@ impl RingName {
 
     fn read(text: &str) -> Option<Self> {
         let name = text.strip_prefix('/')?;
-        let plain = !name.is_empty() && name.len() <= 255 && !name.contains(['/', '\0']) && !name.starts_with('.');
+        let plain =
+            !name.is_empty() && name.len() <= 255 && !name.contains(['/', '\0']) && !name.starts_with('.');
         plain.then(|| Self(name.to_owned()))
     }
 }
@@ -106,7 +107,11 @@ impl FromStr for SourceSpec {
         if let Some(rest) = text.strip_prefix("vdif:") {
             return vdif(rest).ok_or_else(|| no(MEMORY));
         }
-        if text.is_empty() { Err(no("give a file, or what --help names")) } else { Ok(Self::File(text.into())) }
+        if text.is_empty() {
+            Err(no("give a file, or what --help names"))
+        } else {
+            Ok(Self::File(text.into()))
+        }
     }
 }
 
@@ -136,7 +141,11 @@ impl FromStr for SinkSpec {
         let path = PathBuf::from(text);
         let plain = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         let named = !text.is_empty() && !text.ends_with('/') && path.file_name().is_some();
-        if plain && named { Ok(Self::File(path)) } else { Err(no("a file is named from the folder that is served, without `..`")) }
+        if plain && named {
+            Ok(Self::File(path))
+        } else {
+            Err(no("a file is named from the folder that is served, without `..`"))
+        }
     }
 }
 
@@ -170,9 +179,11 @@ fn vdif(text: &str) -> Option<SourceSpec> {
     fits.then_some(SourceSpec::Vdif { rate, payload, threads })
 }
 
-const UDP: &str = "write it like udp://198.51.100.7:2630, with ?plain behind it where datagrams have no sequence number";
+const UDP: &str =
+    "write it like udp://198.51.100.7:2630, with ?plain behind it where datagrams have no sequence number";
 const RING: &str = "write it like shm:/ring0; for a sink with ?size=64MiB behind it, 64 KiB to 16 GiB";
-const MEMORY: &str = "write it like zero:1gbit, vdif:1gbit, vdif:1gbit,5000,8 (rate, bytes of samples, threads), or vdif:max";
+const MEMORY: &str =
+    "write it like zero:1gbit, vdif:1gbit, vdif:1gbit,5000,8 (rate, bytes of samples, threads), or vdif:max";
 const RING_SIZE: Bytes = Bytes::mib(64);
 const RING_LEAST: Bytes = Bytes::kib(64);
 const RING_MOST: Bytes = Bytes::mib(16 << 10);
@@ -198,7 +209,17 @@ mod tests {
 
     #[test]
     fn what_names_nothing_is_told() {
-        for text in ["", "udp://2630", "udp://a:1?x", "shm:ring", "shm:/a/b", "shm:/..", "zero:1", "vdif:1gbit,0", "vdif:"] {
+        for text in [
+            "",
+            "udp://2630",
+            "udp://a:1?x",
+            "shm:ring",
+            "shm:/a/b",
+            "shm:/..",
+            "zero:1",
+            "vdif:1gbit,0",
+            "vdif:",
+        ] {
             assert!(text.parse::<SourceSpec>().is_err(), "{text}");
         }
         for text in ["", "../x", "/etc/x", "a/../b", "a/", "shm:/r?size=1", "udp://a"] {

@@ -1,20 +1,21 @@
 //! Waiting for a future on this thread, and not for longer than so long.
 
+use skyhaul_net::Clock;
+use skyhaul_units::Duration;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use skyhaul_net::Clock;
-use skyhaul_units::Duration;
 
 /// Waits on the thread that made it.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub struct Waiter {
     waker: Waker,
     clock: Clock,
 }
 
 impl Waiter {
+    /// For this thread.
     pub fn new(clock: Clock) -> Self {
         Self { waker: Arc::new(Unpark(std::thread::current())).into(), clock }
     }

@@ -213,8 +213,8 @@ mod tests {
         }
         let (missing, further) = map.finish();
         let expected = [(0, 1, 5, 6), (1, 1, 5, 5), (1, 1, 7, 7), (0, 2, 0, 0)];
-        let expected =
-            expected.map(|(thread, second, first, last)| Missing { place: place(thread, second, first), last });
+        let expected = expected
+            .map(|(thread, second, first, last)| Missing { place: place(thread, second, first), last });
         assert_eq!((missing.as_slice(), further), (&expected[..], 0));
     }
 

@@ -236,7 +236,11 @@ impl Arrival {
                 let end = bytes.len() + self.frame_len;
                 put_fill(&mut bytes, end);
                 // Datagrams have no place but their number.
-                self.map.add(Place { second: number >> 24, number: number as u32 & 0xFF_FFFF, ..Place::ZERO });
+                self.map.add(Place {
+                    second: number >> 24,
+                    number: number as u32 & 0xFF_FFFF,
+                    ..Place::ZERO
+                });
             } else {
                 let told = self.exceptions.remove(&number).and_then(|exception| self.course.of(exception));
                 match told.or_else(|| self.course.expected()) {

@@ -140,7 +140,10 @@ impl Exception {
     pub(crate) fn take(fields: &mut Fields<'_>, format: Format) -> Option<(u32, Self)> {
         let back = fields.u32()?;
         match fields.u8()? {
-            0 => Some((back, Self::Thread(fields.u16().filter(|slot| usize::from(*slot) < Course::THREADS_MAX)?))),
+            0 => Some((
+                back,
+                Self::Thread(fields.u16().filter(|slot| usize::from(*slot) < Course::THREADS_MAX)?),
+            )),
             1 => {
                 let head = Head::read(format, fields.0).ok()?;
                 let mut put = Vec::new();

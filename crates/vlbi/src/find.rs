@@ -228,7 +228,11 @@ mod tests {
         for from in [0, 1, 31, 400, 831] {
             let skipped = if from == 0 { 0 } else { 832 - from };
             for piece in [13, 832, 100_000] {
-                assert_eq!(found(&bytes[from..], piece), (7 - usize::from(from > 0), skipped, None), "{from}");
+                assert_eq!(
+                    found(&bytes[from..], piece),
+                    (7 - usize::from(from > 0), skipped, None),
+                    "{from}"
+                );
             }
         }
     }

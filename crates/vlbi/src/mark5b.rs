@@ -32,14 +32,20 @@ impl Mark5bHeader {
     /// Where the frame belongs: the second counts from the last day whose Modified Julian Date ends in 000.
     pub const fn place(&self) -> Place {
         let (day, second) = (decimal(self.words[2] >> 20), decimal(self.words[2] & 0xF_FFFF));
-        Place { station: 0, thread: 0, second: (day * 86_400 + second) as u64, number: self.words[1] & NUMBER }
+        Place {
+            station: 0,
+            thread: 0,
+            second: (day * 86_400 + second) as u64,
+            number: self.words[1] & NUMBER,
+        }
     }
 
     /// Frames in a second, where number and fraction of the second tell: total rates are powers of two times 1 Mbit/s.
     pub fn frames_per_second(&self) -> Option<u32> {
         let (number, tenths) = (u64::from(self.words[1] & NUMBER), u64::from(decimal(self.words[3] >> 16)));
         let fits = |rate: &u32| number * 10_000 / u64::from(*rate) == tenths;
-        let mut rates = (0..=11).map(|doubled| 25 << doubled).filter(|rate| u64::from(*rate) > number).filter(fits);
+        let mut rates =
+            (0..=11).map(|doubled| 25 << doubled).filter(|rate| u64::from(*rate) > number).filter(fits);
         rates.next().filter(|_| tenths > 0 && rates.next().is_none())
     }
 
@@ -73,7 +79,8 @@ pub(crate) fn next(words: [u32; 4], frames_per_second: Option<u32>) -> [u32; 4] 
         let (day, second) = if second >= 86_400 { ((day + 1) % 1_000, 0) } else { (day, second) };
         next[2] = digits(day) << 20 | digits(second);
     }
-    let left_out = before > 0 && words[3] >> 16 == 0 && frames_per_second.is_none_or(|rate| before * 10_000 >= rate);
+    let left_out =
+        before > 0 && words[3] >> 16 == 0 && frames_per_second.is_none_or(|rate| before * 10_000 >= rate);
     let tenths = match frames_per_second {
         Some(rate) if rate > 0 && !left_out => (u64::from(number) * 10_000 / u64::from(rate)) as u32,
         _ => 0,
@@ -135,7 +142,10 @@ mod tests {
             assert_eq!(pair[0].next(Some(6_400)), pair[1]);
         }
         assert_eq!(headers[0].place().second, 821 * 86_400 + 19_801);
-        assert_eq!(headers.map(|header| header.frames_per_second()), [None, Some(6_400), Some(6_400), Some(6_400)]);
+        assert_eq!(
+            headers.map(|header| header.frames_per_second()),
+            [None, Some(6_400), Some(6_400), Some(6_400)]
+        );
     }
 
     #[test]

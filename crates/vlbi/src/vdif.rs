@@ -134,7 +134,8 @@ impl VdifHeader {
     /// Whether both are of the same frame: it may be invalid in one, and extended data of which nothing is known may differ.
     pub fn is_same(&self, other: &Self) -> bool {
         let known = matches!(self.extension(), None | Some(0..=4 | 0xAB));
-        let basic = (self.words[0] ^ other.words[0]) & !INVALID_BIT == 0 && self.words[1..4] == other.words[1..4];
+        let basic =
+            (self.words[0] ^ other.words[0]) & !INVALID_BIT == 0 && self.words[1..4] == other.words[1..4];
         basic && (!known || self.words[4..] == other.words[4..])
     }
 
@@ -186,8 +187,16 @@ mod tests {
     }
 
     /// Of a recording of PSR B1957+20: thread 1, station 65532, EDV 3 with 16 MHz, 2 bits.
-    const RECORDED: [u32; 8] =
-        [0x00DB_2C77, 0x1C00_0000, 0x2000_0275, 0x0401_FFFC, 0x0380_0010, 0xACAB_FEED, 0x3340_0000, 0xF203_1583];
+    const RECORDED: [u32; 8] = [
+        0x00DB_2C77,
+        0x1C00_0000,
+        0x2000_0275,
+        0x0401_FFFC,
+        0x0380_0010,
+        0xACAB_FEED,
+        0x3340_0000,
+        0xF203_1583,
+    ];
 
     #[test]
     fn a_recorded_header_says_what_it_is() {

@@ -4,6 +4,7 @@ mod centre;
 mod config;
 mod decode;
 mod demo;
+mod far;
 mod files;
 mod forward;
 mod gaps;
@@ -22,6 +23,7 @@ mod replay;
 mod signals;
 mod station;
 mod status;
+mod stream;
 mod tune;
 mod why;
 
@@ -80,6 +82,8 @@ pub enum Command {
     Station(station::Station),
     /// Asks a running station or centre how it is.
     Status(status::Status),
+    /// Carries a constant-rate stream (VDIF, Mark 5B, datagrams) to a far node: each frame in time, or an invalid one for it.
+    Stream(Box<stream::Stream>),
     /// Makes a far folder like one here: once, or whenever something changes.
     Sync(Box<files::mirror::Sync>),
     /// Says what the settings of this host allow over a line, what the line needs, and how to change them.
@@ -115,6 +119,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Replay(command) => replay::run(&command, out),
         Command::Station(command) => station::run(&command),
         Command::Status(command) => status::run(&command, out),
+        Command::Stream(command) => stream::run(&command, out),
         Command::Sync(command) => files::mirror::run(&command, out),
         Command::Tune(command) => tune::run(&command, out),
         Command::Why(command) => why::run(&command, out),

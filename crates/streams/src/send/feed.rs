@@ -59,7 +59,12 @@ const fn with(near: Near, late: Lateness) -> Near {
 }
 
 impl<'a> Feed<'a> {
-    pub fn new(queue: &'a Queue, run: &'a Run<'a>, options: &Options, frames_per_second: Option<u32>) -> Self {
+    pub fn new(
+        queue: &'a Queue,
+        run: &'a Run<'a>,
+        options: &Options,
+        frames_per_second: Option<u32>,
+    ) -> Self {
         let departure = Departure::new(run.clock.now(), options.packing, frames_per_second);
         let (pacer, tally) = (Pacer::new(options.pace), Arc::default());
         Self { queue, run, departure, pacer, frames_per_second, tally, astray: 0 }
@@ -72,7 +77,8 @@ impl<'a> Feed<'a> {
                 self.tally.lock().0.skipped += len;
                 self.astray += len;
                 if self.astray > ASTRAY_MAX {
-                    let sentence = "the source has no frames any more: 16 MiB went by without one; see what it is";
+                    let sentence =
+                        "the source has no frames any more: 16 MiB went by without one; see what it is";
                     return Err(here(Reason::Source, sentence));
                 }
             }
@@ -124,7 +130,8 @@ impl<'a> Feed<'a> {
                 return now;
             }
             self.flush_if_due(now);
-            let wait = self.run.clock.until(self.departure.due().map_or(due, |group| group.min(due))).min(LOOK);
+            let wait =
+                self.run.clock.until(self.departure.due().map_or(due, |group| group.min(due))).min(LOOK);
             std::thread::park_timeout(wait.to_std());
         }
     }

@@ -33,19 +33,24 @@ impl FileSink {
             folder = rustix::fs::openat(&folder, part, flags, Mode::empty())?;
         }
         if rustix::fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file of this name is there; give another name"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "a file of this name is there; give another name",
+            ));
         }
         let mut part = OsString::from(".");
         part.push(&name);
         part.push(".skyhaul-part");
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, &part, flags, Mode::from_raw_mode(0o666)).map_err(|error| match error {
-            Errno::EXIST => {
-                let said = format!("{} of an earlier stream is there; move or remove it", part.display());
-                io::Error::new(io::ErrorKind::AlreadyExists, said)
-            }
-            other => other.into(),
-        })?;
+        let file = rustix::fs::openat(&folder, &part, flags, Mode::from_raw_mode(0o666)).map_err(
+            |error| match error {
+                Errno::EXIST => {
+                    let said = format!("{} of an earlier stream is there; move or remove it", part.display());
+                    io::Error::new(io::ErrorKind::AlreadyExists, said)
+                }
+                other => other.into(),
+            },
+        )?;
         Ok(Self { folder, file: file.into(), name, part, empty: true })
     }
 

@@ -66,17 +66,24 @@ pub(crate) struct UdpSink {
 impl Sink {
     /// Opens what a caller names, as far as it is allowed.
     pub fn open(text: &str, allowed: &Allowed) -> Result<Self, Refusal> {
-        let spec: SinkSpec = text.parse().map_err(|error: crate::SpecError| {
-            Refusal::new(Reason::NotAllowed, error.to_string())
-        })?;
+        let spec: SinkSpec = text
+            .parse()
+            .map_err(|error: crate::SpecError| Refusal::new(Reason::NotAllowed, error.to_string()))?;
         if !allowed.allows(&spec) {
             let sentence = match spec {
-                SinkSpec::File(_) => "files may not be written there; the far end would have to be started with --root".to_owned(),
-                _ => format!("the sink {text} is not allowed there; the far end would have to be started with --allow {text}"),
+                SinkSpec::File(_) => {
+                    "files may not be written there; the far end would have to be started with --root"
+                        .to_owned()
+                }
+                _ => format!(
+                    "the sink {text} is not allowed there; the far end would have to be started with --allow {text}"
+                ),
             };
             return Err(Refusal::new(Reason::NotAllowed, sentence));
         }
-        let cannot = |error: io::Error| Refusal::new(Reason::Sink, format!("the sink {text} cannot be opened ({error})"));
+        let cannot = |error: io::Error| {
+            Refusal::new(Reason::Sink, format!("the sink {text} cannot be opened ({error})"))
+        };
         Ok(match spec {
             SinkSpec::Null => Self::Null,
             SinkSpec::Pipe => Self::Pipe,
@@ -84,8 +91,12 @@ impl Sink {
                 let root = allowed.root.as_ref().expect("files are allowed where there is a folder");
                 Self::File(FileSink::create(root, &path).map_err(cannot)?)
             }
-            SinkSpec::Udp { address, numbered } => Self::Udp(UdpSink::open(&address, numbered).map_err(cannot)?),
-            SinkSpec::Ring(name, size) => Self::Ring(Ring::create(&name.path(), size.as_u64()).map_err(cannot)?),
+            SinkSpec::Udp { address, numbered } => {
+                Self::Udp(UdpSink::open(&address, numbered).map_err(cannot)?)
+            }
+            SinkSpec::Ring(name, size) => {
+                Self::Ring(Ring::create(&name.path(), size.as_u64()).map_err(cannot)?)
+            }
         })
     }
 
@@ -171,7 +182,12 @@ impl UdpSink {
             }
             self.datagram.extend_from_slice(frame);
             match self.socket.send(&self.datagram) {
-                Err(error) if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock) => {
+                Err(error)
+                    if !matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock
+                    ) =>
+                {
                     return Err(error);
                 }
                 _ => {}

@@ -34,7 +34,17 @@ impl Receiver {
                     socket.set_nonblocking(true)?;
                     let (buffer, lens) = (vec![0; AT_ONCE * LARGEST], Vec::new());
                     let (next, frame_len) = (None, None);
-                    return Ok(Self { socket, numbered, format, buffer, lens, at: 0, next, told: false, frame_len });
+                    return Ok(Self {
+                        socket,
+                        numbered,
+                        format,
+                        buffer,
+                        lens,
+                        at: 0,
+                        next,
+                        told: false,
+                        frame_len,
+                    });
                 }
                 Err(error) => last = error,
             }
@@ -69,7 +79,9 @@ impl Receiver {
         let from = self.at * LARGEST;
         let mut body = from..from + len;
         if self.numbered {
-            let Some(number) = self.buffer[body.clone()].first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) else {
+            let Some(number) =
+                self.buffer[body.clone()].first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+            else {
                 self.at += 1;
                 return Some(Unit::Skipped(len as u64));
             };
@@ -96,7 +108,11 @@ impl Receiver {
                 Ok(head) if head.frame_len() == bytes.len() => {
                     let before = *self.frame_len.get_or_insert(bytes.len());
                     let changed = before != bytes.len();
-                    Some(if changed { Unit::Changed(before, bytes.len()) } else { Unit::Frame(Some(head), bytes) })
+                    Some(if changed {
+                        Unit::Changed(before, bytes.len())
+                    } else {
+                        Unit::Frame(Some(head), bytes)
+                    })
                 }
                 _ => Some(Unit::Skipped(len as u64)),
             },

@@ -70,9 +70,6 @@ pub enum SourceError {
     /// It is not asked for in a way that can be.
     #[error("{0}")]
     Usage(String),
-    /// What it gives is no stream of its format.
-    #[error("{0}")]
-    Contents(String),
 }
 
 impl Source {
@@ -93,7 +90,8 @@ impl Source {
             SourceSpec::File(path) => {
                 stream("a file")?;
                 let what = format!("the source {} cannot be read", path.display());
-                let file = File::open(path).map_err(refused(what, "give a file that is there and may be read"))?;
+                let file =
+                    File::open(path).map_err(refused(what, "give a file that is there and may be read"))?;
                 Kind::Stream(Stream::file(file, format))
             }
             SourceSpec::Pipe => {
@@ -104,7 +102,10 @@ impl Source {
                 stream("shared memory")?;
                 let what = format!("the ring {name} cannot be read");
                 let help = "start the program that writes it first, as docs/streams.md says";
-                Kind::Stream(Stream::ring(crate::Ring::open(&name.path()).map_err(refused(what, help))?, format))
+                Kind::Stream(Stream::ring(
+                    crate::Ring::open(&name.path()).map_err(refused(what, help))?,
+                    format,
+                ))
             }
             SourceSpec::Udp { address, numbered } => {
                 let what = format!("datagrams cannot be received at {address}");
@@ -202,7 +203,8 @@ impl Source {
 /// Whether `from` can be read, or has ended, within `wait`.
 fn is_ready(from: &impl AsFd, wait: Duration) -> io::Result<bool> {
     let mut waiting = [PollFd::new(from, PollFlags::IN)];
-    let (tv_sec, tv_nsec) = ((wait.as_nanos() / 1_000_000_000) as i64, (wait.as_nanos() % 1_000_000_000) as i64);
+    let (tv_sec, tv_nsec) =
+        ((wait.as_nanos() / 1_000_000_000) as i64, (wait.as_nanos() % 1_000_000_000) as i64);
     match poll(&mut waiting, Some(&Timespec { tv_sec, tv_nsec })) {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),

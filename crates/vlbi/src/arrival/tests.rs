@@ -4,7 +4,11 @@ use crate::{Departure, Packing, Parcel, Synthesis};
 use proptest::prelude::*;
 
 /// A stream in groups of three frames, one each millisecond; and its frames.
-fn stream(order: impl Fn(&mut Vec<Vec<u8>>), threads: u16, frames: usize) -> (Vec<Parcel>, Message, Vec<Vec<u8>>) {
+fn stream(
+    order: impl Fn(&mut Vec<Vec<u8>>),
+    threads: u16,
+    frames: usize,
+) -> (Vec<Parcel>, Message, Vec<Vec<u8>>) {
     let mut synthesis = Synthesis::new(80, threads, 20).unwrap();
     let mut made = Vec::new();
     for _ in 0..frames {
@@ -165,7 +169,9 @@ fn lost_datagrams_are_filled_to_the_length_of_those_before() {
     }
     let mut arrival = Arrival::new(Format::Datagrams, ms(5), None);
     for at in [0, 2] {
-        let Ok(Message::Group(group)) = Message::decode(&parcels[at].bytes, Format::Datagrams) else { panic!() };
+        let Ok(Message::Group(group)) = Message::decode(&parcels[at].bytes, Format::Datagrams) else {
+            panic!()
+        };
         arrival.group(Instant::ZERO, group, false).unwrap();
     }
     let given: Vec<Given> = std::iter::from_fn(|| arrival.poll(Instant::ZERO + ms(5))).collect();

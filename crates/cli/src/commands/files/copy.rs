@@ -4,20 +4,21 @@ use super::course::{Call, Course};
 use super::receipts::Receipts;
 use super::screen::{Screen, Verdict};
 use super::spec::Copy;
+use crate::commands::far::{self, ways};
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use skyhaul_files::wire::{Direction, Hello, Options};
 use skyhaul_files::{RelPath, Rule, Selection};
-use skyhaul_net::exchange::{Setup, Way};
+use skyhaul_net::exchange::Setup;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transfer::{Inside, Place, Source, Task};
-use skyhaul_transport::{PRIORITY_NORMAL, PathOptions};
+use skyhaul_transport::PRIORITY_NORMAL;
 use skyhaul_units::{Duration, Rate};
 use std::ffi::OsString;
 use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The arguments of `skyhaul cp`.
@@ -159,34 +160,7 @@ impl Flags {
         keys: &Keys,
         line: &LineFlags,
     ) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
-        let mut remotes = Vec::new();
-        for text in &self.node {
-            let Some((name, address)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-                let what = format!("`{text}` is no node");
-                return Err(Failure::new(Exit::Usage, &what, "write it like far=198.51.100.1:4740"));
-            };
-            if name == node {
-                remotes.push(resolve(address)?);
-            }
-        }
-        if remotes.is_empty() {
-            let what = format!("the far node `{node}` is not known");
-            let help = format!("say where it listens, like --node {node}=198.51.100.1:4740");
-            return Err(Failure::new(Exit::Usage, &what, &help));
-        }
-        let accepted = keys.read()?;
-        let peer = *accepted.peers.first().expect("there is one, as it was read");
-        let bind = remotes.iter().map(|remote| match remote {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        });
-        let setup = Setup {
-            bind: bind.collect(),
-            path: line.path(remotes.iter().any(SocketAddr::is_ipv6))?,
-            session: super::session(),
-            ..Setup::new(&self.name, accepted.own)
-        };
-        Ok((remotes, peer, setup))
+        far::far((&self.node, node), keys, line, (&self.name, super::session()))
     }
 
     /// Where a copy with the node whose key is `peer` is shown.
@@ -219,22 +193,4 @@ impl Flags {
         let (class, target, sources) = (String::new(), RelPath::here(), Vec::new());
         Ok(Hello { direction: Direction::Put, options, class, target, sources, rules })
     }
-}
-
-/// A path from each socket to its address.
-pub fn ways(remotes: &[SocketAddr]) -> Vec<Way> {
-    let way = |(socket, remote): (usize, &SocketAddr)| Way {
-        socket,
-        remote: *remote,
-        options: PathOptions::default(),
-    };
-    remotes.iter().enumerate().map(way).collect()
-}
-
-fn resolve(address: &str) -> Result<SocketAddr, Failure> {
-    let help = "give a host and a port, such as 198.51.100.1:4740";
-    let mut found = address
-        .to_socket_addrs()
-        .map_err(|error| Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help))?;
-    found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{address}` has no address"), help))
 }

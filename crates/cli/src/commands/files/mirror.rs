@@ -1,9 +1,10 @@
 //! `skyhaul sync`: a far folder is made like one here, once or whenever something changes.
 
-use super::copy::{Flags, ways};
+use super::copy::Flags;
 use super::course::{Call, Course};
 use super::screen::Verdict;
 use super::spec::Named;
+use crate::commands::far::ways;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;

@@ -1,0 +1,68 @@
+//! The far node that a command calls: its addresses, its key, and this end's sockets.
+
+use super::perf::keys::Keys;
+use super::perf::line::LineFlags;
+use crate::failure::{Exit, Failure};
+use skyhaul_net::exchange::{Setup, Way};
+use skyhaul_quic::Fingerprint;
+use skyhaul_transport::{PathOptions, SessionConfig};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+/// The addresses and the key of the far node that is called `node` among `nodes` (`NAME=ADDR`), and this end's sockets, as a node
+/// `name` with sessions of this kind.
+///
+/// # Errors
+/// The node is not known, or the keys cannot be used.
+pub fn far(
+    (nodes, node): (&[String], &str),
+    keys: &Keys,
+    line: &LineFlags,
+    (name, session): (&str, SessionConfig),
+) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
+    let mut remotes = Vec::new();
+    for text in nodes {
+        let Some((name, address)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            let what = format!("`{text}` is no node");
+            return Err(Failure::new(Exit::Usage, &what, "write it like far=198.51.100.1:4740"));
+        };
+        if name == node {
+            remotes.push(resolve(address)?);
+        }
+    }
+    if remotes.is_empty() {
+        let what = format!("the far node `{node}` is not known");
+        let help = format!("say where it listens, like --node {node}=198.51.100.1:4740");
+        return Err(Failure::new(Exit::Usage, &what, &help));
+    }
+    let accepted = keys.read()?;
+    let peer = *accepted.peers.first().expect("there is one, as it was read");
+    let bind = remotes.iter().map(|remote| match remote {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    });
+    let setup = Setup {
+        bind: bind.collect(),
+        path: line.path(remotes.iter().any(SocketAddr::is_ipv6))?,
+        session,
+        ..Setup::new(name, accepted.own)
+    };
+    Ok((remotes, peer, setup))
+}
+
+/// A path from each socket to its address.
+pub fn ways(remotes: &[SocketAddr]) -> Vec<Way> {
+    let way = |(socket, remote): (usize, &SocketAddr)| Way {
+        socket,
+        remote: *remote,
+        options: PathOptions::default(),
+    };
+    remotes.iter().enumerate().map(way).collect()
+}
+
+fn resolve(address: &str) -> Result<SocketAddr, Failure> {
+    let help = "give a host and a port, such as 198.51.100.1:4740";
+    let mut found = address
+        .to_socket_addrs()
+        .map_err(|error| Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help))?;
+    found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{address}` has no address"), help))
+}

@@ -1,0 +1,218 @@
+//! `skyhaul stream --from … --to …`: the source's end.
+
+use super::screen::{Screen, by_budget};
+use crate::commands::far::{far, ways};
+use crate::commands::perf::keys::Keys;
+use crate::commands::perf::line::LineFlags;
+use crate::commands::signals;
+use crate::failure::{Exit, Failure};
+use core::str::FromStr;
+use skyhaul_net::Clock;
+use skyhaul_net::exchange::{Exchange, LinkError};
+use skyhaul_streams::{Options, Pace, Run, Source, SourceError, SourceSpec, Waiter, send};
+use skyhaul_transport::{ClassId, PRIORITY_NORMAL};
+use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_vlbi::{Format, FormatError, Packing};
+use std::io::Write;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The arguments of `skyhaul stream`.
+#[derive(clap::Args)]
+pub struct Call {
+    /// Where the stream comes from: a file, `-`, `udp://HOST:PORT` (numbered as VTP and jive5ab do; `?plain` where not), `shm:/NAME`,
+    /// `zero:RATE` or `vdif:RATE`.
+    #[arg(long, value_name = "SOURCE", required = true)]
+    from: Option<String>,
+    /// The far node and its sink, which it has to allow: a file, `-`, `udp://HOST:PORT`, `shm:/NAME` or `null`.
+    #[arg(long, value_name = "NODE:SINK", required = true)]
+    to: Option<String>,
+    /// The far node: its name here, and where it listens. Given again with the same name, one more address of it, which the
+    /// session uses besides.
+    #[arg(long, value_name = "NAME=ADDR", required = true)]
+    node: Vec<String>,
+    /// What it is: `vdif`, `mark5b` or `datagrams`. Left out, VDIF and Mark 5B are found by themselves.
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// How much later than the fastest ones frames are waited for at the sink.
+    #[arg(long, value_name = "DURATION", default_value = "500 ms")]
+    lateness: Duration,
+    /// The share of frames that may lack at the sink; with more the command ends with 1.
+    #[arg(long, value_name = "SHARE")]
+    budget: Option<Probability>,
+    /// How fast it is read: `frames` by the frames' times (files), `live` as it comes, `line` as fast as the line carries, or a rate.
+    #[arg(long, value_name = "PACE")]
+    pace: Option<String>,
+    /// Frames of each thread in a second, where the stream does not tell in its first second.
+    #[arg(long, value_name = "N")]
+    frames_per_second: Option<u32>,
+    /// Frames go in groups of this size at most; what is lost is lost by groups.
+    #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
+    group: Bytes,
+    /// The priority of its blocks beside others; 0 is the most important.
+    #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
+    priority: u8,
+    /// Writes which frames lack at the sink to this file, a line of JSON for each place.
+    #[arg(long, value_name = "FILE")]
+    loss_map: Option<PathBuf>,
+    /// This node's name, for the other end's log.
+    #[arg(long, value_name = "NAME", default_value = "stream")]
+    name: String,
+    /// Prints what happens as lines of JSON to standard output.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// Sends the stream to its end; an interrupt ends it in order.
+///
+/// # Errors
+/// The command line or the source cannot be used, the far node does not answer or refuses, or more was lost than the budget.
+pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
+    let spec: SourceSpec =
+        command.from.as_deref().unwrap_or_default().parse().map_err(|error| super::unread(&error))?;
+    let (node, sink) = command.target()?;
+    // What is wrong with the far sink's name shows before anybody is called.
+    sink.parse::<skyhaul_streams::SinkSpec>().map_err(|error| super::unread(&error))?;
+    let format = command.format()?;
+    let options = command.options(&spec, format)?;
+    let (remotes, peer, setup) =
+        far((&command.node, node), &command.keys, &command.line, (&command.name, super::session()))?;
+    let source = Source::open(&spec, format).map_err(refused)?;
+    let map = command.loss_map.as_deref().map(super::screen::create).transpose()?;
+    let stop = signals::stop_flag()?;
+    let exchange = Exchange::start(setup)
+        .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
+    let link = match until(&stop, exchange.connect_over(&ways(&remotes), peer)) {
+        None => {
+            let help = "start it again";
+            return Err(Failure::new(
+                Exit::Interrupted,
+                "it was interrupted before the far node answered",
+                help,
+            ));
+        }
+        Some(link) => link.map_err(|error| unanswered(node, &error))?,
+    };
+    let screen = Screen::new(command.json, command.budget);
+    let run = Run { clock: Clock::start(), stop: &stop, tell: &|look| screen.look(look) };
+    let summary = send(&link, source, sink, &options, &run).map_err(|end| super::failure(end, node))?;
+    screen.finish(&summary, map, out)?;
+    by_budget(&summary, command.budget)
+}
+
+impl Call {
+    /// The node and the sink.
+    fn target(&self) -> Result<(&str, &str), Failure> {
+        let to = self.to.as_deref().unwrap_or_default();
+        to.split_once(':').filter(|(node, sink)| !node.is_empty() && !sink.is_empty()).ok_or_else(|| {
+            let what = format!("`{to}` is no far node with a sink");
+            Failure::new(
+                Exit::Usage,
+                &what,
+                "write it like centre:pass17.vdif, centre:udp://10.0.0.5:2630 or centre:null",
+            )
+        })
+    }
+
+    fn format(&self) -> Result<Option<Format>, Failure> {
+        let read = |name: &String| {
+            Format::from_str(name).map_err(|error: FormatError| {
+                Failure::from_sentence(Exit::Usage, &format!("`{name}` is {error}"))
+            })
+        };
+        self.format.as_ref().map(read).transpose()
+    }
+
+    fn options(&self, spec: &SourceSpec, format: Option<Format>) -> Result<Options, Failure> {
+        let pace = match self.pace.as_deref() {
+            None => Source::pace(spec),
+            Some("live") => Pace::Live,
+            Some("line") => Pace::Line,
+            Some("frames") => Pace::Frames,
+            Some(rate) => match rate.parse::<Rate>() {
+                Ok(rate) if rate > Rate::ZERO => Pace::Rate(rate),
+                _ => {
+                    let what = format!("`{rate}` is no pace");
+                    return Err(Failure::new(
+                        Exit::Usage,
+                        &what,
+                        "give frames, live, line, or a rate such as 1gbit",
+                    ));
+                }
+            },
+        };
+        if self.frames_per_second == Some(0) {
+            let what = "a stream of 0 frames per second is none";
+            return Err(Failure::new(
+                Exit::Usage,
+                what,
+                "give --frames-per-second 1 at least, or leave it out",
+            ));
+        }
+        let bytes =
+            usize::try_from(self.group.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes));
+        let bytes = bytes.ok_or_else(|| {
+            Failure::new(
+                Exit::Usage,
+                &format!("groups of {} are not possible", self.group),
+                "give 1 B to 8 MiB",
+            )
+        })?;
+        let packing = Packing { bytes, ..Packing::default() };
+        let frames_per_second = match (self.frames_per_second, spec, pace) {
+            (None, SourceSpec::File(path), Pace::Frames) => Some(learnt(path, format)?),
+            (given, ..) => given,
+        };
+        let (priority, class) = (self.priority, ClassId::default());
+        Ok(Options { lateness: self.lateness, pace, frames_per_second, packing, priority, class })
+    }
+}
+
+/// Frames of a thread in a second, of a file that is played by them.
+fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure> {
+    let found = Source::frames_per_second(path, format).map_err(|source| {
+        let help = "give a file that is there and may be read";
+        Failure::io("the source cannot be read", &path.display().to_string(), help, source)
+    })?;
+    found.ok_or_else(|| {
+        let what = format!("how fast {} was recorded is not known from its first frames", path.display());
+        let help = "give --frames-per-second, or --pace with a rate, or --pace line; and --format where it is neither VDIF nor Mark 5B";
+        Failure::new(Exit::Usage, &what, help)
+    })
+}
+
+/// What `future` gives, where it does before `stop` is set.
+fn until<F: Future>(stop: &AtomicBool, future: F) -> Option<F::Output> {
+    let (waiter, mut future) = (Waiter::new(Clock::start()), pin!(future));
+    while !stop.load(Ordering::Relaxed) {
+        if let Some(output) = waiter.within(LOOK, future.as_mut()) {
+            return Some(output);
+        }
+    }
+    None
+}
+
+fn unanswered(node: &str, error: &LinkError) -> Failure {
+    let what = format!("the far node `{node}` does not answer or refuses ({error})");
+    let help = "see that it runs `skyhaul stream serve`, that --node is its address and --peer its key, and that it knows this \
+                node's key";
+    Failure::new(Exit::Peer, &what, help)
+}
+
+fn refused(error: SourceError) -> Failure {
+    let exit = match &error {
+        SourceError::System { .. } => Exit::Environment,
+        SourceError::Usage(_) => Exit::Usage,
+    };
+    Failure::from_sentence(exit, &error.to_string())
+}
+
+/// The largest group: half of the largest block.
+const GROUP_MOST: usize = 8 << 20;
+/// Between two looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);

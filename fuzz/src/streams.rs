@@ -1,0 +1,60 @@
+//! What the far end of a stream says, and the bytes of a source.
+
+use bytes::Bytes;
+use skyhaul_units::{Duration, Instant};
+use skyhaul_vlbi::wire::Message;
+use skyhaul_vlbi::{Arrival, Finder, Format, Found};
+
+/// As a block: one that is read is written and read the same, and a group of it goes through the sink's end, where each of its frames
+/// has one fate. As bytes: frames and what lies between them are all there is.
+pub fn streams(input: &[u8]) {
+    for format in [Format::Vdif, Format::Mark5b, Format::Datagrams] {
+        if let Ok(message) = Message::decode(&Bytes::copy_from_slice(input), format) {
+            assert_eq!(Message::decode(&message.encode(), format), Ok(message.clone()));
+            if let Message::Group(group) = message {
+                goes_through(group, format);
+            }
+        }
+        found(input, Some(format).filter(|format| *format != Format::Datagrams));
+    }
+}
+
+fn goes_through(mut group: skyhaul_vlbi::wire::Group, format: Format) {
+    // Missing frames before it are made; not millions of them.
+    group.first %= 64;
+    let mut arrival = Arrival::new(format, Duration::ZERO, None);
+    let (now, end) = (Instant::ZERO, group.first + u64::from(group.count));
+    arrival.group(now, group.clone(), false).expect("the first group is in nobody's way");
+    assert!(arrival.group(now, group, false).is_err(), "it waits already");
+    let mut next = 0;
+    while let Some(given) = arrival.poll(now) {
+        assert_eq!(given.first, next);
+        next += given.count;
+    }
+    assert!(next == end && arrival.counters().balances());
+}
+
+fn found(input: &[u8], format: Option<Format>) {
+    let mut finder = Finder::new(format);
+    let (mut bytes, mut pieces) = (0, input.chunks(100));
+    let mut ended = false;
+    loop {
+        match finder.next() {
+            Some(Found::Frame(head, frame)) => {
+                assert_eq!(head.frame_len(), frame.len());
+                bytes += frame.len();
+            }
+            Some(Found::Skipped(len)) => bytes += len,
+            Some(Found::Changed(..)) => return,
+            None => match pieces.next() {
+                Some(piece) => finder.push(piece),
+                None if ended => break,
+                None => {
+                    finder.end();
+                    ended = true;
+                }
+            },
+        }
+    }
+    assert_eq!(bytes, input.len());
+}
