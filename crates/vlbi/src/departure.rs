@@ -131,7 +131,7 @@ impl Departure {
     }
 }
 
-/// How long it is told what was not to be expected: longer than bursts of loss last.
-const KEPT: Duration = Duration::from_secs(2);
+/// How long it is told what was not to be expected: longer than a line is out, in most cases.
+const KEPT: Duration = Duration::from_secs(60);
 /// Frames of which it is told, at most: what has room in a group at least.
 const KEPT_MAX: usize = RECAP_MAX / 7;
