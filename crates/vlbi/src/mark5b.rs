@@ -111,7 +111,7 @@ const fn decimal(digits: u32) -> u32 {
 }
 
 fn digits(value: u32) -> u32 {
-    (0..8).fold((0, value), |(digits, rest), place| (digits | rest % 10 << (4 * place), rest / 10)).0
+    (0..8).fold((0, value), |(digits, rest), place| (digits | (rest % 10) << (4 * place), rest / 10)).0
 }
 
 const SYNC: u32 = 0xABAD_DEED;
