@@ -33,9 +33,9 @@ pub fn serve(
         let thread = scope.spawn(|| writer.run(sink));
         let taken = serving.take(&hello, &writer);
         if taken.is_ok() {
-            writer.close()
+            writer.close();
         } else {
-            writer.abandon()
+            writer.abandon();
         }
         let sink = thread.join().expect("no thread of a stream panics");
         // What kept it from the end is told before what came of that.
