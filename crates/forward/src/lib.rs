@@ -27,6 +27,6 @@ pub use mux::{
     Carriage, DATAGRAM_DEADLINE, Event, INITIAL_CREDIT, Mux, OpenError, PeerError, Role, STREAMS_MAX,
     StreamId, WINDOW_MAX,
 };
-pub use spec::{Entrance, Forward, Local, SpecError};
+pub use spec::{Entrance, Forward, Local, SpecError, What};
 pub use target::{Target, TargetError};
 pub use wire::{Listen, Refusal};

@@ -35,6 +35,29 @@ pub struct Entrance {
     pub node: Option<String>,
 }
 
+/// One thing that is forwarded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Applications come in here, and are connected there.
+    Local(Forward),
+    /// Applications come in there, and are connected here.
+    Remote(Forward),
+    /// Applications come in here, and say by SOCKS where they want to go from there.
+    Socks(Entrance),
+    /// What is diverted comes in here, and is connected there.
+    Transparent(Entrance),
+}
+
+impl What {
+    /// The far node, where it is named.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Local(forward) | Self::Remote(forward) => Some(&forward.node),
+            Self::Socks(entrance) | Self::Transparent(entrance) => entrance.node.as_deref(),
+        }
+    }
+}
+
 /// Why a text is no forward.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_forward::{Carriage, Event, INITIAL_CREDIT, Mux, Refusal, Role, StreamId};
-use skyhaul_transport::{ClassTree, Mode};
+use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig, Mode};
 use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -398,4 +398,26 @@ fn a_wish_to_listen_and_its_answers_cross() {
     }
     let refused = Event::NotListening { number: 8, reason: Refusal::InUse, sentence: "taken".to_owned() };
     assert_eq!(events(&mut near), [Event::Listening { number: 7, at }, refused]);
+}
+
+#[test]
+fn streams_go_on_in_the_class_of_the_same_name_when_the_line_is_shared_otherwise() {
+    let tree = |names: &[&str]| {
+        let class = |name: &&str| ClassConfig { name: (*name).to_owned(), ..ClassConfig::default() };
+        let classes = names.iter().map(class).collect();
+        ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() }).unwrap()
+    };
+    let mut mux = Mux::new(Role::Calling, &tree(&["a", "b", "c"]), Amount::mib(1));
+    let mut open = |class: &str| {
+        let carriage = Carriage { class: class.to_owned(), ..Carriage::default() };
+        mux.open(Instant::ZERO, "h:1".parse().unwrap(), &carriage).unwrap()
+    };
+    let [b, c] = ["b", "c"].map(&mut open);
+    let after = tree(&["x", "c", "d"]);
+    mux.share(&after);
+    assert_eq!(mux.lane(c).map(|lane| lane.0), after.find("c"));
+    // One that is gone is the default one; of blocks that wait as of streams.
+    assert_eq!(mux.lane(b).map(|lane| lane.0), Some(after.default_leaf()));
+    let waiting: Vec<_> = std::iter::from_fn(|| mux.poll_block()).map(|block| block.class).collect();
+    assert_eq!(waiting, [after.default_leaf(), after.find("c").unwrap()]);
 }

@@ -11,6 +11,7 @@ mod driver;
 pub mod drops;
 pub mod exchange;
 pub mod forward;
+pub mod guests;
 mod interface;
 mod lane;
 pub mod one_way;

@@ -4,14 +4,15 @@
 #![allow(clippy::disallowed_methods, reason = "applications of a test wait on sockets, each on a thread")]
 
 use skyhaul_engine::SocketId;
-use skyhaul_forward::{Carriage, Forward};
+use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Mux, Role, Target};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_net::forward::{Arrival, Forwarder, Listen, Node, Notice, Setup};
+use skyhaul_net::exchange::{self, Exchange, Link};
+use skyhaul_net::forward::{Arrival, Forwarder, Listen, Node, Notice, Remote, Setup};
 use skyhaul_net::relay::{Relay, RelayConfig};
 use skyhaul_net::{Clock, Driver, Engine, Socket, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
-use skyhaul_transport::SessionConfig;
-use skyhaul_units::{Bytes, Duration as Delay, Probability, Rate};
+use skyhaul_transport::{ClassTree, SessionConfig};
+use skyhaul_units::{Bytes, Duration as Delay, Instant, Probability, Rate};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -256,4 +257,113 @@ fn connections_hold_through_loss_and_their_bytes_are_whole() {
     drop(near);
     stop.store(true, Ordering::Relaxed);
     relaying.join().unwrap();
+}
+
+/// The far end of a session, by hand: it may say what no forwarder says.
+struct ByHand {
+    _exchange: Exchange,
+    link: Link,
+    mux: Mux,
+}
+
+impl ByHand {
+    /// Takes the call of a near end that has these wishes, and grants them.
+    fn called_for(wishes: &[&Target]) -> (Self, Running) {
+        let trusting = exchange::Setup::new("far", identity(2)).trusting([identity(1).fingerprint()]);
+        let exchange = Exchange::start(trusting).unwrap();
+        let addresses = vec![(SocketId(0), exchange.addresses()[0])];
+        let nodes = vec![Node { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
+        let remotes = wishes.iter().map(|target| {
+            let (at, carriage) = ("127.0.0.1:9".parse().unwrap(), Carriage::default());
+            Remote { node: 0, wish: Wish { at, target: (*target).clone(), carriage, idle: None } }
+        });
+        let (name, budget, remotes) = ("near".to_owned(), Bytes::mib(16), remotes.collect());
+        let near = start(1, Setup { name, remotes, nodes, budget, ..Setup::default() });
+        let link = block_on(exchange.accept()).unwrap();
+        let mux = Mux::new(Role::Called, &ClassTree::default(), Bytes::mib(16));
+        let mut this = Self { _exchange: exchange, link, mux };
+        for _ in wishes {
+            let Event::ListenAsked { number, listen } = this.next() else { panic!("nothing is asked for") };
+            this.mux.listening(number, listen.at);
+        }
+        (this, near)
+    }
+
+    /// What the near end says next.
+    fn next(&mut self) -> Event {
+        loop {
+            while let Some(block) = self.mux.poll_block() {
+                drop(block_on(self.link.send(block)).unwrap());
+            }
+            if let Some(event) = self.mux.poll_event() {
+                return event;
+            }
+            let came = block_on(self.link.recv()).expect("the near end goes on");
+            self.mux.receive(Instant::ZERO, came.id.flow, &came.bytes).unwrap();
+        }
+    }
+
+    /// Asks the near end to connect there.
+    fn open(&mut self, target: &Target) -> Event {
+        self.mux.open(Instant::ZERO, target.clone(), &Carriage::default()).unwrap();
+        self.next()
+    }
+}
+
+#[test]
+fn a_far_node_that_wants_to_be_connected_to_what_was_not_asked_for_is_refused_and_nothing_is_connected() {
+    let folder = std::env::temp_dir().join(format!("skyhaul-guard-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("other.sock");
+    let unix = std::os::unix::net::UnixListener::bind(&file).unwrap();
+    let (wished, other) = (listen(), listen());
+    let datagrams = std::net::UdpSocket::bind(wished.1.as_str()).unwrap();
+    let target = |text: &str| text.parse::<Target>().unwrap();
+    let asked_for = target(&wished.1);
+    let (mut far, near) = ByHand::called_for(&[&asked_for]);
+    let port = wished.1.rsplit_once(':').unwrap().1;
+    let others = [
+        other.1.clone(),
+        // The same place by other words, and what lies beside it.
+        format!("localhost:{port}"),
+        format!("127.0.0.2:{port}"),
+        format!("udp:{}", wished.1),
+        format!("unix:{}", file.display()),
+    ];
+    for text in &others {
+        let Event::Refused { reason, .. } = far.open(&target(text)) else { panic!("{text} is not refused") };
+        assert_eq!(reason.name(), "not-allowed", "{text}");
+    }
+    // What was asked for is connected.
+    assert!(matches!(far.open(&asked_for), Event::Accepted(_)));
+    drop(wished.0.accept().unwrap());
+    for listener in [&wished.0, &other.0] {
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+    unix.set_nonblocking(true).unwrap();
+    assert_eq!(unix.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    datagrams.set_nonblocking(true).unwrap();
+    assert_eq!(datagrams.recv(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let told = near.notices.try_iter().filter(|notice| matches!(notice, Notice::Refused { .. }));
+    assert_eq!(told.count(), others.len());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Waits for a future on this thread.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => std::thread::park(),
+        }
+    }
 }

@@ -4,6 +4,7 @@ pub mod centre;
 pub mod config;
 pub mod custody;
 pub mod fault;
+mod guests;
 pub mod latency;
 mod life;
 pub mod payload;

@@ -51,6 +51,6 @@ pub use log::{
 pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{FlowId, Seq};
 pub use spool::{
-    Depth, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader, SpoolStats,
-    Waiting,
+    Depth, FLOW_END, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader,
+    SpoolStats, Waiting,
 };

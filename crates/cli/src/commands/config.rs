@@ -1,8 +1,9 @@
 //! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
 
 use crate::failure::{Exit, Failure};
+use skyhaul_forward::{Entrance, Forward, What};
 use skyhaul_node::config::{
-    self, CentreConfig, Class, DeliveryMode, Live, Presence, ProductForm, Refill, StationConfig, Table,
+    self, Allowed, CentreConfig, Class, DeliveryMode, ForwardEntry, Live, Presence, ProductForm, Refill, StationConfig, Table,
     Window,
 };
 use std::io::{self, Write};
@@ -57,7 +58,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
-    let StationConfig { missions, node, centre, line, spool, sync, refill, path: _, class, channel } =
+    let StationConfig { missions, node, centre, line, spool, sync, refill, path: _, class, channel, forward } =
         station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
@@ -119,7 +120,35 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
             channel.silence
         )?;
     }
+    write_forwards(forward, out)?;
+    write_rules(centre.name.as_str(), (&centre.allow, &centre.allow_listen), out)?;
     write_places(missions, node, out)
+}
+
+fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Result<()> {
+    for entry in forwards {
+        let lead = match entry.what() {
+            What::Local(Forward { local, node, target }) => format!("{local} to {target} from {node}"),
+            What::Remote(Forward { local, node, target }) => format!("{local} at {node} to {target} from here"),
+            What::Socks(Entrance { local, .. }) => format!("{local}, where applications say by SOCKS"),
+            What::Transparent(Entrance { local, .. }) => format!("{local}, where what is diverted was going"),
+        };
+        let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+        let deadline = entry.deadline.map_or(String::new(), |deadline| format!(", due within {deadline}"));
+        writeln!(out, "  forward    {lead}{class}{deadline}")?;
+    }
+    Ok(())
+}
+
+/// What another node may have this one do.
+fn write_rules(name: &str, (allow, listen): (&Allowed, &Allowed), out: &mut dyn Write) -> io::Result<()> {
+    for (rules, what) in [(allow, "connect to"), (listen, "listen at")] {
+        if !rules.0.is_empty() {
+            let rules: Vec<String> = rules.0.iter().map(ToString::to_string).collect();
+            writeln!(out, "  allows     {name} to have this node {what} {}", rules.join(", "))?;
+        }
+    }
+    Ok(())
 }
 
 fn write_refill(refill: &Refill, out: &mut dyn Write) -> io::Result<()> {
@@ -161,11 +190,14 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         delivery,
         live,
         session,
+        class,
+        forward,
     } = centre;
     writeln!(out, "centre {}", node.name)?;
     writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
     for peer in peer {
         writeln!(out, "  takes      from {}, key {}", peer.name, peer.fingerprint)?;
+        write_rules(peer.name.as_str(), (&peer.allow, &peer.allow_listen), out)?;
     }
     if peer.is_empty() {
         writeln!(out, "  takes      from nobody: add a [[peer]] for each station")?;
@@ -202,7 +234,14 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  delivers   to {} in {}, {when}", entry.name, entry.dir.display())?;
     }
     live.iter().try_for_each(|live| write_live(live, out))?;
-    writeln!(out, "  session    up to {} ahead of the store for each station", session.receive_window)?;
+    writeln!(
+        out,
+        "  session    up to {} ahead of the store for each station; sends with controller {}",
+        session.receive_window,
+        centre.controller().name()
+    )?;
+    class.iter().try_for_each(|class| write_class(class, out))?;
+    write_forwards(forward, out)?;
     write_places(missions, node, out)
 }
 

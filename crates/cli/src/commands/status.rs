@@ -1,7 +1,10 @@
 //! `skyhaul status`: asks a running node how it is.
 
+mod guests;
+
 use super::gaps::in_words;
 use crate::failure::{Exit, Failure};
+use guests::write_forwards;
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
@@ -131,6 +134,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
         write_waits(line, out)?;
     }
     write_paths(&line.paths, out)?;
+    write_forwards(station.forwards.as_ref(), out)?;
     write_forecasts(&station.forecasts, out)?;
     write_alarms(&station.alarms, out)
 }
@@ -334,6 +338,7 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
             station.blocks_in_flight
         )?;
     }
+    write_forwards(centre.forwards.as_ref(), out)?;
     let store = &centre.store;
     writeln!(
         out,

@@ -184,6 +184,19 @@ impl Mux {
         }
     }
 
+    /// The session is shared otherwise from now on: streams go on in the class of the same name, or in the default one.
+    pub fn share(&mut self, classes: &ClassTree) {
+        let before = core::mem::take(&mut self.classes);
+        self.classes = classes.leaves().map(|(id, name)| (name.to_owned(), id)).collect();
+        self.default = classes.default_leaf();
+        let (now, default) = (&self.classes, self.default);
+        let moved: BTreeMap<ClassId, ClassId> =
+            before.iter().map(|(name, id)| (*id, now.get(name).copied().unwrap_or(default))).collect();
+        let of = |class: ClassId| moved.get(&class).copied().unwrap_or(default);
+        self.streams.values_mut().for_each(|stream| stream.way.class = of(stream.way.class));
+        self.out.iter_mut().for_each(|block| block.class = of(block.class));
+    }
+
     /// Asks the far end to connect to `target`. The answer comes as an event; up to [`INITIAL_CREDIT`] may be sent before.
     ///
     /// # Errors

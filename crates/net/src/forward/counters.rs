@@ -1,10 +1,10 @@
 //! What a forwarder has done, in numbers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use skyhaul_transport::Stats;
 
 /// What a forwarder has done since it began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Connections, and clients of datagrams, that are there now.
     pub connections: u64,
@@ -31,7 +31,7 @@ pub struct Counters {
 }
 
 /// Datagrams of applications.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Datagrams {
     /// Taken from applications and handed to the line.
     pub sent: u64,
@@ -45,7 +45,7 @@ pub struct Datagrams {
 }
 
 /// What sessions did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// Symbols sent, each for the first time.
     pub symbols_sent: u64,

@@ -1,7 +1,7 @@
 //! Datagrams: each client of a port here, and each target of it, is a stream of its own, with a socket of its own at the other
 //! end. Nothing waits for room: what cannot leave in time is dropped and counted.
 
-use super::forwarder::Forwarder;
+use super::forwards::Forwards;
 use super::listeners::{Entry, Leads, Reach};
 use super::socket::{self, Moved};
 use super::{Arrival, Notice};
@@ -63,7 +63,7 @@ const TURN: usize = 64;
 /// For so long after a refusal the far node is not asked again.
 const REFUSED: Duration = Duration::from_secs(5);
 
-impl Forwarder {
+impl Forwards {
     /// Takes what came to sockets for datagrams; whether there may be more.
     pub(super) fn take_datagrams(&mut self, now: Instant, engine: &mut Engine) -> bool {
         // What comes before the first call is answered waits in its socket.
@@ -188,7 +188,7 @@ impl Forwarder {
         let (Some(peer), Some(session)) = (peer, session) else { return };
         let has_room = peer.flush(now, session)
             && session.waiting(lane.0, lane.1).as_u64() <= peer.in_time(deadline)
-            && session.room().as_u64() >= 2 * cost(bytes.len());
+            && peer.room(session) >= 2 * cost(bytes.len());
         if has_room {
             peer.mux.datagram(stream, bytes);
             peer.flush(now, session);

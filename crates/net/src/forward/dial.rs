@@ -1,7 +1,7 @@
 //! Connecting for a far node: whether it may be, the name looked up, one address after the other.
 
 use super::connection::{Connection, Phase};
-use super::forwarder::Forwarder;
+use super::forwards::Forwards;
 use super::resolver::Resolver;
 use super::{Notice, socket};
 use rustix::io::Errno;
@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 /// How long the system may take to connect: three of its attempts over a line of 660 ms, and less than applications wait.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(15);
 
-impl Forwarder {
+impl Forwards {
     /// A far node asks to connect.
     pub(super) fn dial(&mut self, now: Instant, (session, stream): (SessionId, StreamId), target: Target) {
         let lane = self.peers.get(&session).and_then(|peer| peer.mux.lane(stream)).unwrap_or_default();
@@ -39,13 +39,15 @@ impl Forwarder {
     /// Whether `target` may be connected to at `address` for the far node of `session`: by a rule, or because it was asked to listen
     /// for it.
     pub(super) fn permits(&self, session: SessionId, target: &Target, address: Option<IpAddr>) -> bool {
-        self.setup.allow.iter().any(|rule| rule.permits(target, address))
+        let rules = self.peers.get(&session).map(|peer| &peer.rules);
+        rules.is_some_and(|rules| rules.allow.iter().any(|rule| rule.permits(target, address)))
             || self.has_wished_for(session, target)
     }
 
     /// No name is looked up where nothing could be allowed.
     pub(super) fn may_look_up(&self, session: SessionId, target: &Target) -> bool {
-        !self.setup.allow.is_empty() || self.has_wished_for(session, target)
+        let has_rules = self.peers.get(&session).is_some_and(|peer| !peer.rules.allow.is_empty());
+        has_rules || self.has_wished_for(session, target)
     }
 
     /// Looks up a name; whether that could be begun.

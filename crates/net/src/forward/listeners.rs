@@ -1,7 +1,7 @@
 //! Where applications come in: sockets of this node's own configuration, and those that far nodes asked for.
 
 use super::connection::{Connection, Phase};
-use super::forwarder::Forwarder;
+use super::forwards::Forwards;
 use super::{Arrival, socket};
 use skyhaul_engine::SessionId;
 use skyhaul_forward::{Carriage, Local, Target};
@@ -57,7 +57,7 @@ pub(super) enum Reach {
     Down,
 }
 
-impl Forwarder {
+impl Forwards {
     /// Listens at `local` under a new token.
     pub(super) fn listen(&mut self, local: &Local, entry: Entry) -> io::Result<u64> {
         let socket = match &entry.leads {
@@ -85,14 +85,10 @@ impl Forwarder {
     }
 
     pub(super) fn reach(&self, whose: Whose) -> Reach {
-        let id = match whose {
-            Whose::Node(node) => self.calls.session(node),
-            Whose::Session(id) => Some(id),
-        };
-        match (id.filter(|id| self.peers.get(id).is_some_and(|peer| peer.open)), whose) {
-            (Some(id), _) => Reach::Open(id),
-            (None, Whose::Node(node)) if !self.calls.is_down(node) => Reach::Called,
-            (None, _) => Reach::Down,
+        match whose {
+            Whose::Node(node) => self.reaches.get(node).copied().unwrap_or(Reach::Down),
+            Whose::Session(id) if self.peers.get(&id).is_some_and(|peer| peer.open) => Reach::Open(id),
+            Whose::Session(_) => Reach::Down,
         }
     }
 

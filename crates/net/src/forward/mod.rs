@@ -1,7 +1,8 @@
 //! Applications' sockets over sessions: listeners here, connections there, the bytes and datagrams between, on one thread.
 //!
-//! A [`Forwarder`] is a [`crate::Service`]: it calls the far nodes that its [`Setup`] names, takes calls of others, accepts
-//! applications' connections and makes those that far nodes ask for and its rules allow. Bytes are read from a socket only
+//! [`Forwards`] accepts applications' connections, and makes those that far nodes ask for and its rules allow, over sessions that
+//! somebody else holds. A [`Forwarder`] is a [`crate::Service`] with sessions for that alone: it calls the far nodes that its
+//! [`Setup`] names, and takes calls of others. Bytes are read from a socket only
 //! when the line has room for them, so that what waits, waits in the application's own socket. What is not here: the
 //! streams' protocol (crate `forward`).
 
@@ -11,6 +12,7 @@ mod datagrams;
 mod dial;
 mod diverted;
 mod forwarder;
+mod forwards;
 mod listeners;
 mod nodes;
 mod peer;
@@ -22,16 +24,74 @@ mod resolver;
 mod socket;
 
 pub use counters::{Counters, Datagrams, Line};
-pub use forwarder::{Forwarder, StartError};
+pub use forwarder::Forwarder;
+pub use forwards::{Forwards, Notify};
+pub use peer::Member;
 
 use core::net::SocketAddr;
 use skyhaul_engine::SocketId;
-use skyhaul_forward::{Allow, Carriage, Local, Refusal, Target};
+use skyhaul_forward::{Allow, Carriage, Entrance, Forward, Local, Refusal, Target, What};
 use skyhaul_identity::Fingerprint;
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{Bytes, Duration};
+use std::io;
 
-/// What is forwarded, and what may be.
+/// What comes in here and at far nodes.
+#[derive(Debug, Clone, Default)]
+pub struct Forwarding {
+    /// The names of the far nodes.
+    pub nodes: Vec<String>,
+    /// What comes in here.
+    pub listens: Vec<Listen>,
+    /// What comes in at far nodes.
+    pub remotes: Vec<Remote>,
+    /// Bytes that came for applications and were not taken by them yet, at most, for each session; 16 KiB more for each
+    /// connection.
+    pub budget: Bytes,
+}
+
+impl Forwarding {
+    /// Adds one thing that is forwarded, by way of the node at this place.
+    pub fn add(&mut self, what: What, node: usize, carriage: Carriage, idle: Option<Duration>) {
+        let (local, arrival) = match what {
+            What::Local(Forward { local, target, .. }) => (local, Arrival::For(target)),
+            What::Socks(Entrance { local, .. }) => (local, Arrival::Proxy),
+            What::Transparent(Entrance { local, .. }) => (local, Arrival::Diverted),
+            What::Remote(Forward { local: at, target, .. }) => {
+                let wish = skyhaul_forward::Listen { at, target, carriage, idle };
+                return self.remotes.push(Remote { node, wish });
+            }
+        };
+        self.listens.push(Listen { local, node, arrival, carriage, idle });
+    }
+}
+
+/// What a far node may have this one do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Where it may have this one connect.
+    pub allow: Vec<Allow>,
+    /// Where it may have this one listen.
+    pub allow_listen: Vec<Allow>,
+}
+
+/// Why forwards did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The system refused what every forwarder needs.
+    #[error("the system has no room for another poller ({0}): close other programs")]
+    System(io::Error),
+    /// A port or socket file cannot be listened at.
+    #[error("{local} cannot be listened at ({source}): stop the program that uses it, or give another one")]
+    Listen {
+        /// Where.
+        local: Local,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What a forwarder on sessions of its own does, and what it may be asked to.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// This node's name, for the far ends' logs.

@@ -30,19 +30,9 @@ impl Calls {
         Self(vec![Call::default(); nodes])
     }
 
-    /// The session with a node, or the one called for.
-    pub fn session(&self, node: usize) -> Option<SessionId> {
-        self.0.get(node)?.session
-    }
-
     /// Which node a session was called for.
     pub fn node_of(&self, id: SessionId) -> Option<usize> {
         self.0.iter().position(|call| call.session == Some(id))
-    }
-
-    /// Whether the last call brought nothing.
-    pub fn is_down(&self, node: usize) -> bool {
-        self.0.get(node).is_none_or(|call| call.failures > 0)
     }
 
     /// When the next call is due.
@@ -59,7 +49,7 @@ impl Forwarder {
             if call.session.is_some() || now < call.at {
                 continue;
             }
-            let Node { peer, addresses, .. } = &self.setup.nodes[index];
+            let Node { peer, addresses, .. } = &self.nodes[index];
             let Some((socket, remote)) = addresses.get(call.failures as usize % addresses.len().max(1))
             else {
                 continue;
@@ -73,11 +63,12 @@ impl Forwarder {
 
     /// Both ends know each other.
     pub(super) fn greeted(&mut self, now: Instant, engine: &mut Engine, id: SessionId, name: String) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        peer.open = true;
-        let Some(index) = peer.node else { return self.notice(&Notice::Called { node: name }) };
+        let Some(index) = self.calls.node_of(id) else {
+            self.forwards.opened(id);
+            return self.forwards.notice(&Notice::Called { node: name });
+        };
         let call = &mut self.calls.0[index];
-        let Node { name, addresses, .. } = &self.setup.nodes[index];
+        let Node { name, addresses, .. } = &self.nodes[index];
         let node = name.clone();
         let first = call.failures as usize % addresses.len();
         for (place, (socket, remote)) in addresses.iter().enumerate() {
@@ -87,18 +78,18 @@ impl Forwarder {
             }
         }
         (call.was_up, call.failures) = (true, 0);
-        self.notice(&Notice::NodeUp { node });
-        self.wish_all(id, index);
+        self.forwards.notice(&Notice::NodeUp { node });
+        self.forwards.opened(id);
     }
 
     /// A session is gone, or did not begin.
     pub(super) fn disconnected(&mut self, now: Instant, id: SessionId, reason: String) {
         let node = self.calls.node_of(id);
-        let peer = self.left(id);
-        match (node, peer) {
+        let was_open = self.forwards.left(id);
+        match (node, was_open) {
             (Some(node), _) => self.down(now, node, reason),
-            (None, Some(peer)) if peer.open => self.notice(&Notice::Left { reason }),
-            (None, _) => {}
+            (None, true) => self.forwards.notice(&Notice::Left { reason }),
+            (None, false) => {}
         }
     }
 
@@ -107,7 +98,8 @@ impl Forwarder {
         call.session = None;
         call.at = now + (RETRY * (1 << call.failures.min(8))).min(RETRY_MAX);
         call.failures = call.failures.saturating_add(1);
-        let (was_up, node) = (core::mem::take(&mut call.was_up), self.setup.nodes[index].name.clone());
-        self.notice(&Notice::NodeDown { node, was_up, reason });
+        let (was_up, node) = (core::mem::take(&mut call.was_up), self.nodes[index].name.clone());
+        self.forwards.unreached(index);
+        self.forwards.notice(&Notice::NodeDown { node, was_up, reason });
     }
 }

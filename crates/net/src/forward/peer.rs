@@ -1,16 +1,21 @@
 //! One session's streams, and the queue of connections that have something to send in each of its lanes.
 
+use super::Rules;
+use crate::guests::{Range, Share};
 use skyhaul_forward::{Mux, Role};
-use skyhaul_transport::{ClassId, SendError, Session, Stats};
+use skyhaul_transport::{Block, BlockId, ClassId, SendError, Session, Stats, cost};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// A session.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub mux: Mux,
-    /// The place among the nodes to call, where we called.
+    /// The place among the nodes that forwards lead to, where it is one of them.
     pub node: Option<usize>,
+    /// What the far node may have this one do.
+    pub rules: Arc<Rules>,
     /// Both ends have introduced themselves.
     pub open: bool,
     /// Connections that have something to read, in each class and priority; each has its turn.
@@ -19,6 +24,24 @@ pub(super) struct Peer {
     /// What the session has done.
     pub stats: Stats,
     rate: Rate,
+    /// Where the streams' flows lie among those of the session.
+    pub range: Range,
+    share: Share,
+}
+
+/// What a session is to the forwards that go through it.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Which end this is.
+    pub role: Role,
+    /// The place of the far node among those that forwards lead to.
+    pub node: Option<usize>,
+    /// What it may have this one do.
+    pub rules: Arc<Rules>,
+    /// Where the streams' flows lie among those of the session.
+    pub range: Range,
+    /// What of the session's send buffer is theirs; none: all of it.
+    pub share: Option<Bytes>,
 }
 
 /// What waits in a lane for the line at most before more is read: what the line carries in this time, so that
@@ -35,16 +58,30 @@ const BLOCK_LEAST: u64 = 4 << 10;
 pub(super) const BLOCK_MOST: u64 = 64 << 10;
 
 impl Peer {
-    pub fn new(role: Role, session: &Session, budget: Bytes, node: Option<usize>) -> Self {
+    pub fn new(member: Member, session: &Session, budget: Bytes) -> Self {
+        let Member { role, node, rules, range, share } = member;
         Self {
             mux: Mux::new(role, session.classes(), budget),
             node,
+            rules,
             open: false,
             lanes: BTreeMap::new(),
             rtt: Duration::ZERO,
             stats: Stats::default(),
             rate: Rate::ZERO,
+            range,
+            share: share.map_or_else(Share::whole, Share::of),
         }
+    }
+
+    /// What the session takes of the streams' blocks now.
+    pub fn room(&self, session: &Session) -> u64 {
+        session.room().as_u64().min(self.share.room())
+    }
+
+    /// The session has told what became of a block of theirs.
+    pub fn settled(&mut self, block: BlockId) {
+        self.share.settled(block);
     }
 
     /// Takes what the paths measure now.
@@ -71,8 +108,14 @@ impl Peer {
     /// Hands over what the streams have to say; whether all of it.
     pub fn flush(&mut self, now: Instant, session: &mut Session) -> bool {
         while let Some(block) = self.mux.poll_block() {
-            match session.send(now, block.clone()) {
-                Ok(_) => {}
+            let cost = cost(block.bytes.len());
+            let outer = self.range.outer(block.flow).filter(|_| self.share.room() >= cost);
+            let sent = match outer {
+                Some(flow) => session.send(now, Block { flow, ..block.clone() }),
+                None => Err(SendError::Full { room: Bytes::new(self.share.room()) }),
+            };
+            match sent {
+                Ok(id) => self.share.took(id, cost),
                 Err(SendError::Full { .. } | SendError::NotOpen) => {
                     self.mux.put_back(block);
                     return false;

@@ -1,7 +1,7 @@
 //! Applications that name their targets themselves, by SOCKS: from the first byte to the request.
 
 use super::dial::CONNECT_MAX;
-use super::forwarder::Forwarder;
+use super::forwards::Forwards;
 use super::listeners::{Entry, Leads, Reach};
 use super::socket::{self, Moved};
 use skyhaul_forward::socks::{Handshake, Reply, Request, Step, UNKNOWN, reply};
@@ -24,7 +24,7 @@ pub(super) struct Greeting {
 /// Applications that have not asked yet, and those with datagrams; one more is reset.
 const GREETINGS_MAX: usize = 1_024;
 
-impl Forwarder {
+impl Forwards {
     /// An application has come.
     pub(super) fn greet(&mut self, now: Instant, listener: u64, socket: OwnedFd) {
         let entry = self.listeners.get(&listener).map(|listener| listener.entry.clone());

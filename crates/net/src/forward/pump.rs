@@ -3,7 +3,7 @@
 //! What is read leaves at once where the line has room: a short message is not held back for more to come. Where it has
 //! none, bytes gather in the socket, and the next block is as large as what a line carries in a few milliseconds.
 
-use super::forwarder::Forwarder;
+use super::forwards::Forwards;
 use super::peer::Peer;
 use super::socket::{self, Moved};
 use crate::Engine;
@@ -25,7 +25,7 @@ enum Lane {
 /// How soon a lane is looked at again whose blocks wait for the line.
 const LOOK: Duration = Duration::from_millis(1);
 
-impl Forwarder {
+impl Forwards {
     /// Reads from all connections what the line has room for. When to do so again, where more is to be read than it had.
     pub(super) fn pump(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
         let mut again = None;
@@ -68,7 +68,7 @@ impl Forwarder {
             if session.waiting(lane.0, lane.1).as_u64() >= peer.ahead() {
                 return Lane::Ahead;
             }
-            if session.room().as_u64() < 2 * peer.block() as u64 {
+            if peer.room(session) < 2 * peer.block() as u64 {
                 return Lane::Full;
             }
             let Some(token) = peer.lanes.get_mut(&lane).and_then(|queue| queue.pop_front()) else { continue };

@@ -1,7 +1,7 @@
 //! Listening for each other: what this node asks its far nodes to listen at, and what they ask of it.
 
-use super::forwarder::Forwarder;
-use super::listeners::{Entry, Leads, Whose};
+use super::forwards::Forwards;
+use super::listeners::{Entry, Leads, Reach, Whose};
 use super::{Arrival, Notice};
 use rustix::io::Errno;
 use skyhaul_engine::SessionId;
@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// Places that a far node may have this one listen at.
 const LISTENS_MAX: usize = 256;
 
-impl Forwarder {
+impl Forwards {
     /// A far node is there: asks it for all that it is to listen at.
     pub(super) fn wish_all(&mut self, session: SessionId, node: usize) {
         for number in 0..self.setup.remotes.len() {
@@ -45,7 +45,7 @@ impl Forwarder {
                 continue;
             }
             self.wishes[number].again = None;
-            if let Some(session) = self.calls.session(self.setup.remotes[number].node) {
+            if let Reach::Open(session) = self.reach(Whose::Node(self.setup.remotes[number].node)) {
                 self.wish(session, number);
             }
         }
@@ -78,7 +78,7 @@ impl Forwarder {
         let node = self.peers.get(&session)?.node?;
         let number = usize::try_from(number).ok()?;
         let remote = self.setup.remotes.get(number).filter(|remote| remote.node == node)?;
-        Some((number, self.setup.nodes.get(node)?.name.clone(), remote.wish.target.clone()))
+        Some((number, self.setup.nodes.get(node)?.clone(), remote.wish.target.clone()))
     }
 
     /// Whether this node asked the far one of `session` to listen for `target`, and so connects to it.
@@ -108,7 +108,10 @@ impl Forwarder {
 
     fn listen_for(&mut self, session: SessionId, wish: Listen) -> Result<Local, (Refusal, String)> {
         let Listen { at, target, carriage, idle } = wish;
-        if !self.setup.allow_listen.iter().any(|rule| rule.permits_listening(&at)) {
+        let rules = self.peers.get(&session).map(|peer| &peer.rules);
+        let may =
+            rules.is_some_and(|rules| rules.allow_listen.iter().any(|rule| rule.permits_listening(&at)));
+        if !may {
             let sentence = "this node's rules do not allow it; name the place with --allow-listen";
             return Err((Refusal::NotAllowed, sentence.to_owned()));
         }

@@ -2,26 +2,50 @@
 
 use super::keeper::{Kept, ToKeep};
 use super::shared::Shared;
-use crate::status::StationPeer;
+use crate::status::{ForwardsStatus, StationPeer};
 use bytes::Bytes;
 use skyhaul_engine::{EngineEvent, SessionId};
+use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
-use skyhaul_net::Engine;
-use skyhaul_net::Service;
+use skyhaul_net::forward::Rules;
+use skyhaul_net::guests::{Far, Guests};
+use skyhaul_net::{Engine, Service};
 use skyhaul_quic::Fingerprint;
 use skyhaul_store::StationName;
-use skyhaul_transport::{Event, Opening, Resume};
+use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, Resume};
 use skyhaul_units::{Duration, Instant};
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+
+/// What the sessions with stations are.
+#[derive(Debug)]
+pub struct Lines {
+    /// The stations that may come, by key.
+    pub peers: BTreeMap<Fingerprint, Admitted>,
+    /// How what the centre sends is shared.
+    pub classes: ClassTree,
+    /// What goes through the sessions beside contacts.
+    pub guests: Guests,
+}
+
+/// A station that may come.
+#[derive(Debug, Clone)]
+pub struct Admitted {
+    /// Its name.
+    pub name: StationName,
+    /// Its place in the configuration.
+    pub place: usize,
+    /// What it may have this centre do for applications.
+    pub rules: Arc<Rules>,
+}
 
 /// Serves the stations.
 #[derive(Debug)]
 pub struct Downlink {
     name: String,
-    /// The stations that may come, by key.
-    peers: BTreeMap<Fingerprint, StationName>,
+    lines: Lines,
     shared: Arc<Shared>,
     connections: BTreeMap<SessionId, StationName>,
     blocks: Sender<ToKeep>,
@@ -36,40 +60,45 @@ const UPDATE: Duration = Duration::from_millis(200);
 const ASK: Duration = Duration::from_millis(50);
 
 impl Downlink {
-    /// Serves `peers` under the centre's `name`.
+    /// Serves the stations of `lines` under the centre's `name`.
     pub fn new(
         name: String,
-        peers: BTreeMap<Fingerprint, StationName>,
+        lines: Lines,
         shared: Arc<Shared>,
         channels: (Sender<ToKeep>, Receiver<Kept>),
     ) -> Self {
         let (blocks, kept) = channels;
         let (update_at, ask_at) = (Instant::ZERO, Instant::ZERO);
-        Self { name, peers, shared, connections: BTreeMap::new(), blocks, kept, update_at, ask_at }
+        Self { name, lines, shared, connections: BTreeMap::new(), blocks, kept, update_at, ask_at }
     }
 
     fn connected(&mut self, now: Instant, engine: &mut Engine, id: SessionId, fingerprint: Fingerprint) {
-        let Some(station) = self.peers.get(&fingerprint).cloned() else {
+        let Some(admitted) = self.lines.peers.get(&fingerprint).cloned() else {
             return engine.close(now, id, "this key is not in the centre's configuration");
         };
+        let Admitted { name: station, place, rules } = admitted;
         let older = self.connections.iter().find(|(_, known)| **known == station).map(|(older, _)| *older);
         if let Some(older) = older {
             // The station came back before its old connection was given up.
             self.connections.remove(&older);
+            self.lines.guests.ended(older);
             self.shared.gaps().ledger().disconnected(station.as_str());
             engine.close(now, older, "the station has connected again");
         }
         let resume = self.shared.store().resume(&station);
         let resume = Resume { finished_below: resume.finished_below, open: resume.flows };
         if let Some(session) = engine.session(id) {
+            session.share(self.lines.classes.clone(), PolicyConfig::default());
             session.open(Opening { name: self.name.clone(), resume, ..Opening::default() });
+            self.lines.guests.begun(id, session, Far { role: Role::Called, node: Some(place), rules });
         }
         tracing::info!(station = station.as_str(), "connected");
         self.connections.insert(id, station);
     }
 
-    fn session_event(&mut self, engine: &mut Engine, id: SessionId, event: Event) {
+    fn session_event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) {
         let Some(station) = self.connections.get(&id) else { return };
+        let Some(event) = self.lines.guests.event(now, engine, id, event) else { return };
         match event {
             Event::Greeted { name, .. } if name != station.as_str() => {
                 let reason = format!(
@@ -81,7 +110,8 @@ impl Downlink {
                     session.refuse(&reason);
                 }
             }
-            Event::Greeted { .. } | Event::Custody { .. } | Event::Settled { .. } => {}
+            Event::Greeted { .. } => self.lines.guests.opened(id),
+            Event::Custody { .. } | Event::Settled { .. } => {}
             Event::Application { body } => match Talk::decode(&body) {
                 Ok(Talk::Answer(answer)) => self.shared.gaps().ledger().answer(station.as_str(), &answer),
                 Ok(Talk::Ask(_)) => {}
@@ -97,6 +127,7 @@ impl Downlink {
                 tracing::info!(station = station.as_str(), "disconnected: {reason}");
                 self.shared.gaps().ledger().disconnected(station.as_str());
                 self.connections.remove(&id);
+                self.lines.guests.ended(id);
             }
         }
     }
@@ -164,6 +195,7 @@ impl Downlink {
             })
         });
         self.shared.stations(stations.collect());
+        self.shared.forwards(ForwardsStatus::of(self.lines.guests.forwards()));
     }
 }
 
@@ -171,8 +203,9 @@ impl Service for Downlink {
     fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
         match event {
             EngineEvent::Connected { id, fingerprint, .. } => self.connected(now, engine, id, fingerprint),
-            EngineEvent::Session { id, event } => self.session_event(engine, id, event),
+            EngineEvent::Session { id, event } => self.session_event(now, engine, id, event),
             EngineEvent::Disconnected { id, reason } => {
+                self.lines.guests.ended(id);
                 if let Some(station) = self.connections.remove(&id) {
                     self.shared.gaps().ledger().disconnected(station.as_str());
                     tracing::info!(station = station.as_str(), "disconnected: {reason}");
@@ -199,6 +232,11 @@ impl Service for Downlink {
             self.update_at = now + UPDATE;
             self.update(engine);
         }
-        Some(self.update_at.min(self.ask_at))
+        let guests_due = self.lines.guests.work(now, engine);
+        Some(self.update_at.min(self.ask_at).min(guests_due))
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.lines.guests.fd()
     }
 }

@@ -17,31 +17,31 @@ mod processor;
 mod rdr;
 mod shared;
 
-use crate::config::CentreConfig;
+use crate::config::{CentreConfig, PeerEntry};
 use crate::fault::Fault;
+use crate::guests;
 use crate::services::{self, Window};
 use crate::status::{Reply, Request, StatusServer};
 use assembly::{Assembler, Book};
 use delivery::{Deliverer, DeliveryList};
-use downlink::Downlink;
+use downlink::{Admitted, Downlink, Lines};
 use gaps::Gaps;
 pub use gaps::kept as kept_gaps;
 use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;
 use shared::{Kept, Shared};
+use skyhaul_net::guests::Guests;
 use skyhaul_net::{Carrier, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{Bytes, Duration};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
-/// What a centre sends: reports, receipts and acknowledgements; paced at this rate they are never in anyone's way.
-const RETURN_RATE: Rate = Rate::from_mbps(5);
 /// The stop flag is looked at this often.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -92,7 +92,9 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
             )
         }
     })?;
-    let threads = start(config, peers, &shared, clock, driver)?;
+    let of = shared.clone();
+    let guests = guests::start(config.forwarding(), driver.waker(), move |tell| tell(&of.life))?;
+    let threads = start(config, peers, &shared, clock, (driver, guests))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
     }
@@ -105,30 +107,33 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     shared.life.failure().map_or(Ok(()), Err)
 }
 
-fn peers(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, StationName>, Fault> {
-    let name = |text: &str| {
-        StationName::new(text).map_err(|error| {
+fn peers(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, Admitted>, Fault> {
+    let admitted = |(place, peer): (usize, &PeerEntry)| {
+        let name = StationName::new(peer.name.as_str()).map_err(|error| {
             Fault::configuration(error.to_string(), "[[peer]]", "give the station another name")
-        })
+        })?;
+        Ok((peer.fingerprint.fingerprint(), Admitted { name, place, rules: Arc::new(peer.rules()) }))
     };
-    config.peer.iter().map(|peer| Ok((peer.fingerprint.fingerprint(), name(peer.name.as_str())?))).collect()
+    config.peer.iter().enumerate().map(admitted).collect()
 }
 
 fn driver(
     config: &CentreConfig,
-    peers: &BTreeMap<Fingerprint, StationName>,
+    peers: &BTreeMap<Fingerprint, Admitted>,
     clock: Clock,
 ) -> Result<Driver, Fault> {
     let identity = services::identity(&config.node)?;
     let bind = config.listen.bind;
     let payload = services::udp_payload(config.listen.mtu, bind.is_ipv6());
-    let path = PathConfig { udp_payload: payload, ..PathConfig::over(RETURN_RATE) };
+    let path = PathConfig { udp_payload: payload, controller: config.controller(), ..PathConfig::default() };
     let endpoint = EndpointConfig {
         trusted: peers.keys().copied().collect(),
         listen: true,
         ..EndpointConfig::new(identity.clone(), path, clock.std_start())
     };
-    let window = Window { receive: config.session.receive_window, send: Bytes::mib(1) };
+    let own = Window { receive: config.session.receive_window, send: Bytes::mib(1) };
+    let send = if config.has_guests() { guests::window(own).send } else { own.send };
+    let window = Window { send, ..own };
     let place = bind.to_string();
     let carrier = services::carrier(Socket::bind(bind), &place, endpoint)?;
     let at = carrier.socket().local_addr().unwrap_or(bind);
@@ -168,10 +173,10 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
 
 fn start(
     config: &CentreConfig,
-    peers: BTreeMap<Fingerprint, StationName>,
+    peers: BTreeMap<Fingerprint, Admitted>,
     shared: &Arc<Shared>,
     clock: Clock,
-    mut driver: Driver,
+    (mut driver, guests): (Driver, Guests),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     // Bounded by the sessions' windows: see `ToKeep`.
     let (blocks, to_keep) = channel();
@@ -181,7 +186,8 @@ fn start(
     let name = config.node.name.to_string();
     let deliverer = Deliverer::new(shared.clone(), clock, name, config.products.dir.clone());
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
-    let mut downlink = Downlink::new(config.node.name.to_string(), peers, shared.clone(), (blocks, receipts));
+    let lines = Lines { peers, classes: config.classes(), guests };
+    let mut downlink = Downlink::new(config.node.name.to_string(), lines, shared.clone(), (blocks, receipts));
     let of = shared.clone();
     let line = services::thread("line", move || {
         if let Err(error) = driver.run(&mut downlink, of.life.stop_flag()) {

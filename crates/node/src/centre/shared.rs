@@ -7,8 +7,8 @@ use super::live::Receivers;
 use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
-    AssembledProduct, AssemblyState, CentreStatus, ContactReceived, NodeStatus, Recent, StationPeer,
-    StoreState, StoreStatus, peak_resident_bytes, resident_bytes, threads,
+    AssembledProduct, AssemblyState, CentreStatus, ContactReceived, ForwardsStatus, NodeStatus, Recent,
+    StationPeer, StoreState, StoreStatus, peak_resident_bytes, resident_bytes, threads,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker, drops};
@@ -64,6 +64,7 @@ struct State {
     latency: BTreeMap<Stage, Latency>,
     commits: VecDeque<CommitTime>,
     refused: u64,
+    forwards: Option<ForwardsStatus>,
 }
 
 #[derive(Debug)]
@@ -225,6 +226,11 @@ impl Shared {
         self.state().refused += 1;
     }
 
+    /// What is forwarded beside contacts.
+    pub fn forwards(&self, forwards: Option<ForwardsStatus>) {
+        self.state().forwards = forwards;
+    }
+
     /// The stations that are connected.
     pub fn stations(&self, stations: Vec<StationPeer>) {
         self.state().stations = stations;
@@ -316,6 +322,7 @@ impl Shared {
                 .collect(),
             live: self.live.status(),
             refused: state.refused,
+            forwards: state.forwards.clone(),
             alarms: self.life.alarms(),
         })
     }

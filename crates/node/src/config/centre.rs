@@ -2,13 +2,18 @@
 
 use super::delivery::{DeliveryEntry, ExpeditedEntry};
 use super::error::ConfigError;
+use super::forwards::{Allowed, ForwardEntry};
 use super::name::{Mtu, Name};
 use super::node::Node;
 use super::packets::Live;
 use super::peer::PeerKey;
 use super::products::{ProductEntry, ProductRules, Products};
 use super::section::{Table, left_out, section};
-use skyhaul_units::{Bytes, Duration};
+use super::sending::Class;
+use skyhaul_congestion::ControllerConfig;
+use skyhaul_net::forward::{Forwarding, Rules};
+use skyhaul_transport::ClassTree;
+use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -47,6 +52,12 @@ pub struct CentreConfig {
     /// What one station may have under way.
     #[serde(default = "left_out")]
     pub session: SessionLimits,
+    /// How what the centre sends is shared, to each station.
+    #[serde(default)]
+    pub class: Vec<Class>,
+    /// Applications that share the sessions with the stations.
+    #[serde(default)]
+    pub forward: Vec<ForwardEntry>,
 }
 
 section! {
@@ -68,6 +79,11 @@ section! {
         name: Name => required,
         /// The fingerprint of its public key, printed by `skyhaul keygen` there.
         fingerprint: PeerKey => required,
+        /// Where the station's forwards may have this centre connect: addresses or networks, or a name, and ports, such as
+        /// `["10.0.0.0/8:6000-6010"]`; `udp:` before it for datagrams; `unix:/path`.
+        allow: Allowed => "[]",
+        /// Where they may have this centre listen: addresses or networks, and ports, or a socket file.
+        allow_listen: Allowed => "[]",
     }
 }
 
@@ -89,6 +105,10 @@ section! {
         /// The most bytes that a station may send ahead of the store. 64 MiB: eight round trips of 660 ms at
         /// 93 Mbit/s, so that repairs of repairs do not stop the line.
         receive_window: Bytes => "64 MiB",
+        /// The rate that the centre may use towards each station, counted in IP packets with their headers; left out: 5 Mbit/s where it
+        /// sends reports and receipts alone, and found out where a `[[forward]]` or a station's `allow` or `allow_listen` lets it send
+        /// more.
+        rate: Rate => optional,
     }
 }
 
@@ -103,6 +123,8 @@ pub(super) const TABLES: &[Table] = &[
     DeliveryEntry::TABLE,
     Live::TABLE,
     SessionLimits::TABLE,
+    Class::TABLE,
+    ForwardEntry::TABLE,
 ];
 
 /// Receivers of live packets: each has a thread, and up to 8 MiB that wait for it.
@@ -153,7 +175,37 @@ impl CentreConfig {
                 return Err(ConfigError::twice(text, file, "product", entry.name.as_str()));
             }
         }
-        Ok(())
+        let classes = super::sending::classes(&self.class);
+        let tree = ClassTree::new(&classes).map_err(|error| ConfigError::class(text, file, &error))?;
+        super::forwards::check((text, file), &self.forward, (&self.names(), "a [[peer]]"), &tree)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.peer.iter().map(|peer| peer.name.to_string()).collect()
+    }
+
+    /// How what the centre sends is shared.
+    pub fn classes(&self) -> ClassTree {
+        ClassTree::new(&super::sending::classes(&self.class)).expect("it was checked when it was read")
+    }
+
+    /// What is forwarded to and from the stations, in their order.
+    pub fn forwarding(&self) -> Forwarding {
+        super::forwards::forwarding(&self.forward, self.names())
+    }
+
+    /// Whether anything but contacts may go through a station's session.
+    pub fn has_guests(&self) -> bool {
+        !self.forward.is_empty() || self.peer.iter().any(|peer| peer.rules() != Rules::default())
+    }
+
+    /// How the rate towards stations is kept.
+    pub fn controller(&self) -> ControllerConfig {
+        match self.session.rate {
+            Some(rate) => ControllerConfig::declared(rate),
+            None if self.has_guests() => ControllerConfig::Adaptive,
+            None => ControllerConfig::declared(RETURN_RATE),
+        }
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
@@ -165,8 +217,18 @@ impl CentreConfig {
     }
 }
 
+impl PeerEntry {
+    /// What the station may have this centre do.
+    pub fn rules(&self) -> Rules {
+        super::forwards::rules(&self.allow, &self.allow_listen)
+    }
+}
+
 impl SessionLimits {
     fn check(&self) -> Result<(), String> {
+        if self.rate == Some(Rate::ZERO) {
+            return Err("a rate of 0 bit/s carries no reports; write it like \"20 Mbit/s\"".to_owned());
+        }
         if (MIN_WINDOW..=MAX_WINDOW).contains(&self.receive_window) {
             return Ok(());
         }
@@ -177,6 +239,8 @@ impl SessionLimits {
     }
 }
 
+/// What a centre sends without forwards: reports, receipts and acknowledgements; paced at this rate they are never in anyone's way.
+const RETURN_RATE: Rate = Rate::from_mbps(5);
 /// Expedited data sets: each takes 8 MiB of every contact that goes on.
 const MAX_EXPEDITED: usize = 8;
 /// Consumers: each product is copied for each.

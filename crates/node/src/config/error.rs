@@ -78,6 +78,18 @@ impl ConfigError {
         Self::content(file, None, what, &format!("write at most {most}"))
     }
 
+    /// Too many tables of one heading; the first one too many is named.
+    pub(super) fn many((text, file): (&str, &Path), heading: &str, count: usize, most: usize) -> Self {
+        let line = nth_line(text, (heading, most, heading));
+        let what = format!("there are {count} {heading} tables");
+        Self::content(file, line, what, &format!("write at most {most}"))
+    }
+
+    /// What a key of the `nth` table of a heading says cannot be; `at` is the heading, which of its tables, and the key.
+    pub(super) fn at((text, file): (&str, &Path), at: At<'_>, what: String, help: &str) -> Self {
+        Self::content(file, nth_line(text, at), what, help)
+    }
+
     pub(super) fn twice(text: &str, file: &Path, kind: &str, value: &str) -> Self {
         let quoted = format!("\"{value}\"");
         let mut lines = text.lines().enumerate().filter(|(_, line)| line.contains(&quoted));
@@ -97,13 +109,20 @@ impl ConfigError {
         Self::content(file, line, what.to_owned(), help)
     }
 
-    pub(super) fn no_class(text: &str, file: &Path, class: &str, leaves: &[&str]) -> Self {
-        let line = line_in(text, "[[channel]]", "class", class);
+    pub(super) fn no_class(
+        (text, file): (&str, &Path),
+        at: At<'_>,
+        (class, user): (&str, &str),
+        leaves: &[&str],
+    ) -> Self {
         let help = match leaves {
-            [] => format!("add a [[class]] table with the name \"{class}\", or remove `class`"),
-            leaves => format!("the classes that channels can use are {}", leaves.join(", ")),
+            [] | ["default"] => {
+                format!("add a [[class]] table with the name \"{class}\", or remove `class`")
+            }
+            leaves => format!("the classes that can be used are {}", leaves.join(", ")),
         };
-        Self::content(file, line, format!("there is no class `{class}` for a channel"), &help)
+        let what = format!("there is no class `{class}` for {user}");
+        Self::content(file, nth_line(text, at), what, &help)
     }
 
     pub(super) fn from_toml(error: &toml::de::Error, text: &str, file: &Path) -> Self {
@@ -116,6 +135,20 @@ impl ConfigError {
     fn content(file: &Path, line: Option<usize>, what: String, help: &str) -> Self {
         Self { what, file: file.to_owned(), line, help: help.to_owned() }
     }
+}
+
+/// Where something stands: a table's heading, which one of these tables from 0, and the key.
+pub(super) type At<'a> = (&'a str, usize, &'a str);
+
+/// The line of a key; that of the table's heading, where the key is the heading or is written on no line of its own.
+fn nth_line(text: &str, (heading, nth, key): At<'_>) -> Option<usize> {
+    let mut tables = text.lines().enumerate().filter(|(_, line)| line.trim().starts_with(heading));
+    let (head, _) = tables.nth(nth)?;
+    let mut keys = text.lines().enumerate().skip(head + 1);
+    let inside = |line: &str| !line.trim().starts_with('[');
+    let is_it = |line: &str| line.trim().strip_prefix(key).is_some_and(|rest| rest.trim().starts_with('='));
+    let found = keys.by_ref().take_while(|(_, line)| inside(line)).find(|(_, line)| is_it(line));
+    Some(found.map_or(head, |(index, _)| index) + 1)
 }
 
 /// The line of `key` with this value in a table of this heading.

@@ -27,6 +27,7 @@ mod channel;
 mod delivery;
 mod error;
 mod feeds;
+mod forwards;
 mod name;
 mod node;
 mod packets;
@@ -45,6 +46,7 @@ pub use channel::{Channel, Compress, Input, InputFormat, MissionRef, SoftForm};
 pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, ExpeditedEntry};
 pub use error::ConfigError;
 pub use feeds::{ChannelInput, ChannelInputs, Feed};
+pub use forwards::{Allowed, ForwardEntry, Written};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
 pub use packets::{Live, LiveTarget, LiveTargetError};
@@ -90,7 +92,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let refuse = |error: toml::de::Error| ConfigError::from_toml(&error, text, file);
     let tables: toml::Table = toml::from_str(text).map_err(refuse)?;
     let has = |names: &[&str]| names.iter().any(|name| tables.contains_key(*name));
-    let station = has(&["centre", "channel", "line", "spool", "path", "class"]);
+    let station = has(&["centre", "channel", "line", "spool", "path"]);
     let centre = has(&["listen", "peer", "store", "products", "product", "expedited", "delivery", "live"]);
     let base = file.parent().unwrap_or(Path::new(""));
     match (station, centre) {

@@ -11,10 +11,12 @@ use std::path::Path;
 use std::str::FromStr;
 
 section! {
-    /// A part of the line, for the channels that name it: what it is guaranteed, and what it may have at most. Classes stand
-    /// side by side or in a tree (as those of the Linux kernel's `htb`); without any, all channels share alike.
+    /// A part of the line, for the channels and forwards that name it: what it is guaranteed, and what it may have at most. Classes
+    /// stand side by side or in a tree (as those of the Linux kernel's `htb`); without any, all share alike. Each node shares what it
+    /// sends itself: a forward's bytes go under the class of this name at either end, or under the first that has no parts where there
+    /// is none of the name.
     "[[class]]" Class {
-        /// How channels, and classes within it, name it.
+        /// How channels, forwards, and classes within it, name it.
         name: Name => required,
         /// The class that it is a part of; left out: it stands at the top. Channels use classes that have no parts.
         parent: Name => optional,
@@ -119,17 +121,19 @@ impl StationConfig {
 
     pub(super) fn check_sharing(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
         let tree = self.tree().map_err(|error| ConfigError::class(text, file, &error))?;
-        let classes = self.channel.iter().map(|channel| &channel.class).chain([&self.refill.class]);
-        for class in classes {
+        let channels = self.channel.iter().enumerate();
+        let channels = channels.map(|(nth, channel)| (("[[channel]]", nth, "class"), &channel.class));
+        for (at, class) in channels.chain([(("[refill]", 0, "class"), &self.refill.class)]) {
             if let Some(class) = class
                 && tree.find(class.as_str()).is_none()
             {
                 let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
-                let leaves = if self.class.is_empty() { Vec::new() } else { leaves };
-                return Err(ConfigError::no_class(text, file, class.as_str(), &leaves));
+                let user = if at.0 == "[refill]" { "refills" } else { "a channel" };
+                return Err(ConfigError::no_class((text, file), at, (class.as_str(), user), &leaves));
             }
         }
-        Ok(())
+        let nodes = [self.centre.name.to_string()];
+        super::forwards::check((text, file), &self.forward, (&nodes, "[centre]"), &tree)
     }
 
     fn tree(&self) -> Result<ClassTree, ClassError> {
@@ -137,18 +141,22 @@ impl StationConfig {
     }
 
     fn classes(&self) -> ClassesConfig {
-        let class = |class: &Class| ClassConfig {
-            name: class.name.to_string(),
-            parent: class.parent.as_ref().map(Name::to_string),
-            guarantee: class.guarantee,
-            ceiling: class.ceiling,
-            priority: class.priority,
-            quantum: Some(class.quantum),
-            burst: None,
-        };
-        let classes = self.class.iter().map(class).collect();
-        ClassesConfig { classes, ..ClassesConfig::default() }
+        classes(&self.class)
     }
+}
+
+/// The classes as the transport takes them.
+pub(super) fn classes(classes: &[Class]) -> ClassesConfig {
+    let class = |class: &Class| ClassConfig {
+        name: class.name.to_string(),
+        parent: class.parent.as_ref().map(Name::to_string),
+        guarantee: class.guarantee,
+        ceiling: class.ceiling,
+        priority: class.priority,
+        quantum: Some(class.quantum),
+        burst: None,
+    };
+    ClassesConfig { classes: classes.iter().map(class).collect(), ..ClassesConfig::default() }
 }
 
 impl FromStr for PolicyName {

@@ -3,6 +3,7 @@
 use super::channel::Channel;
 use super::error::ConfigError;
 use super::feeds::ChannelInput;
+use super::forwards::{Allowed, ForwardEntry};
 use super::name::{HostPort, Mtu, Name, from_text};
 use super::node::Node;
 use super::path::{LinePath, Outage};
@@ -12,6 +13,7 @@ use super::section::{Table, left_out, section};
 use super::sending::{Class, PolicyName};
 use super::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
+use skyhaul_net::forward::{Forwarding, Rules};
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,6 +50,9 @@ pub struct StationConfig {
     pub class: Vec<Class>,
     /// Where data comes in, at least one.
     pub channel: Vec<Channel>,
+    /// Applications that share the session with the centre.
+    #[serde(default)]
+    pub forward: Vec<ForwardEntry>,
 }
 
 section! {
@@ -59,6 +64,11 @@ section! {
         address: HostPort => required,
         /// The fingerprint of its public key, printed by `skyhaul keygen` there.
         fingerprint: PeerKey => required,
+        /// Where the centre's forwards may have this station connect: addresses or networks, or a name, and ports, such as
+        /// `["10.0.0.0/8:6000-6010"]`; `udp:` before it for datagrams; `unix:/path`.
+        allow: Allowed => "[]",
+        /// Where they may have this station listen: addresses or networks, and ports, or a socket file.
+        allow_listen: Allowed => "[]",
     }
 }
 
@@ -115,6 +125,7 @@ pub(super) const TABLES: &[Table] = &[
     Refill::TABLE,
     Channel::TABLE,
     ChannelInput::TABLE,
+    ForwardEntry::TABLE,
 ];
 
 impl StationConfig {
@@ -145,6 +156,21 @@ impl StationConfig {
         let any = [LinePath::any()];
         let paths: &[LinePath] = if self.path.is_empty() { &any } else { &self.path };
         paths.iter().enumerate().map(|(place, path)| path.named(place)).collect()
+    }
+
+    /// What is forwarded to and from the centre.
+    pub fn forwarding(&self) -> Forwarding {
+        super::forwards::forwarding(&self.forward, vec![self.centre.name.to_string()])
+    }
+
+    /// Whether anything but contacts may go through the session with the centre.
+    pub fn has_guests(&self) -> bool {
+        !self.forward.is_empty() || self.rules() != Rules::default()
+    }
+
+    /// What the centre may have this station do.
+    pub fn rules(&self) -> Rules {
+        super::forwards::rules(&self.centre.allow, &self.centre.allow_listen)
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {

@@ -258,3 +258,66 @@ fn paths_have_names_and_outages() {
     let twice = refused(&format!("{STATION}{}", paths.replace("\"b\"", "\"path-1\"")));
     assert!(twice.what().contains("path `path-1` stands twice"), "{twice}");
 }
+
+#[test]
+fn forwards_name_the_node_at_the_other_end_and_a_class_that_is_there() {
+    let classes = "[[class]]\nname = \"a\"\n[[class]]\nname = \"b\"\n";
+    let tables = "[[forward]]\nlocal = \"8080=centre-1:10.0.0.5:80\"\nclass = \"b\"\npriority = 0\ndeadline = \"1 s\"\n\
+                  [[forward]]\nremote = \"2222=centre-1:127.0.0.1:22\"\n[[forward]]\nsocks = \"1080\"\nidle = \"10 min\"\n";
+    let with = |tables: &str| format!("{STATION}{classes}{tables}");
+    let config = station(&with(tables));
+    assert!(config.has_guests() && !station(STATION).has_guests());
+    let forwarding = config.forwarding();
+    assert_eq!((forwarding.listens.len(), forwarding.remotes.len()), (2, 1));
+    let carriage = &forwarding.listens[0].carriage;
+    assert_eq!((carriage.class.as_str(), carriage.priority), ("b", 0));
+    assert_eq!(carriage.deadline, Some(Duration::from_secs(1)));
+    assert_eq!(forwarding.nodes, ["centre-1"]);
+    // The second table is wrong, and its own line is named.
+    for (from, to, what, line) in [
+        ("2222=centre-1", "2222=centre-2", "the far node `centre-2` is not known", "remote = "),
+        ("remote = \"2222=centre-1:127.0.0.1:22\"", "class = \"b\"", "does not say one thing", "[[forward]]\nclass"),
+        ("127.0.0.1:22\"", "127.0.0.1:22\"\nclass = \"c\"", "no class `c` for a forward", "class = \"c\""),
+        ("127.0.0.1:22\"", "127.0.0.1:22\"\nport = 3", "unknown key `port`", "port = 3"),
+    ] {
+        let text = with(&tables.replacen(from, to, 1));
+        let error = refused(&text);
+        assert!(error.what().contains(what), "{error}");
+        let at = text[..text.find(line).unwrap()].matches('\n').count() + 1;
+        assert_eq!(error.line(), Some(at), "{error}");
+    }
+    let none = refused(&format!("{STATION}[[forward]]\nsocks = \"1080\"\nclass = \"c\"\n"));
+    assert!(none.help().contains("add a [[class]] table"), "{none}");
+    let many = refused(&format!("{STATION}{}", "[[forward]]\nsocks = \"0\"\n".repeat(257)));
+    assert_eq!((many.what(), many.line().is_some()), ("there are 257 [[forward]] tables", true));
+}
+
+#[test]
+fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_finds_its_rate() {
+    let centre = |text: &str| match parse(text, Path::new("/etc/skyhaul/centre.toml")) {
+        Ok(Config::Centre(config)) => *config,
+        other => panic!("{other:?}"),
+    };
+    let plain = centre(CENTRE);
+    assert!(!plain.has_guests());
+    assert_eq!(plain.controller().name(), "line");
+    let rules = CENTRE.replace("[products]", "allow = [\"10.0.0.0/8:80\"]\nallow_listen = [\"127.0.0.1:*\"]\n[products]");
+    let ruled = centre(&rules);
+    let peer = ruled.peer[0].rules();
+    assert_eq!((peer.allow.len(), peer.allow_listen.len()), (1, 1));
+    assert_eq!(ruled.controller().name(), "adaptive");
+    let declared = centre(&format!("{rules}[session]\nrate = \"20 Mbit/s\"\n"));
+    assert_eq!(declared.controller().name(), "line");
+    let leads = centre(&format!("{CENTRE}[[class]]\nname = \"a\"\n[[forward]]\nlocal = \"22=station-1:a:22\"\nclass = \"a\"\n"));
+    assert_eq!(leads.forwarding().nodes, ["station-1"]);
+    assert!(leads.classes().find("a").is_some());
+    for (text, what) in [
+        (rules.replace("10.0.0.0/8:80", "10.0.0.0/8"), "the ports are missing"),
+        (format!("{CENTRE}[[forward]]\nlocal = \"22=station-2:a:22\"\n"), "the far node `station-2` is not known"),
+        (format!("{CENTRE}[session]\nrate = \"0 bit/s\"\n"), "carries no reports"),
+        (format!("{CENTRE}[[class]]\nname = \"a\"\nparent = \"b\"\n"), "there is no class `b`"),
+    ] {
+        let error = refused(&text);
+        assert!(error.what().contains(what) && error.line().is_some(), "{error}");
+    }
+}

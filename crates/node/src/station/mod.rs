@@ -30,6 +30,7 @@ mod uplink;
 use crate::config::{self, MissionRef, StationConfig};
 use crate::custody::Feeder;
 use crate::fault::Fault;
+use crate::guests;
 use crate::services::{self, Window};
 use crate::status::{ChannelState, ChannelStatus, NodeStatus, Reply, Request, StatusServer};
 use channel::{ChannelRunner, Common};
@@ -38,6 +39,7 @@ use paths::Paths;
 use refill::RefillRunner;
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_net::guests::Guests;
 use skyhaul_net::{Clock, Driver};
 use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolError};
 use skyhaul_units::{Bytes, Duration, FlowId};
@@ -60,7 +62,7 @@ pub struct Options {
 }
 
 /// A session's memory at the station: blocks handed over and not yet reported whole take eight round trips of 660 ms at
-/// 93 Mbit/s; the centre sends nothing but messages.
+/// 93 Mbit/s; the centre sends nothing but messages. What goes beside contacts has more: see `guests`.
 const WINDOW: Window = Window { receive: Bytes::mib(1), send: Bytes::mib(64) };
 /// The stop flag, and whether everything is sent, are looked at this often.
 const LOOK: Duration = Duration::from_millis(50);
@@ -84,9 +86,11 @@ pub fn run(
     let spool = open_spool(config, disk.clone(), clock)?;
     let (name, channels) = (config.node.name.to_string(), config.channel.iter().map(shown).collect());
     let shared = Arc::new(Shared::new(name, channels, spool, clock, driver.waker()));
+    let of = shared.clone();
+    let guests = guests::start(config.forwarding(), driver.waker(), move |tell| tell(&of.life))?;
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
-    let threads = start(config, (&shared, disk), clock, (driver, paths))?;
+    let threads = start(config, (&shared, disk), clock, (driver, paths, guests))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
         reload.look(&shared);
@@ -147,12 +151,13 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault
     let identity = services::identity(&config.node)?;
     let (line, centre) = (config.line.clone(), config.centre.address.to_string());
     let opener = Opener { identity, line, centre, clock };
+    let window = if config.has_guests() { guests::window(WINDOW) } else { WINDOW };
     let mut driver: Option<Driver> = None;
     let mut planned = Vec::new();
     for path in config.paths() {
         let Opened { carrier, is_ipv6 } = opener.open(&path)?;
         match &mut driver {
-            None => driver = Some(services::driver(carrier, &path.place(), WINDOW, clock)?),
+            None => driver = Some(services::driver(carrier, &path.place(), window, clock)?),
             Some(driver) => drop(driver.add_carrier(carrier)),
         }
         planned.push((path, is_ipv6));
@@ -180,7 +185,7 @@ fn start(
     config: &StationConfig,
     (shared, disk): (&Arc<Shared>, Arc<dyn Disk>),
     clock: Clock,
-    line: (Driver, Paths),
+    line: (Driver, Paths, Guests),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
@@ -222,11 +227,11 @@ fn line(
     config: &StationConfig,
     shared: &Arc<Shared>,
     clock: Clock,
-    (mut driver, paths): (Driver, Paths),
+    (mut driver, paths, guests): (Driver, Paths, Guests),
 ) -> Result<JoinHandle<()>, Fault> {
     let mut uplink = {
         let feeder = Feeder::new(config.sharing(), WINDOW.send);
-        let lines = (paths, feeder);
+        let lines = (paths, feeder, guests);
         Uplink::new(config.node.name.to_string(), centre_of(config), (shared.clone(), clock), lines)
     };
     let shared = shared.clone();
@@ -247,6 +252,7 @@ fn centre_of(config: &StationConfig) -> Centre {
         name: config.centre.name.to_string(),
         address: config.centre.address.to_string(),
         fingerprint: config.centre.fingerprint.fingerprint(),
+        rules: Arc::new(config.rules()),
     }
 }
 

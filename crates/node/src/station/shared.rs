@@ -4,8 +4,8 @@ use super::order::Orders;
 use super::refill::Questions;
 use crate::life::Life;
 use crate::status::{
-    ChannelStatus, ContactCaptured, ContactForecast, LineStatus, NodeStatus, Recent, RecordingStatus,
-    SpoolStatus, StationStatus, StoreState, peak_resident_bytes, resident_bytes, threads,
+    ChannelStatus, ContactCaptured, ContactForecast, ForwardsStatus, LineStatus, NodeStatus, Recent,
+    RecordingStatus, SpoolStatus, StationStatus, StoreState, peak_resident_bytes, resident_bytes, threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -34,6 +34,7 @@ struct State {
     contacts: Recent<ContactCaptured>,
     line: LineStatus,
     forecasts: Vec<ContactForecast>,
+    forwards: Option<ForwardsStatus>,
     store: StoreState,
 }
 
@@ -57,6 +58,11 @@ impl Shared {
     /// The line's state.
     pub fn line(&self, line: LineStatus) {
         self.state().line = line;
+    }
+
+    /// What is forwarded beside contacts.
+    pub fn forwards(&self, forwards: Option<ForwardsStatus>) {
+        self.state().forwards = forwards;
     }
 
     /// What the line carries, as its controllers know it; zero where there is none.
@@ -127,6 +133,7 @@ impl Shared {
             },
             forecasts: state.forecasts.clone(),
             line: state.line.clone(),
+            forwards: state.forwards.clone(),
             threads: threads(),
             alarms: self.life.alarms(),
         })

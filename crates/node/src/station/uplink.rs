@@ -8,15 +8,19 @@ use super::shared::Shared;
 use crate::config::Sharing;
 use crate::custody::{FeedError, Feeder};
 use crate::fault::Fault;
-use crate::status::{LineState, LineStatus, PathHint, SessionStatus};
+use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
 use skyhaul_engine::{EngineEvent, SessionId, SocketId};
+use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
+use skyhaul_net::forward::Rules;
+use skyhaul_net::guests::{FIRST_GUEST, Far, Guests};
 use skyhaul_net::{Carrier, Clock, Engine, Service};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_store::SpoolReader;
 use skyhaul_transport::{Event, Opening, PathId, Resume};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// Where the centre is, and who it is.
@@ -28,6 +32,8 @@ pub struct Centre {
     pub address: String,
     /// Its key.
     pub fingerprint: Fingerprint,
+    /// What it may have this station do for applications.
+    pub rules: Arc<Rules>,
 }
 
 /// Keeps the session to the centre.
@@ -44,6 +50,7 @@ pub struct Uplink {
     fall_back_at: Instant,
     called_at: Instant,
     feeder: Feeder,
+    guests: Guests,
     retry_at: Instant,
     update_at: Instant,
     free_at: Instant,
@@ -72,7 +79,7 @@ impl Uplink {
         name: String,
         centre: Centre,
         (shared, clock): (Arc<Shared>, Clock),
-        (paths, feeder): (Paths, Feeder),
+        (paths, feeder, guests): (Paths, Feeder, Guests),
     ) -> Self {
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
         Self {
@@ -86,6 +93,7 @@ impl Uplink {
             fall_back_at: Instant::ZERO,
             called_at: Instant::ZERO,
             feeder,
+            guests,
             retry_at: Instant::ZERO,
             update_at: Instant::ZERO,
             free_at: Instant::ZERO,
@@ -147,6 +155,8 @@ impl Uplink {
             let flow_base = self.shared.spool().lowest_flow();
             let name = self.name.clone();
             session.open(Opening { name, flow_base, ..Opening::default() });
+            let rules = Arc::clone(&self.centre.rules);
+            self.guests.begun(id, session, Far { role: Role::Calling, node: Some(0), rules });
         }
     }
 
@@ -178,14 +188,18 @@ impl Uplink {
         self.status.state = state;
         self.status.reason = Some(reason);
         self.status.session = None;
-        self.connection = None;
+        match self.connection.take() {
+            Some(id) => self.guests.ended(id),
+            None => self.guests.unreached(0),
+        }
         self.feeder.disconnected();
         self.shared.questions.forget();
         self.shared.forecasts(Vec::new());
         self.shared.line(self.status.clone());
     }
 
-    fn session_event(&mut self, now: Instant, engine: &mut Engine, event: Event) {
+    fn session_event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) {
+        let Some(event) = self.guests.event(now, engine, id, event) else { return };
         match event {
             Event::Greeted { name, resume } => self.greeted(now, engine, &name, &resume),
             Event::Custody { flow, next } => {
@@ -227,6 +241,7 @@ impl Uplink {
             return self.down(LineState::Refused, reason);
         }
         self.feeder.greeted(&mut self.shared.spool(), resume);
+        self.connection.into_iter().for_each(|id| self.guests.opened(id));
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;
@@ -285,6 +300,7 @@ impl Uplink {
             self.status.paths = self.paths.status(&used, self.clock);
         }
         self.shared.line(self.status.clone());
+        self.shared.forwards(ForwardsStatus::of(self.guests.forwards()));
     }
 
     /// Foretells each contact, and says what will be late before it is.
@@ -304,7 +320,9 @@ impl Uplink {
             Behind { flow: waiting.flow, bytes: waiting.bytes, priority: delivery.priority, due }
         });
         let behind: Vec<Behind> = behind.collect();
-        let forecasts = session.forecasts_with(now, &foresight::candidates(now, &behind));
+        let mut forecasts = session.forecasts_with(now, &foresight::candidates(now, &behind));
+        // What guests hand over, they hand over when the line has room.
+        forecasts.retain(|forecast| forecast.flow < FIRST_GUEST);
         for (flow, said) in self.foresight.see(now, &forecasts) {
             self.say(flow, said);
         }
@@ -361,6 +379,7 @@ impl Uplink {
             && let Some(id) = self.connection.take()
         {
             // The call may be on a path that is gone.
+            self.guests.ended(id);
             engine.close(now, id, "the station's paths have changed");
             if let Some(second) = self.second.take() {
                 engine.close(now, second, "the station's paths have changed");
@@ -388,6 +407,7 @@ impl Uplink {
         if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
             session.share(sharing.tree.clone(), sharing.policy);
         }
+        self.connection.into_iter().for_each(|id| self.guests.shared(id, &sharing.tree));
         self.feeder.share(&self.shared.spool(), sharing);
         Some("the line is shared otherwise".to_owned())
     }
@@ -400,7 +420,7 @@ impl Service for Uplink {
                 self.connected(now, engine, id);
             }
             EngineEvent::Session { id, event } if Some(id) == self.connection => {
-                self.session_event(now, engine, event);
+                self.session_event(now, engine, id, event);
             }
             EngineEvent::Disconnected { id, reason } if Some(id) == self.connection => {
                 self.down(LineState::Down, reason.to_string());
@@ -446,6 +466,7 @@ impl Service for Uplink {
         }
         self.answer(engine);
         self.feed(now, engine);
+        let guests_due = self.guests.work(now, engine);
         if now >= self.foresee_at {
             self.foresee(now, engine);
         }
@@ -460,7 +481,7 @@ impl Service for Uplink {
             }
         }
         let retry = self.connection.is_none().then_some(self.retry_at);
-        [retry, Some(self.update_at), Some(self.free_at)].into_iter().flatten().min()
+        [retry, Some(self.update_at), Some(self.free_at), Some(guests_due)].into_iter().flatten().min()
     }
 
     fn next_socket(&mut self) -> Option<Carrier> {
@@ -470,11 +491,16 @@ impl Service for Uplink {
     fn socket_added(&mut self, id: SocketId) {
         self.paths.socket_added(id);
     }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.guests.fd()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skyhaul_net::forward::Forwarding;
     use skyhaul_net::{Socket, UdpCarrier, Waker};
     use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
     use skyhaul_store::{Spool, SpoolConfig, sim::SimDisk};
@@ -487,12 +513,14 @@ mod tests {
             name: "centre".to_owned(),
             address: "127.0.0.1:9".to_owned(),
             fingerprint: Identity::from_seed(&[2; 32]).expect("a key").fingerprint(),
+            rules: Arc::default(),
         };
         let config =
             SpoolConfig { max_size: Bytes::mib(8), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
         let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
         let spool = Spool::open(disk, config, clock.utc()).expect("a spool");
         let waker = Waker::new().expect("a waker");
+        let guests = Guests::new(Forwarding::default(), waker.clone(), Box::new(|_| {})).expect("a poller");
         let shared = Arc::new(Shared::new("station".to_owned(), Vec::new(), spool, clock, waker));
         let endpoint =
             EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
@@ -507,7 +535,7 @@ mod tests {
         };
         let paths = Paths::new(opener, &[(crate::config::LinePath::any().named(0), false)]);
         let feeder = Feeder::new(Sharing::default(), Bytes::mib(64));
-        (Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder)), engine)
+        (Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)), engine)
     }
 
     /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as long after its return.

@@ -2,6 +2,7 @@
 
 mod delivery;
 mod gaps;
+mod guests;
 mod inputs;
 mod model;
 mod products;
@@ -12,6 +13,7 @@ mod socket;
 
 pub use delivery::{DeliveryState, DeliveryStatus};
 pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
+pub use guests::{ForwardsStatus, ListenStatus};
 pub use inputs::{InputFrames, InputStatus};
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,

@@ -2,6 +2,7 @@
 
 use super::delivery::DeliveryStatus;
 use super::gaps::GapCounts;
+use super::guests::ForwardsStatus;
 use super::inputs::{InputFrames, InputStatus};
 use super::products::AssembledProduct;
 use super::session::{SessionStatus, ThreadStatus};
@@ -45,6 +46,9 @@ pub struct StationStatus {
     pub forecasts: Vec<ContactForecast>,
     /// Its line to the centre.
     pub line: LineStatus,
+    /// Applications that share the session; none where nothing is forwarded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwards: Option<ForwardsStatus>,
     /// Its threads, and what processor time each took.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,
@@ -358,6 +362,9 @@ pub struct CentreStatus {
     pub live: Vec<LiveStatus>,
     /// Strangers refused.
     pub refused: u64,
+    /// Applications that share the sessions; none where nothing is forwarded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwards: Option<ForwardsStatus>,
     /// Its threads, and what processor time each took.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,

@@ -13,6 +13,9 @@ use std::io;
 /// without a line.
 pub const MAX_LIVE_FLOWS: usize = 4_096;
 
+/// No contact has this flow number or a higher one: those are of what else goes through a session with the centre.
+pub const FLOW_END: FlowId = FlowId(1 << 31);
+
 #[derive(Debug)]
 pub(super) struct Flows {
     live: BTreeMap<FlowId, Flow>,
@@ -90,7 +93,10 @@ impl Flows {
 
     pub fn open(&mut self) -> Option<FlowId> {
         let flow = FlowId(self.next_flow);
-        self.next_flow = self.next_flow.checked_add(1)?;
+        if flow >= FLOW_END {
+            return None;
+        }
+        self.next_flow += 1;
         let fresh = Flow { next: Seq::FIRST, custody: Seq::FIRST, last: None, end: End::Open };
         self.live.insert(flow, fresh);
         self.lags = true;
@@ -255,9 +261,10 @@ impl Flows {
     }
 }
 
+/// The time, so that numbers of a spool that was lost are not used again; a clock that is far off leaves a quarter of all numbers.
 fn first_flow(now: Utc) -> u32 {
     let seconds = now.as_micros().div_euclid(1_000_000) - SECONDS_TO_2020;
-    u32::try_from(seconds.max(1)).unwrap_or(u32::MAX / 2)
+    u32::try_from(seconds.max(1)).unwrap_or(u32::MAX).min(FLOW_END.0 / 2)
 }
 
 const STATE_NAME: &str = "flows";

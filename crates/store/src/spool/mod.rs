@@ -26,7 +26,7 @@ use skyhaul_units::{Bytes, Duration, Utc};
 use std::io;
 use std::sync::Arc;
 
-pub use flows::MAX_LIVE_FLOWS;
+pub use flows::{FLOW_END, MAX_LIVE_FLOWS};
 pub use reader::{SpoolItem, SpoolReader};
 pub use recall::RecallReader;
 pub use waiting::Waiting;
@@ -84,7 +84,7 @@ pub enum SpoolError {
         "{MAX_LIVE_FLOWS} flows are open or wait for the centre, no more can be opened: bring the line up"
     )]
     TooManyFlows,
-    /// All 4,294,967,295 flow numbers are used up.
+    /// All 2,147,483,648 flow numbers of contacts are used up.
     #[error("no flow number is left: give this station a new name and an empty spool")]
     FlowsUsedUp,
     /// The configuration cannot work.

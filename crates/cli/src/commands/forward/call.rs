@@ -9,7 +9,7 @@ use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use skyhaul_engine::SocketId;
 use skyhaul_net::Clock;
-use skyhaul_net::forward::{Forwarder, Node, Setup};
+use skyhaul_net::forward::{Forwarder, Forwarding, Node, Setup};
 use skyhaul_quic::{EndpointConfig, Fingerprint};
 use skyhaul_units::Duration;
 use std::io::Write;
@@ -65,7 +65,7 @@ impl FromStr for NodeAddress {
 pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
     let accepted = command.keys.read()?;
     let (nodes, addresses) = command.nodes(&accepted.peers)?;
-    let Plan { listens, remotes, classes } = command.forwards.plan(&nodes)?;
+    let Plan { forwarding: Forwarding { listens, remotes, .. }, classes } = command.forwards.plan(&nodes)?;
     let stats = super::interval(command.stats)?;
     let name = command.name.clone();
     let setup =

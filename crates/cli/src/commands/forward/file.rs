@@ -2,25 +2,12 @@
 
 use crate::failure::{Exit, Failure};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error as _};
-use skyhaul_forward::{Allow, Entrance, Forward};
+use serde::de::DeserializeOwned;
+use skyhaul_forward::{Allow, What};
+use skyhaul_node::config::{Allowed, ForwardEntry};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::Path;
-use std::str::FromStr;
-
-/// One thing that is forwarded.
-#[derive(Debug)]
-pub enum What {
-    /// As `-L` has it.
-    Local(Forward),
-    /// As `-R` has it.
-    Remote(Forward),
-    /// As `-D` has it.
-    Socks(Entrance),
-    /// As `--transparent` has it.
-    Transparent(Entrance),
-}
 
 /// It with what is its own; the flags say the rest.
 #[derive(Debug)]
@@ -39,6 +26,14 @@ impl Table {
     }
 }
 
+impl From<ForwardEntry> for Table {
+    fn from(entry: ForwardEntry) -> Self {
+        let what = entry.what();
+        let ForwardEntry { class, priority, deadline, idle, .. } = entry;
+        Self { what, class, priority, deadline, idle }
+    }
+}
+
 /// What a far end reads.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,9 +41,9 @@ struct Far {
     #[serde(default)]
     class: Vec<ClassConfig>,
     #[serde(default)]
-    allow: Vec<Text<Allow>>,
+    allow: Allowed,
     #[serde(default)]
-    allow_listen: Vec<Text<Allow>>,
+    allow_listen: Allowed,
 }
 
 /// What a near end reads.
@@ -58,31 +53,7 @@ struct Near {
     #[serde(default)]
     class: Vec<ClassConfig>,
     #[serde(default)]
-    forward: Vec<Written>,
-}
-
-/// `[[forward]]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    local: Option<Text<Forward>>,
-    remote: Option<Text<Forward>>,
-    socks: Option<Text<Entrance>>,
-    transparent: Option<Text<Entrance>>,
-    class: Option<String>,
-    priority: Option<u8>,
-    deadline: Option<Duration>,
-    idle: Option<Duration>,
-}
-
-/// What has the same form as on the command line.
-#[derive(Debug)]
-struct Text<T>(T);
-
-impl<'de, T: FromStr<Err: core::fmt::Display>> Deserialize<'de> for Text<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
-    }
+    forward: Vec<ForwardEntry>,
 }
 
 /// The classes and the forwards of a near end's file.
@@ -91,9 +62,7 @@ impl<'de, T: FromStr<Err: core::fmt::Display>> Deserialize<'de> for Text<T> {
 /// It cannot be read, or is wrong somewhere.
 pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<Table>), Failure> {
     let Near { class, forward } = read(path)?;
-    let tables: Result<Vec<Table>, Failure> =
-        (1..).zip(forward).map(|(nth, written)| table(path, nth, written)).collect();
-    Ok((classes(class), tables?))
+    Ok((classes(class), forward.into_iter().map(Table::from).collect()))
 }
 
 /// The classes of a far end's file, and the rules of where to connect and to listen.
@@ -102,7 +71,7 @@ pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<Table>), Failure> {
 /// As above.
 pub fn read_far(path: &Path) -> Result<(ClassesConfig, Vec<Allow>, Vec<Allow>), Failure> {
     let Far { class, allow, allow_listen } = read(path)?;
-    let rules = |rules: Vec<Text<Allow>>| rules.into_iter().map(|rule| rule.0).collect();
+    let rules = |rules: Allowed| rules.into_iter().map(|rule| rule.0).collect();
     Ok((classes(class), rules(allow), rules(allow_listen)))
 }
 
@@ -116,25 +85,6 @@ pub fn tree(classes: &ClassesConfig) -> Result<ClassTree, Failure> {
 
 fn classes(classes: Vec<ClassConfig>) -> ClassesConfig {
     ClassesConfig { classes, ..ClassesConfig::default() }
-}
-
-fn table(path: &Path, nth: usize, written: Written) -> Result<Table, Failure> {
-    let Written { local, remote, socks, transparent, class, priority, deadline, idle } = written;
-    let what = [
-        local.map(|text| What::Local(text.0)),
-        remote.map(|text| What::Remote(text.0)),
-        socks.map(|text| What::Socks(text.0)),
-        transparent.map(|text| What::Transparent(text.0)),
-    ];
-    let mut given = what.into_iter().flatten();
-    match (given.next(), given.next()) {
-        (Some(what), None) => Ok(Table { what, class, priority, deadline, idle }),
-        _ => {
-            let what = format!("[[forward]] table {nth} does not say one thing that is forwarded");
-            let help = "give it one of `local`, `remote`, `socks` and `transparent`";
-            Err(Failure::new(Exit::Usage, &what, help).at(&path.display().to_string()))
-        }
-    }
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {

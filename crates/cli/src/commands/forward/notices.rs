@@ -3,20 +3,18 @@
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_forward::Local;
-use skyhaul_net::forward::{Arrival, Counters, Datagrams, Notice};
+use skyhaul_net::forward::{Arrival, Counters, Datagrams, Notice, Notify};
 use skyhaul_units::{Bytes, Duration, Rate};
-use std::cell::RefCell;
 use std::io::Write;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Takes notices, and remembers one that ends the run.
 #[derive(Clone)]
 pub struct Notices {
     json: bool,
     stop: Arc<AtomicBool>,
-    failure: Rc<RefCell<Option<Failure>>>,
+    failure: Arc<Mutex<Option<Failure>>>,
 }
 
 /// A line for programs.
@@ -81,13 +79,17 @@ enum Line<'a> {
 impl Notices {
     /// Prints text, or `json`; sets `stop` where there is nothing to go on with.
     pub fn new(json: bool, stop: Arc<AtomicBool>) -> Self {
-        Self { json, stop, failure: Rc::default() }
+        Self { json, stop, failure: Arc::default() }
     }
 
     /// For a forwarder.
-    pub fn listener(&self) -> Box<dyn FnMut(&Notice)> {
+    pub fn listener(&self) -> Notify {
         let this = self.clone();
         Box::new(move |notice| this.take(notice))
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Prints the account of the run.
@@ -95,7 +97,7 @@ impl Notices {
     /// # Errors
     /// What ended it.
     pub fn finish(&self, counters: &Counters) -> Result<(), Failure> {
-        if let Some(failure) = self.failure.borrow_mut().take() {
+        if let Some(failure) = self.failure().take() {
             return Err(failure);
         }
         let Counters { accepted, connected, refused, reset, .. } = counters;
@@ -114,7 +116,7 @@ impl Notices {
                 let what = format!("the far node `{node}` does not answer or refuses ({reason})");
                 let help = "see that it runs `skyhaul forward serve`, that --node is its address and --peer its key, and \
                             that it knows this node's key";
-                self.failure.borrow_mut().get_or_insert(Failure::new(Exit::Peer, &what, help));
+                self.failure().get_or_insert(Failure::new(Exit::Peer, &what, help));
                 self.stop.store(true, Ordering::Relaxed);
             }
             Notice::NodeUp { node } => self.say(&format!("{node} is connected"), &Line::NodeUp { node }),
@@ -148,7 +150,7 @@ impl Notices {
             Notice::FarRefuses { node, at, was_heard: false, sentence, .. } => {
                 let what = format!("the far node `{node}` does not listen on {at} ({sentence})");
                 let help = "give another port, or have it allowed there with --allow-listen";
-                self.failure.borrow_mut().get_or_insert(Failure::new(Exit::Peer, &what, help));
+                self.failure().get_or_insert(Failure::new(Exit::Peer, &what, help));
                 self.stop.store(true, Ordering::Relaxed);
             }
             Notice::FarRefuses { node, at, reason, sentence, .. } => {

@@ -1,9 +1,9 @@
 //! What is forwarded: from the command line and a file, to what the forwarder takes.
 
-use super::file::{self, Table, What};
+use super::file::{self, Table};
 use crate::failure::{Exit, Failure};
-use skyhaul_forward::{Carriage, Entrance, Forward, Listen as Wish};
-use skyhaul_net::forward::{Arrival, Listen, Node, Remote};
+use skyhaul_forward::{Carriage, Entrance, Forward, What};
+use skyhaul_net::forward::{Forwarding, Node};
 use skyhaul_transport::{ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
@@ -48,8 +48,7 @@ pub struct Forwards {
 /// The same, ready to be forwarded.
 #[derive(Debug)]
 pub struct Plan {
-    pub listens: Vec<Listen>,
-    pub remotes: Vec<Remote>,
+    pub forwarding: Forwarding,
     pub classes: ClassTree,
 }
 
@@ -64,7 +63,7 @@ impl Forwards {
             None => (ClassesConfig::default(), Vec::new()),
         };
         let classes = file::tree(&classes)?;
-        let mut plan = Plan { listens: Vec::new(), remotes: Vec::new(), classes };
+        let mut plan = Plan { forwarding: Forwarding::default(), classes };
         let locals = self.local.iter().cloned().map(What::Local);
         let remotes = self.remote.iter().cloned().map(What::Remote);
         let socks = self.socks.iter().cloned().map(What::Socks);
@@ -73,7 +72,7 @@ impl Forwards {
         for table in flags.chain(tables) {
             self.add(&mut plan, table, nodes)?;
         }
-        if plan.listens.is_empty() && plan.remotes.is_empty() {
+        if plan.forwarding.listens.is_empty() && plan.forwarding.remotes.is_empty() {
             let help = "write a [[forward]] table with `local = \"8080=centre:10.0.0.5:80\"` into the file, or give -L";
             return Err(Failure::new(Exit::Usage, "nothing is to be forwarded", help));
         }
@@ -88,18 +87,8 @@ impl Forwards {
             deadline: table.deadline.or(self.deadline),
         };
         let idle = table.idle.or(self.idle);
-        let (local, node, arrival) = match table.what {
-            What::Local(Forward { local, node, target }) => (local, Some(node), Arrival::For(target)),
-            What::Socks(Entrance { local, node }) => (local, node, Arrival::Proxy),
-            What::Transparent(Entrance { local, node }) => (local, node, Arrival::Diverted),
-            What::Remote(Forward { local: at, node, target }) => {
-                let node = known_node(nodes, Some(&node))?;
-                plan.remotes.push(Remote { node, wish: Wish { at, target, carriage, idle } });
-                return Ok(());
-            }
-        };
-        let node = known_node(nodes, node.as_deref())?;
-        plan.listens.push(Listen { local, node, arrival, carriage, idle });
+        let node = known_node(nodes, table.what.node())?;
+        plan.forwarding.add(table.what, node, carriage, idle);
         Ok(())
     }
 }

@@ -1,0 +1,110 @@
+//! Everything between a station and its centre goes through one session: contacts and applications' connections beside
+//! each other, through real processes and one UDP path.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+#![allow(clippy::disallowed_methods, reason = "servers of a test wait on sockets, each on a thread")]
+
+#[path = "site/echo.rs"]
+mod echo;
+#[path = "site/pair.rs"]
+mod pair;
+mod support;
+
+use echo::{Echo, echoed, free_port, pattern};
+use pair::Pair;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::patience::until;
+
+const CLASSES: &str = "[[class]]\nname = \"live\"\nguarantee = \"20 Mbit/s\"\npriority = 0\n\
+                       [[class]]\nname = \"applications\"\n";
+/// The recording lasts eight seconds then.
+const CHANNEL: &str = "rate = \"1 Mbit/s\"\nclass = \"live\"\ndeadline = \"30 s\"\n";
+
+#[test]
+fn a_contact_and_connections_both_ways_go_through_one_session_and_the_contact_is_as_it_is_alone() {
+    let alone = Pair::prepare("", "");
+    alone.station(&pair::channel(""));
+    let _nodes = alone.start_both();
+    let expected = alone.products();
+    let (there, here, port) = (Echo::start(), Echo::start(), free_port());
+    let pair = Pair::prepare("allow = [\"127.0.0.1:*\"]\nallow_listen = [\"127.0.0.1:*\"]\n", "");
+    let forwards = format!(
+        "[[forward]]\nlocal = \"0=centre:{}\"\nclass = \"applications\"\ndeadline = \"1 s\"\n\
+         [[forward]]\nremote = \"{port}=centre:{}\"\nclass = \"applications\"\n",
+        there.address, here.address
+    );
+    pair.station(&format!("{CLASSES}{forwards}{}", pair::channel(CHANNEL)));
+    let _nodes = pair.start_both();
+    let local = pair.listening();
+    // As long as the contact goes on, connections of both directions carry bytes, and large ones beside small ones.
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let far = format!("127.0.0.1:{port}");
+        until(|| TcpStream::connect(&far).ok(), || pair.state());
+        for address in [&local, &far] {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let mut len = 1;
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(echoed(address, len), "{len} bytes through {address}");
+                    len = len * 7 % 3_000_017;
+                }
+            });
+        }
+        let outcome = pair.products();
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(outcome, expected);
+    });
+    let (station, centre) = (pair.status("station"), pair.status("centre"));
+    assert_eq!(station["line"]["connects"], 1, "{station:#}");
+    assert_eq!(centre["stations"].as_array().map(Vec::len), Some(1), "{centre:#}");
+    assert_eq!(pair.clients(), 1, "one socket at either side");
+    for (status, which) in [(&station, "accepted"), (&station, "connected"), (&centre, "connected")] {
+        assert!(status["forwards"]["counters"][which].as_u64() > Some(0), "{which}: {status:#}");
+    }
+    let shown = pair.shown("station");
+    assert!(shown.contains("  forwards ") && shown.contains(&format!("listening on {local}, for ")), "{shown}");
+}
+
+#[test]
+fn when_the_centre_is_killed_connections_are_reset_and_new_ones_and_the_contact_go_on() {
+    let there = Echo::start();
+    let pair = Pair::prepare("allow = [\"127.0.0.1:*\"]\n", "");
+    let forward = format!("[[forward]]\nlocal = \"0=centre:{}\"\nclass = \"applications\"\n", there.address);
+    pair.station(&format!("{CLASSES}{forward}{}", pair::channel(CHANNEL)));
+    let (_station, mut centre) = pair.start_both();
+    let local = pair.listening();
+    let mut application = TcpStream::connect(&local).unwrap();
+    application.write_all(b"before").unwrap();
+    application.read_exact(&mut [0; 6]).unwrap();
+    // The contact has begun, and the connection stands.
+    until(|| pair.status("centre")["contacts"][0]["frames"].as_u64().filter(|frames| *frames > 0), || pair.state());
+    centre.kill();
+    let _centre = pair.start("centre");
+    let error = application.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    until(|| echoed(&local, 100_000).then_some(()), || pair.state());
+    let products = pair.products();
+    let alone = Pair::prepare("", "");
+    alone.station(&pair::channel(""));
+    let _nodes = alone.start_both();
+    assert_eq!(products, alone.products());
+}
+
+#[test]
+fn a_centre_lets_a_station_connect_only_where_its_own_peer_table_says() {
+    let there = Echo::start();
+    let pair = Pair::prepare("allow = [\"127.0.0.1:1\"]\n", "");
+    pair.station(&format!("[[forward]]\nlocal = \"0=centre:{}\"\n{}", there.address, pair::channel("")));
+    let _nodes = pair.start_both();
+    let mut application = TcpStream::connect(pair.listening()).unwrap();
+    // It is not connected at the far end, and is reset here.
+    let outcome = application.write_all(&pattern(10)).and_then(|()| application.read(&mut [0]));
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    for node in ["station", "centre"] {
+        let refused = |status: &serde_json::Value| status["forwards"]["counters"]["refused"].as_u64();
+        until(|| refused(&pair.status(node)).filter(|count| *count == 1), || pair.state());
+    }
+    assert_eq!(there.accepted(), 0);
+}

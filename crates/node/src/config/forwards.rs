@@ -1,0 +1,174 @@
+//! `[[forward]]`: applications whose connections share the session between a station and its centre, and what the other end may
+//! ask for.
+
+use super::error::ConfigError;
+use super::section::section;
+use skyhaul_forward::{Allow, Carriage, Entrance, Forward, What};
+use skyhaul_net::forward::{Forwarding, Rules};
+use skyhaul_transport::ClassTree;
+use skyhaul_units::{Bytes, Duration};
+use std::path::Path;
+use std::str::FromStr;
+
+section! {
+    /// Applications that come in at one end of the session and are connected at the other: exactly one of `local`, `remote`, `socks`
+    /// and `transparent`, as `skyhaul forward` has them. NODE is the name of the node at the other end. Up to 256.
+    "[[forward]]" ForwardEntry checked by ForwardEntry::check {
+        /// `[BIND:]PORT=NODE:HOST:PORT`: they come in here, and reach HOST from there. `udp:` before it is for datagrams; `unix:/path` is a
+        /// socket file, at either side.
+        local: Written<Forward> => optional,
+        /// The same the other way round: they come in there, which `allow_listen` there must name, and reach HOST from here.
+        remote: Written<Forward> => optional,
+        /// `[BIND:]PORT[=NODE]`: they come in here, and say by SOCKS version 5 where they want to go from there.
+        socks: Written<Entrance> => optional,
+        /// `[BIND:]PORT[=NODE]`: what this router's rules divert (TPROXY) comes in here, and is connected there.
+        transparent: Written<Entrance> => optional,
+        /// The class that the bytes are sent under, at both ends; left out: the first that has no parts.
+        class: String => optional,
+        /// Their priority within the class, 0 (the most important) to 255; left out: 1.
+        priority: u8 => optional,
+        /// By when bytes are wanted at the other end, from when they are read here: what is wanted sooner goes first, and datagrams
+        /// that are later are dropped; left out: for datagrams 2 s, for bytes none.
+        deadline: Duration => optional,
+        /// A connection on which nothing comes or goes for this long is reset, and a client of datagrams forgotten; left out:
+        /// connections stay, and datagrams have 60 s.
+        idle: Duration => optional,
+    }
+}
+
+/// What has the same form as on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written<T>(pub T);
+
+impl<'de, T: FromStr<Err: core::fmt::Display>> serde::Deserialize<'de> for Written<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Rules of where the other end may have this one connect, or listen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Allowed(pub Vec<Allow>);
+
+impl<'de> serde::Deserialize<'de> for Allowed {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let rules = <Vec<Written<Allow>> as serde::Deserialize>::deserialize(deserializer)?;
+        Ok(Self(rules.into_iter().map(|rule| rule.0).collect()))
+    }
+}
+
+impl FromStr for Allowed {
+    type Err = &'static str;
+
+    /// The default of a key alone: a file writes an array.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "[]" { Ok(Self::default()) } else { Err("an array of rules") }
+    }
+}
+
+impl ForwardEntry {
+    fn check(&self) -> Result<(), String> {
+        let given =
+            [self.local.is_some(), self.remote.is_some(), self.socks.is_some(), self.transparent.is_some()];
+        if given.into_iter().filter(|given| *given).count() == 1 {
+            return Ok(());
+        }
+        let what = "a [[forward]] table does not say one thing that is forwarded";
+        Err(format!("{what}; give it one of `local`, `remote`, `socks` and `transparent`"))
+    }
+
+    /// What is forwarded.
+    pub fn what(&self) -> What {
+        let local = self.local.as_ref().map(|written| What::Local(written.0.clone()));
+        let remote = self.remote.as_ref().map(|written| What::Remote(written.0.clone()));
+        let socks = self.socks.as_ref().map(|written| What::Socks(written.0.clone()));
+        let transparent = self.transparent.as_ref().map(|written| What::Transparent(written.0.clone()));
+        local.or(remote).or(socks).or(transparent).expect("it was checked when it was read")
+    }
+
+    /// The key that says it.
+    const fn key(&self) -> &'static str {
+        match (&self.local, &self.remote, &self.socks) {
+            (Some(_), ..) => "local",
+            (None, Some(_), _) => "remote",
+            (None, None, Some(_)) => "socks",
+            (None, None, None) => "transparent",
+        }
+    }
+}
+
+/// What `entries` forward, to and from nodes of these names.
+pub(super) fn forwarding(entries: &[ForwardEntry], nodes: Vec<String>) -> Forwarding {
+    let mut forwarding = Forwarding { nodes, budget: BUDGET, ..Forwarding::default() };
+    for entry in entries {
+        let what = entry.what();
+        let node = place(&forwarding.nodes, what.node());
+        let node = node.expect("its name was checked when the configuration was read");
+        let carriage = Carriage {
+            class: entry.class.clone().unwrap_or_default(),
+            priority: entry.priority.unwrap_or(Carriage::default().priority),
+            deadline: entry.deadline,
+        };
+        forwarding.add(what, node, carriage, entry.idle);
+    }
+    forwarding
+}
+
+/// The rules of one far node.
+pub(super) fn rules(allow: &Allowed, allow_listen: &Allowed) -> Rules {
+    Rules { allow: allow.0.clone(), allow_listen: allow_listen.0.clone() }
+}
+
+/// That each entry names a node and a class that are there.
+pub(super) fn check(
+    (text, file): (&str, &Path),
+    entries: &[ForwardEntry],
+    (nodes, whose): (&[String], &str),
+    tree: &ClassTree,
+) -> Result<(), ConfigError> {
+    if entries.len() > MAX_FORWARDS {
+        return Err(ConfigError::many((text, file), "[[forward]]", entries.len(), MAX_FORWARDS));
+    }
+    for (nth, entry) in entries.iter().enumerate() {
+        let at = |key| (HEADING, nth, key);
+        if place(nodes, entry.what().node()).is_none() {
+            let (what, help) = unknown_node(entry.what().node(), nodes, whose);
+            return Err(ConfigError::at((text, file), at(entry.key()), what, &help));
+        }
+        if let Some(class) = &entry.class
+            && tree.find(class).is_none()
+        {
+            let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
+            return Err(ConfigError::no_class((text, file), at("class"), (class, "a forward"), &leaves));
+        }
+    }
+    Ok(())
+}
+
+/// The place of a node; of none that is named, that of the only one.
+fn place(nodes: &[String], name: Option<&str>) -> Option<usize> {
+    match name {
+        Some(name) => nodes.iter().position(|node| node == name),
+        None => (nodes.len() == 1).then_some(0),
+    }
+}
+
+fn unknown_node(name: Option<&str>, nodes: &[String], whose: &str) -> (String, String) {
+    let known = nodes.join(", ");
+    match (name, nodes) {
+        (Some(name), []) => (format!("the far node `{name}` is not known"), format!("add {whose} for it")),
+        (Some(name), _) => (format!("the far node `{name}` is not known"), format!("{whose} names {known}")),
+        (None, []) => ("a forward needs a far node".to_owned(), format!("add {whose} for it")),
+        (None, _) => (
+            "there are several far nodes, and a forward names none".to_owned(),
+            format!("write `=NODE` behind the port, with one of {known}"),
+        ),
+    }
+}
+
+const HEADING: &str = "[[forward]]";
+/// A node listens at a handful of places; as many as it lets another one ask for.
+const MAX_FORWARDS: usize = 256;
+/// Bytes that came for applications and wait for them, of each session: two streams with the widest window.
+const BUDGET: Bytes = Bytes::mib(64);
