@@ -39,8 +39,8 @@ fn a_contact_and_connections_both_ways_go_through_one_session_and_the_contact_is
     let local = pair.listening();
     // As long as the contact goes on, connections of both directions carry bytes, and large ones beside small ones.
     let is_over = AtomicBool::new(false);
+    let far = format!("127.0.0.1:{port}");
     std::thread::scope(|scope| {
-        let far = format!("127.0.0.1:{port}");
         until(|| TcpStream::connect(&far).ok(), || pair.state());
         for address in [&local, &far] {
             let is_over = &is_over;
@@ -64,7 +64,10 @@ fn a_contact_and_connections_both_ways_go_through_one_session_and_the_contact_is
         assert!(status["forwards"]["counters"][which].as_u64() > Some(0), "{which}: {status:#}");
     }
     let shown = pair.shown("station");
-    assert!(shown.contains("  forwards ") && shown.contains(&format!("listening on {local}, for ")), "{shown}");
+    assert!(
+        shown.contains("  forwards ") && shown.contains(&format!("listening on {local}, for ")),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -79,7 +82,10 @@ fn when_the_centre_is_killed_connections_are_reset_and_new_ones_and_the_contact_
     application.write_all(b"before").unwrap();
     application.read_exact(&mut [0; 6]).unwrap();
     // The contact has begun, and the connection stands.
-    until(|| pair.status("centre")["contacts"][0]["frames"].as_u64().filter(|frames| *frames > 0), || pair.state());
+    until(
+        || pair.status("centre")["contacts"][0]["frames"].as_u64().filter(|frames| *frames > 0),
+        || pair.state(),
+    );
     centre.kill();
     let _centre = pair.start("centre");
     let error = application.read(&mut [0]).unwrap_err();

@@ -378,6 +378,7 @@ const USES: &[(&str, &[&str])] = &[
             "congestion",
             "transport",
             "engine",
+            "forward",
             "quic",
             "net",
             "store",

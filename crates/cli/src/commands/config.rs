@@ -3,8 +3,8 @@
 use crate::failure::{Exit, Failure};
 use skyhaul_forward::{Entrance, Forward, What};
 use skyhaul_node::config::{
-    self, Allowed, CentreConfig, Class, DeliveryMode, ForwardEntry, Live, Presence, ProductForm, Refill, StationConfig, Table,
-    Window,
+    self, Allowed, CentreConfig, Class, DeliveryMode, ForwardEntry, Live, Presence, ProductForm, Refill,
+    StationConfig, Table, Window,
 };
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -129,7 +129,9 @@ fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Result<
     for entry in forwards {
         let lead = match entry.what() {
             What::Local(Forward { local, node, target }) => format!("{local} to {target} from {node}"),
-            What::Remote(Forward { local, node, target }) => format!("{local} at {node} to {target} from here"),
+            What::Remote(Forward { local, node, target }) => {
+                format!("{local} at {node} to {target} from here")
+            }
             What::Socks(Entrance { local, .. }) => format!("{local}, where applications say by SOCKS"),
             What::Transparent(Entrance { local, .. }) => format!("{local}, where what is diverted was going"),
         };

@@ -48,7 +48,10 @@ fn a_file_that_means_nothing_is_told_with_its_line() {
     for (text, parts) in [
         ("[[forward]]\nlocal = \"8080\"\n", &["near.toml:2", "the `=` is missing"][..]),
         ("[[forward]]\nport = 3\n", &["near.toml:2", "unknown field `port`"]),
-        ("[[forward]]\nlocal = \"1=far:a:1\"\nsocks = \"2\"\n", &["near.toml:1", "`local`, `remote`, `socks`"]),
+        (
+            "[[forward]]\nlocal = \"1=far:a:1\"\nsocks = \"2\"\n",
+            &["near.toml:1", "`local`, `remote`, `socks`"],
+        ),
         ("[[forward]]\nclass = \"live\"\n", &["near.toml:1", "does not say one thing"]),
         ("[[forward]]\nlocal = \"1=far:a:1\"\nclass = \"live\"\n", &["there is no class `live`"]),
         ("[[forward]]\nlocal = \"1=other:a:1\"\n", &["the far node `other` is not known"]),

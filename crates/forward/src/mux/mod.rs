@@ -382,6 +382,11 @@ impl Mux {
         self.streams.len()
     }
 
+    /// Whether there is no stream, and nothing to be said.
+    pub fn is_quiet(&self) -> bool {
+        self.streams.is_empty() && self.out.is_empty() && self.raised.is_empty()
+    }
+
     /// All bytes that the far end may send of all streams.
     pub const fn granted(&self) -> Amount {
         Amount::new(self.budget.granted())

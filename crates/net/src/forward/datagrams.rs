@@ -22,7 +22,7 @@ pub(super) struct Association {
     pub session: SessionId,
     stream: StreamId,
     target: Target,
-    lane: (ClassId, u8),
+    pub lane: (ClassId, u8),
     deadline: Duration,
     end: End,
     /// When something last came or went.

@@ -229,6 +229,9 @@ impl Forwards {
 
     /// What the sockets have new; whether there may be more.
     fn take_ready(&mut self, now: Instant) -> bool {
+        if self.is_still() {
+            return false;
+        }
         for _ in 0..ROUNDS {
             // A poller that fails has no sockets to tell of; those of the line fail with it.
             let ready = self.poller.take().unwrap_or_default();

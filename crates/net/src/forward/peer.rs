@@ -27,6 +27,7 @@ pub(super) struct Peer {
     /// Where the streams' flows lie among those of the session.
     pub range: Range,
     share: Share,
+    was_quiet: bool,
 }
 
 /// What a session is to the forwards that go through it.
@@ -71,7 +72,14 @@ impl Peer {
             rate: Rate::ZERO,
             range,
             share: share.map_or_else(Share::whole, Share::of),
+            was_quiet: false,
         }
+    }
+
+    /// Whether there was nothing to be done at the last look either, on a session that others use meanwhile.
+    pub fn stays_quiet(&mut self) -> bool {
+        let is_quiet = self.range != Range::Own && self.mux.is_quiet();
+        core::mem::replace(&mut self.was_quiet, is_quiet) && is_quiet
     }
 
     /// What the session takes of the streams' blocks now.

@@ -32,7 +32,7 @@ impl Forwards {
         let ids: Vec<SessionId> = self.peers.keys().copied().collect();
         for id in ids {
             let (Some(peer), Some(session)) = (self.peers.get_mut(&id), engine.session(id)) else { continue };
-            if !peer.open {
+            if !peer.open || peer.stays_quiet() {
                 continue;
             }
             peer.measure(session);

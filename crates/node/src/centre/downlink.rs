@@ -63,11 +63,14 @@ impl Downlink {
     /// Serves the stations of `lines` under the centre's `name`.
     pub fn new(
         name: String,
-        lines: Lines,
+        mut lines: Lines,
         shared: Arc<Shared>,
         channels: (Sender<ToKeep>, Receiver<Kept>),
     ) -> Self {
         let (blocks, kept) = channels;
+        // A station that never came is one that is gone.
+        let places: Vec<usize> = lines.peers.values().map(|admitted| admitted.place).collect();
+        places.into_iter().for_each(|place| lines.guests.unreached(place));
         let (update_at, ask_at) = (Instant::ZERO, Instant::ZERO);
         Self { name, lines, shared, connections: BTreeMap::new(), blocks, kept, update_at, ask_at }
     }

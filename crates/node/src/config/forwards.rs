@@ -16,13 +16,13 @@ section! {
     "[[forward]]" ForwardEntry checked by ForwardEntry::check {
         /// `[BIND:]PORT=NODE:HOST:PORT`: they come in here, and reach HOST from there. `udp:` before it is for datagrams; `unix:/path` is a
         /// socket file, at either side.
-        local: Written<Forward> => optional,
+        local: AsFlag<Forward> => optional,
         /// The same the other way round: they come in there, which `allow_listen` there must name, and reach HOST from here.
-        remote: Written<Forward> => optional,
+        remote: AsFlag<Forward> => optional,
         /// `[BIND:]PORT[=NODE]`: they come in here, and say by SOCKS version 5 where they want to go from there.
-        socks: Written<Entrance> => optional,
+        socks: AsFlag<Entrance> => optional,
         /// `[BIND:]PORT[=NODE]`: what this router's rules divert (TPROXY) comes in here, and is connected there.
-        transparent: Written<Entrance> => optional,
+        transparent: AsFlag<Entrance> => optional,
         /// The class that the bytes are sent under, at both ends; left out: the first that has no parts.
         class: String => optional,
         /// Their priority within the class, 0 (the most important) to 255; left out: 1.
@@ -38,9 +38,9 @@ section! {
 
 /// What has the same form as on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written<T>(pub T);
+pub struct AsFlag<T>(pub T);
 
-impl<'de, T: FromStr<Err: core::fmt::Display>> serde::Deserialize<'de> for Written<T> {
+impl<'de, T: FromStr<Err: core::fmt::Display>> serde::Deserialize<'de> for AsFlag<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <String as serde::Deserialize>::deserialize(deserializer)?;
         text.parse().map(Self).map_err(serde::de::Error::custom)
@@ -53,7 +53,7 @@ pub struct Allowed(pub Vec<Allow>);
 
 impl<'de> serde::Deserialize<'de> for Allowed {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let rules = <Vec<Written<Allow>> as serde::Deserialize>::deserialize(deserializer)?;
+        let rules = <Vec<AsFlag<Allow>> as serde::Deserialize>::deserialize(deserializer)?;
         Ok(Self(rules.into_iter().map(|rule| rule.0).collect()))
     }
 }

@@ -276,7 +276,12 @@ fn forwards_name_the_node_at_the_other_end_and_a_class_that_is_there() {
     // The second table is wrong, and its own line is named.
     for (from, to, what, line) in [
         ("2222=centre-1", "2222=centre-2", "the far node `centre-2` is not known", "remote = "),
-        ("remote = \"2222=centre-1:127.0.0.1:22\"", "class = \"b\"", "does not say one thing", "[[forward]]\nclass"),
+        (
+            "remote = \"2222=centre-1:127.0.0.1:22\"",
+            "class = \"b\"",
+            "does not say one thing",
+            "[[forward]]\nclass",
+        ),
         ("127.0.0.1:22\"", "127.0.0.1:22\"\nclass = \"c\"", "no class `c` for a forward", "class = \"c\""),
         ("127.0.0.1:22\"", "127.0.0.1:22\"\nport = 3", "unknown key `port`", "port = 3"),
     ] {
@@ -301,19 +306,25 @@ fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_f
     let plain = centre(CENTRE);
     assert!(!plain.has_guests());
     assert_eq!(plain.controller().name(), "line");
-    let rules = CENTRE.replace("[products]", "allow = [\"10.0.0.0/8:80\"]\nallow_listen = [\"127.0.0.1:*\"]\n[products]");
+    let rules = CENTRE
+        .replace("[products]", "allow = [\"10.0.0.0/8:80\"]\nallow_listen = [\"127.0.0.1:*\"]\n[products]");
     let ruled = centre(&rules);
     let peer = ruled.peer[0].rules();
     assert_eq!((peer.allow.len(), peer.allow_listen.len()), (1, 1));
     assert_eq!(ruled.controller().name(), "adaptive");
     let declared = centre(&format!("{rules}[session]\nrate = \"20 Mbit/s\"\n"));
     assert_eq!(declared.controller().name(), "line");
-    let leads = centre(&format!("{CENTRE}[[class]]\nname = \"a\"\n[[forward]]\nlocal = \"22=station-1:a:22\"\nclass = \"a\"\n"));
+    let leads = centre(&format!(
+        "{CENTRE}[[class]]\nname = \"a\"\n[[forward]]\nlocal = \"22=station-1:a:22\"\nclass = \"a\"\n"
+    ));
     assert_eq!(leads.forwarding().nodes, ["station-1"]);
     assert!(leads.classes().find("a").is_some());
     for (text, what) in [
         (rules.replace("10.0.0.0/8:80", "10.0.0.0/8"), "the ports are missing"),
-        (format!("{CENTRE}[[forward]]\nlocal = \"22=station-2:a:22\"\n"), "the far node `station-2` is not known"),
+        (
+            format!("{CENTRE}[[forward]]\nlocal = \"22=station-2:a:22\"\n"),
+            "the far node `station-2` is not known",
+        ),
         (format!("{CENTRE}[session]\nrate = \"0 bit/s\"\n"), "carries no reports"),
         (format!("{CENTRE}[[class]]\nname = \"a\"\nparent = \"b\"\n"), "there is no class `b`"),
     ] {

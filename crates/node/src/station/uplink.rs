@@ -188,10 +188,8 @@ impl Uplink {
         self.status.state = state;
         self.status.reason = Some(reason);
         self.status.session = None;
-        match self.connection.take() {
-            Some(id) => self.guests.ended(id),
-            None => self.guests.unreached(0),
-        }
+        self.connection.take().into_iter().for_each(|id| self.guests.ended(id));
+        self.guests.unreached(0);
         self.feeder.disconnected();
         self.shared.questions.forget();
         self.shared.forecasts(Vec::new());

@@ -71,8 +71,7 @@ pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<Table>), Failure> {
 /// As above.
 pub fn read_far(path: &Path) -> Result<(ClassesConfig, Vec<Allow>, Vec<Allow>), Failure> {
     let Far { class, allow, allow_listen } = read(path)?;
-    let rules = |rules: Allowed| rules.into_iter().map(|rule| rule.0).collect();
-    Ok((classes(class), rules(allow), rules(allow_listen)))
+    Ok((classes(class), allow.0, allow_listen.0))
 }
 
 /// The class tree.
