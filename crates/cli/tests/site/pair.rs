@@ -95,18 +95,16 @@ impl Pair {
         until(look, || self.state())
     }
 
-    /// The products of the only contact, once they are there: name, packets and hash of each.
-    pub fn products(&self) -> Vec<(String, u64, String)> {
+    /// The products of the only contact, once they are there: packets and hash of each. Their names have the time when they were made.
+    pub fn products(&self) -> Vec<(u64, String)> {
         let look = || {
             let status = self.status("centre");
             let contacts = status["contacts"].as_array()?;
             let [contact] = &contacts[..] else { return None };
             let products = contact["products"].as_array().filter(|_| contact["state"] == "done")?;
             let one = |product: &Value| {
-                let path = Path::new(product["path"].as_str().unwrap());
-                let name = path.file_name().unwrap().to_string_lossy().into_owned();
                 let hash = product["sha256"].as_str().unwrap().to_owned();
-                (name, product["packets"].as_u64().unwrap(), hash)
+                (product["packets"].as_u64().unwrap(), hash)
             };
             Some(products.iter().map(one).collect::<Vec<_>>())
         };

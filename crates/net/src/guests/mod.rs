@@ -75,10 +75,10 @@ impl Guests {
             Event::Block(received) => match Range::of(received.id.flow) {
                 Some(Range::Forwards) => self.forwards.block(now, engine, id, &received),
                 Some(_) => {
-                    refuse(engine, id, "this node carries no files and streams in a session of contacts")
+                    refuse(engine, id, "this node carries no files and streams in a session of contacts");
                 }
                 None if received.id.flow >= FIRST_GUEST => {
-                    refuse(engine, id, "a block of a flow that nobody has")
+                    refuse(engine, id, "a block of a flow that nobody has");
                 }
                 None => return Some(Event::Block(received)),
             },
