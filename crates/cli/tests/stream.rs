@@ -93,8 +93,16 @@ fn recording(name: &str) -> Option<PathBuf> {
 fn vdif(frames: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     for number in 0..frames {
-        let words =
-            [1_000 + number / 200, 52 << 24 | number % 200, 1 << 29 | 105, 1 << 26 | 0x536B, 0, 0, 0, 0];
+        let words = [
+            1_000 + number / 200,
+            (52 << 24) | (number % 200),
+            (1 << 29) | 105,
+            (1 << 26) | 0x536B,
+            0,
+            0,
+            0,
+            0,
+        ];
         words.iter().for_each(|word: &u32| bytes.extend(word.to_le_bytes()));
         bytes.extend((0..808_u32).map(|at| (at * 7 + number) as u8));
     }
