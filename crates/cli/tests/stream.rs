@@ -469,7 +469,7 @@ fn pythons_baseband_reads_what_came_and_knows_what_did_not() {
     let Some(python) = python::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     // One frame of each is lost on purpose, in a process of its own that drops all but these.
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stream/baseband.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stream/read_recordings.py");
     let filled = folder.path().join("filled");
     fs::create_dir(&filled).unwrap();
     for (path, lost) in [(&vdif, 9), (&mark5b, 2)] {
