@@ -1,4 +1,4 @@
-"""Reads recordings and what a sink has of them: baseband.py VDIF SINK LOST MARK5B SINK LOST
+"""Reads recordings and what a sink has of them: read_recordings.py VDIF SINK LOST MARK5B SINK LOST
 
 Says how many frames there are and which are invalid. All others must hold the same samples, and all the same headers but for the
 mark of invalid data.
