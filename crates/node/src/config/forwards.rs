@@ -13,7 +13,7 @@ use std::str::FromStr;
 section! {
     /// Applications that come in at one end of the session and are connected at the other: exactly one of `local`, `remote`, `socks`
     /// and `transparent`, as `skyhaul forward` has them. NODE is the name of the node at the other end. Up to 256.
-    "[[forward]]" ForwardEntry checked by ForwardEntry::check {
+    "[[forward]]" ForwardEntry {
         /// `[BIND:]PORT=NODE:HOST:PORT`: they come in here, and reach HOST from there. `udp:` before it is for datagrams; `unix:/path` is a
         /// socket file, at either side.
         local: AsFlag<Forward> => optional,
@@ -68,14 +68,11 @@ impl FromStr for Allowed {
 }
 
 impl ForwardEntry {
-    fn check(&self) -> Result<(), String> {
+    /// Whether it says one thing that is forwarded.
+    fn is_one(&self) -> bool {
         let given =
             [self.local.is_some(), self.remote.is_some(), self.socks.is_some(), self.transparent.is_some()];
-        if given.into_iter().filter(|given| *given).count() == 1 {
-            return Ok(());
-        }
-        let what = "a [[forward]] table does not say one thing that is forwarded";
-        Err(format!("{what}; give it one of `local`, `remote`, `socks` and `transparent`"))
+        given.into_iter().filter(|given| *given).count() == 1
     }
 
     /// What is forwarded.
@@ -84,7 +81,7 @@ impl ForwardEntry {
         let remote = self.remote.as_ref().map(|written| What::Remote(written.0.clone()));
         let socks = self.socks.as_ref().map(|written| What::Socks(written.0.clone()));
         let transparent = self.transparent.as_ref().map(|written| What::Transparent(written.0.clone()));
-        local.or(remote).or(socks).or(transparent).expect("it was checked when it was read")
+        local.or(remote).or(socks).or(transparent).expect("it was checked when the configuration was read")
     }
 
     /// The key that says it.
@@ -120,7 +117,7 @@ pub(super) fn rules(allow: &Allowed, allow_listen: &Allowed) -> Rules {
     Rules { allow: allow.0.clone(), allow_listen: allow_listen.0.clone() }
 }
 
-/// That each entry names a node and a class that are there.
+/// That each entry says one thing, and names a node and a class that are there.
 pub(super) fn check(
     (text, file): (&str, &Path),
     entries: &[ForwardEntry],
@@ -132,6 +129,11 @@ pub(super) fn check(
     }
     for (nth, entry) in entries.iter().enumerate() {
         let at = |key| (HEADING, nth, key);
+        if !entry.is_one() {
+            let what = "a [[forward]] table does not say one thing that is forwarded".to_owned();
+            let help = "give it one of `local`, `remote`, `socks` and `transparent`";
+            return Err(ConfigError::at((text, file), at(HEADING), what, help));
+        }
         if place(nodes, entry.what().node()).is_none() {
             let (what, help) = unknown_node(entry.what().node(), nodes, whose);
             return Err(ConfigError::at((text, file), at(entry.key()), what, &help));
