@@ -31,7 +31,7 @@ pub struct Ring {
 pub(crate) enum Took {
     /// So many bytes.
     Bytes(usize),
-    /// Nothing for now.
+    /// Nothing has been written that was not taken.
     Nothing,
     /// So many bytes were overwritten before they were read.
     Overrun(u64),
