@@ -52,7 +52,10 @@ fn a_file_that_means_nothing_is_told_with_its_line() {
             "[[forward]]\nlocal = \"1=far:a:1\"\nsocks = \"2\"\n",
             &["near.toml:1", "`local`, `remote`, `socks`"],
         ),
-        ("[[forward]]\nclass = \"live\"\n", &["near.toml:1", "does not say one thing"]),
+        (
+            "[[forward]]\nlocal = \"1=far:a:1\"\n[[forward]]\nclass = \"live\"\n",
+            &["near.toml:3", "does not say one thing"],
+        ),
         ("[[forward]]\nlocal = \"1=far:a:1\"\nclass = \"live\"\n", &["there is no class `live`"]),
         ("[[forward]]\nlocal = \"1=other:a:1\"\n", &["the far node `other` is not known"]),
         ("[[class]]\nname = \"a\"\n[[class]]\nname = \"a\"\n", &["class `a` is there twice"]),

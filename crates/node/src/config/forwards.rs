@@ -117,6 +117,19 @@ pub(super) fn rules(allow: &Allowed, allow_listen: &Allowed) -> Rules {
     Rules { allow: allow.0.clone(), allow_listen: allow_listen.0.clone() }
 }
 
+/// That each of a file's `[[forward]]` tables says one thing that is forwarded.
+///
+/// # Errors
+/// The first that does not, with its line.
+pub fn each_is_one((text, file): (&str, &Path), entries: &[ForwardEntry]) -> Result<(), ConfigError> {
+    let Some(nth) = entries.iter().position(|entry| !entry.is_one()) else {
+        return Ok(());
+    };
+    let what = "a [[forward]] table does not say one thing that is forwarded".to_owned();
+    let help = "give it one of `local`, `remote`, `socks` and `transparent`";
+    Err(ConfigError::at((text, file), (HEADING, nth, HEADING), what, help))
+}
+
 /// That each entry says one thing, and names a node and a class that are there.
 pub(super) fn check(
     (text, file): (&str, &Path),
@@ -127,13 +140,9 @@ pub(super) fn check(
     if entries.len() > MAX_FORWARDS {
         return Err(ConfigError::many((text, file), "[[forward]]", entries.len(), MAX_FORWARDS));
     }
+    each_is_one((text, file), entries)?;
     for (nth, entry) in entries.iter().enumerate() {
         let at = |key| (HEADING, nth, key);
-        if !entry.is_one() {
-            let what = "a [[forward]] table does not say one thing that is forwarded".to_owned();
-            let help = "give it one of `local`, `remote`, `socks` and `transparent`";
-            return Err(ConfigError::at((text, file), at(HEADING), what, help));
-        }
         if place(nodes, entry.what().node()).is_none() {
             let (what, help) = unknown_node(entry.what().node(), nodes, whose);
             return Err(ConfigError::at((text, file), at(entry.key()), what, &help));

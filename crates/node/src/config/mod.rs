@@ -46,7 +46,7 @@ pub use channel::{Channel, Compress, Input, InputFormat, MissionRef, SoftForm};
 pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, ExpeditedEntry};
 pub use error::ConfigError;
 pub use feeds::{ChannelInput, ChannelInputs, Feed};
-pub use forwards::{Allowed, AsFlag, ForwardEntry};
+pub use forwards::{Allowed, AsFlag, ForwardEntry, each_is_one};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
 pub use packets::{Live, LiveTarget, LiveTargetError};

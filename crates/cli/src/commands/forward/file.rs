@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use skyhaul_forward::{Allow, What};
-use skyhaul_node::config::{Allowed, ForwardEntry};
+use skyhaul_node::config::{Allowed, ForwardEntry, each_is_one};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::Path;
@@ -61,7 +61,8 @@ struct Near {
 /// # Errors
 /// It cannot be read, or is wrong somewhere.
 pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<Table>), Failure> {
-    let Near { class, forward } = read(path)?;
+    let (Near { class, forward }, text) = read(path)?;
+    each_is_one((&text, path), &forward).map_err(|error| Failure::from(error).with(Exit::Usage))?;
     Ok((classes(class), forward.into_iter().map(Table::from).collect()))
 }
 
@@ -70,7 +71,7 @@ pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<Table>), Failure> {
 /// # Errors
 /// As above.
 pub fn read_far(path: &Path) -> Result<(ClassesConfig, Vec<Allow>, Vec<Allow>), Failure> {
-    let Far { class, allow, allow_listen } = read(path)?;
+    let (Far { class, allow, allow_listen }, _) = read(path)?;
     Ok((classes(class), allow.0, allow_listen.0))
 }
 
@@ -86,7 +87,8 @@ fn classes(classes: Vec<ClassConfig>) -> ClassesConfig {
     ClassesConfig { classes, ..ClassesConfig::default() }
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+/// What a file says, and its text.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, String), Failure> {
     let place = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| {
         let failure =
@@ -94,11 +96,12 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
         // Which file is read, the command line says.
         failure.with(Exit::Usage)
     })?;
-    toml::from_str(&text).map_err(|error| {
+    let parsed = toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         let what = error.message().replace('\n', " ");
         let parts = what.split_once("; ").or_else(|| what.split_once(", "));
         let (what, help) = parts.unwrap_or((&what, "docs/forward.md shows every key"));
         Failure::new(Exit::Usage, what, help).at(&format!("{place}:{line}"))
-    })
+    })?;
+    Ok((parsed, text))
 }
