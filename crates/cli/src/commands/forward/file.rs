@@ -62,7 +62,7 @@ struct Near {
 /// It cannot be read, or is wrong somewhere.
 pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<Table>), Failure> {
     let (Near { class, forward }, text) = read(path)?;
-    each_is_one((&text, path), &forward).map_err(|error| Failure::from(error).with(Exit::Usage))?;
+    each_is_one((&text, path), &forward)?;
     Ok((classes(class), forward.into_iter().map(Table::from).collect()))
 }
 
