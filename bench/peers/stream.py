@@ -22,7 +22,7 @@ LAB = "stream"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "600"))
 LOOPBACK = float(os.environ.get("BENCH_LOOPBACK_SECONDS", "10"))
 RATE = os.environ.get("BENCH_RATE", "1gbit")
-SERVER, NODE = "198.18.0.1", 4750
+SERVER, NODE = "198.18.0.2", 4750
 LINK = """
 seed = 1
 [[link]]
@@ -93,7 +93,7 @@ def main():
             inside = {place: [program, "lab", "exec", "--lab", LAB, place, "--"] for place in "ab"}
             source = [f"vdif:{RATE},8000,8", "--lateness", "40ms"]
             line = ["--mtu", "9000B", "--cc", "line", "--rate", "1250mbit"]
-            account, places = carried(program, f"{SERVER}:{NODE}", (inside["b"], inside["a"]), source, SECONDS, line)
+            account, places = carried(program, f"{SERVER}:{NODE}", (inside["a"], inside["b"]), source, SECONDS, line)
         finally:
             subprocess.run([program, "lab", "down", "--kill", "--lab", LAB], stdout=subprocess.DEVNULL)
     show(f"{RATE} over the emulated line at 1 % loss, within 1.5 x one-way delay", account, places)

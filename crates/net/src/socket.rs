@@ -92,9 +92,15 @@ impl Socket {
     fn of(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let wanted = WANTED.as_usize();
-        // Refused or cut down by the system's ceiling: what was granted is read back and reported.
-        let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), wanted);
-        let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), wanted);
+        // Past the system's ceiling where this process may (CAP_NET_ADMIN); else refused or cut down by it: what was granted is
+        // read back and reported.
+        let number = libc::c_int::try_from(wanted).unwrap_or(libc::c_int::MAX);
+        if option::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, number).is_err() {
+            let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), wanted);
+        }
+        if option::set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, number).is_err() {
+            let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), wanted);
+        }
         // The kernel keeps, and tells, twice what it grants (socket(7)).
         let granted = Buffers {
             send: Bytes::of(state.send_buffer_size(UdpSockRef::from(&socket))? / 2),
