@@ -1,5 +1,6 @@
 //! A UDP socket with batches: segmentation and receive offload, congestion marks, large buffers.
 
+use crate::option;
 use bytes::BytesMut;
 use noq_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::net::sockopt::set_socket_reuseport;
