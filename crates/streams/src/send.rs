@@ -30,6 +30,15 @@ pub struct Options {
     pub class: ClassId,
 }
 
+impl Options {
+    /// The bound that this end keeps: what is sent at its end still is in time at the sink. Were it the whole, all that goes out after
+    /// this process could not run for a moment would be so late that repair and the line's jitter have no time left, and
+    /// a short pause would cost everything until the line has caught up.
+    fn own_bound(&self) -> Duration {
+        self.lateness.scaled(OWN_PART.0, OWN_PART.1)
+    }
+}
+
 /// Sends what `source` gives to `sink`, which the far end of `link` allows, until it ends or `run` says so.
 ///
 /// # Errors
@@ -84,7 +93,7 @@ fn carry(link: &Session, queue: &Queue, options: &Options, run: &Run<'_>) {
     let mut delay = Delay { until: Instant::ZERO, one_way: Duration::ZERO, window: u64::MAX };
     while !queue.is_over() && link.closed().is_none() {
         let now = run.clock.now();
-        let Some(parcel) = queue.pop(now, options.lateness) else { continue };
+        let Some(parcel) = queue.pop(now, options.own_bound()) else { continue };
         delay.look(link, now);
         if options.pace == Pace::Line {
             delay.wait_for_room(link, queue);
@@ -106,10 +115,11 @@ fn offer(
     loop {
         let age =
             if options.pace == Pace::Line { Duration::ZERO } else { run.clock.now().since(parcel.since) };
-        if age > options.lateness || link.closed().is_some() {
+        let bound = options.own_bound();
+        if age > bound || link.closed().is_some() {
             return false;
         }
-        let deadline = delay.one_way + options.lateness.saturating_sub(age);
+        let deadline = delay.one_way + bound.saturating_sub(age);
         let block = Block {
             priority: options.priority,
             class: options.class,
@@ -260,6 +270,8 @@ pub(crate) fn here(reason: skyhaul_vlbi::wire::Reason, sentence: impl Into<Strin
 
 /// How long a block is worth something at least: one that is handed over at its last moment may still arrive.
 const LEAST: Duration = Duration::from_millis(1);
+/// The part of the lateness bound that the near end uses.
+const OWN_PART: (u64, u64) = (3, 4);
 /// What keeps the line busy beyond a round trip.
 const BUSY: Duration = Duration::from_millis(20);
 const WINDOW_LEAST: u64 = 1 << 20;

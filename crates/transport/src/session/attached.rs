@@ -1,6 +1,7 @@
 //! One path as its session uses it: what is under way there, how it does, its repair.
 
 use super::hints::Hints;
+use super::slacks::Slacks;
 use crate::inflight::{Inflight, many};
 use crate::path::{Estimate, PathOptions, PathState};
 use crate::repair::{Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation};
@@ -82,8 +83,7 @@ pub struct PathStatus {
 #[derive(Debug, Default)]
 struct Timed {
     since: Instant,
-    bytes: Bytes,
-    least: Option<Duration>,
+    slacks: Slacks,
     /// Of the stretch before.
     rate: Rate,
     slack: Option<Duration>,
@@ -190,14 +190,13 @@ impl Attached {
         let timed = &mut self.timed;
         if now.since(timed.since) >= STRETCH {
             let is_recent = now.since(timed.since) < STRETCH * 4;
-            timed.rate = if is_recent { Rate::over(timed.bytes, now.since(timed.since)) } else { Rate::ZERO };
-            timed.slack = timed.least.take().filter(|_| is_recent);
-            timed.bytes = Bytes::ZERO;
+            timed.rate =
+                if is_recent { Rate::over(timed.slacks.bytes(), now.since(timed.since)) } else { Rate::ZERO };
+            timed.slack = core::mem::take(&mut timed.slacks).typical().filter(|_| is_recent);
             timed.since = now;
             self.replan_at = now;
         }
-        self.timed.bytes += Bytes::of(bytes);
-        self.timed.least = Some(self.timed.least.map_or(slack, |least| least.min(slack)));
+        self.timed.slacks.add(Bytes::of(bytes), slack);
     }
 
     /// Plans repair anew where it is time to.
@@ -205,7 +204,7 @@ impl Attached {
         let Some(payload) = self.payload.filter(|_| now >= self.replan_at) else { return };
         self.replan_at = now + REPLAN;
         let (rtt, line) = (self.rtt(), self.line());
-        let slack = self.timed.slack.or(self.timed.least).unwrap_or(rtt / 4);
+        let slack = self.timed.slack.or(self.timed.slacks.typical()).unwrap_or(rtt / 4);
         let flow = if self.timed.rate > Rate::ZERO { self.timed.rate } else { line.rate.scaled(1, 2) };
         let loss = self.losses.estimate();
         self.many = many(loss.mean_burst_milli());

@@ -10,6 +10,7 @@ mod incoming;
 mod memory;
 mod outgoing;
 mod rerouted;
+mod slacks;
 mod waits;
 
 pub use attached::{PathStats, PathStatus};
