@@ -4,6 +4,10 @@
 
 mod support;
 
+#[path = "cp/changing.rs"]
+mod changing;
+#[path = "cp/classes.rs"]
+mod classes;
 #[path = "disk_full/small_disk.rs"]
 #[allow(dead_code, reason = "the nodes' reserve is none of a copy's")]
 mod small_disk;

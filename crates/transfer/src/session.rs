@@ -6,7 +6,7 @@ use crate::event::Reports;
 use crate::place::{Place, refusal};
 use crate::receive::Receiving;
 use crate::send::{Sending, Source};
-use skyhaul::{Block, Session};
+use skyhaul::{Block, ClassId, ClassTree, Session};
 use skyhaul_files::wire::{CONTROL, Direction, Hello, Message, WireError};
 use skyhaul_files::{Reason, Refusal, Selection, SelectionError};
 use skyhaul_net::Clock;
@@ -15,6 +15,8 @@ use skyhaul_net::Clock;
 pub struct Task {
     /// What the far end is told.
     pub hello: Hello,
+    /// The class of this end that it is sent under; of [`Direction::Put`].
+    pub class: ClassId,
     /// What is sent; of [`Direction::Put`].
     pub sources: Vec<Source>,
     /// Where it goes; of [`Direction::Get`].
@@ -32,6 +34,8 @@ pub struct Root {
     pub write: bool,
     /// Of all its sessions.
     pub claims: Claims,
+    /// The classes that what is fetched can go under.
+    pub classes: ClassTree,
 }
 
 /// How a transfer did not come to its end.
@@ -57,7 +61,7 @@ pub fn call(link: &Session, mut task: Task, reports: &Reports, cancel: &Cancel) 
     match hello.direction {
         Direction::Put => {
             let mut sending = Sending::new(link, cancel, reports, Clock::start());
-            sending.options = hello.options;
+            (sending.options, sending.class) = (hello.options, task.class);
             sending.selection = selection(&hello).map_err(pattern)?;
             sending.run(&mut task.sources)
         }
@@ -114,6 +118,7 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
         }
         Direction::Get => {
             allowed(root.read, "be read from; the far end would have to be started without --write-only")?;
+            let class = class(&root.classes, &hello.class)?;
             say(link, cancel, &Message::Welcome)?;
             let mut sources = Vec::new();
             for path in &hello.sources {
@@ -128,9 +133,22 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
             }
             let mut sending = Sending::new(link, cancel, reports, Clock::start());
             (sending.options, sending.selection, sending.tells) = (options, selection, true);
+            sending.class = class;
             sending.run(&mut sources)
         }
     }
+}
+
+fn class(classes: &ClassTree, name: &str) -> Result<ClassId, End> {
+    if name.is_empty() {
+        return Ok(classes.default_leaf());
+    }
+    classes.find(name).ok_or_else(|| {
+        let known: Vec<&str> = classes.leaves().map(|(_, name)| name).collect();
+        let sentence =
+            format!("there is no class `{name}` there; --class has to be one of {}", known.join(", "));
+        End::Refused(Refusal::new(Reason::NotAllowed, &sentence))
+    })
 }
 
 fn allowed(is: bool, what: &str) -> Result<(), End> {

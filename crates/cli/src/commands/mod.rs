@@ -1,6 +1,7 @@
 //! The subcommands, one a file.
 
 mod centre;
+mod classes;
 mod config;
 mod decode;
 mod demo;

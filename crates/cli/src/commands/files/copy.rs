@@ -4,6 +4,7 @@ use super::course::{Call, Course};
 use super::receipts::Receipts;
 use super::screen::{Screen, Verdict};
 use super::spec::Copy;
+use crate::commands::classes::{Classes, known};
 use crate::commands::far::{self, ways};
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
@@ -14,7 +15,7 @@ use skyhaul_files::{RelPath, Rule, Selection};
 use skyhaul_net::exchange::Setup;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transfer::{Inside, Place, Source, Task};
-use skyhaul_transport::PRIORITY_NORMAL;
+use skyhaul_transport::{ClassId, ClassTree, PRIORITY_NORMAL, SessionConfig};
 use skyhaul_units::{Duration, Rate};
 use std::ffi::OsString;
 use std::io::Write;
@@ -55,6 +56,11 @@ pub struct Flags {
     /// Contents go no faster than this.
     #[arg(long, value_name = "RATE")]
     limit: Option<Rate>,
+    /// The class that the sending end, here or there, sends under; it is one of that end's --config.
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    #[command(flatten)]
+    classes: Classes,
     /// The priority of what is sent beside other blocks; 0 is the most important.
     #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
     priority: u8,
@@ -93,7 +99,11 @@ pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
     let flags = &command.flags;
     let (remotes, peer, setup) = flags.far(copy.node(), &command.keys, &command.line)?;
     let base = flags.hello()?;
-    let task = |attempt: usize| task(&copy, &base, attempt);
+    let class = match copy {
+        Copy::Get { .. } => ClassId::default(),
+        Copy::Put { .. } | Copy::PutPipe { .. } => flags.own_class(&setup.session.classes)?,
+    };
+    let task = |attempt: usize| task(&copy, (&base, class), attempt);
     // What is wrong here is told before anybody is called.
     drop(task(0)?);
     let screen = flags.screen(peer)?;
@@ -105,7 +115,7 @@ pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// What is done at the `attempt`th call.
-fn task(copy: &Copy, base: &Hello, attempt: usize) -> Result<Task, Failure> {
+fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result<Task, Failure> {
     let mut hello = base.clone();
     match copy {
         Copy::Put { sources, target, .. } => {
@@ -117,7 +127,7 @@ fn task(copy: &Copy, base: &Hello, attempt: usize) -> Result<Task, Failure> {
                 })
             };
             let sources = sources.iter().map(source).collect::<Result<_, _>>()?;
-            Ok(Task { hello, sources, into: None })
+            Ok(Task { hello, class, sources, into: None })
         }
         Copy::PutPipe { file, .. } => {
             let name = file.split().map_or(&[][..], |(_, name)| name);
@@ -127,7 +137,7 @@ fn task(copy: &Copy, base: &Hello, attempt: usize) -> Result<Task, Failure> {
             hello.target = target;
             // Its bytes can be had once: by the first call, not by the look before it.
             let pipe = (attempt > 0).then(|| Box::new(std::io::stdin()) as _);
-            Ok(Task { hello, sources: vec![Source::Pipe(name, pipe)], into: None })
+            Ok(Task { hello, class, sources: vec![Source::Pipe(name, pipe)], into: None })
         }
         Copy::Get { sources, into, .. } => {
             hello.direction = Direction::Get;
@@ -139,7 +149,7 @@ fn task(copy: &Copy, base: &Hello, attempt: usize) -> Result<Task, Failure> {
                 Err(error) if hello.options.dry_run && error.kind() == std::io::ErrorKind::NotFound => None,
                 other => Some(other.map_err(|source| into_failure(into, source))?),
             };
-            Ok(Task { hello, sources: Vec::new(), into: place })
+            Ok(Task { hello, class, sources: Vec::new(), into: place })
         }
     }
 }
@@ -160,7 +170,16 @@ impl Flags {
         keys: &Keys,
         line: &LineFlags,
     ) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
-        far::far((&self.node, node), keys, line, (&self.name, super::session()))
+        let session = SessionConfig { classes: self.classes.tree()?, ..super::session() };
+        far::far((&self.node, node), keys, line, (&self.name, session))
+    }
+
+    /// The class of what this end sends.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn own_class(&self, tree: &ClassTree) -> Result<ClassId, Failure> {
+        self.class.as_ref().map_or(Ok(tree.default_leaf()), |class| known(tree, class, "a copy"))
     }
 
     /// Where a copy with the node whose key is `peer` is shown.
@@ -190,7 +209,7 @@ impl Flags {
             deadline: self.deadline,
             priority: self.priority,
         };
-        let (class, target, sources) = (String::new(), RelPath::here(), Vec::new());
+        let (class, target, sources) = (self.class.clone().unwrap_or_default(), RelPath::here(), Vec::new());
         Ok(Hello { direction: Direction::Put, options, class, target, sources, rules })
     }
 }

@@ -13,6 +13,7 @@ use skyhaul_files::RelPath;
 use skyhaul_files::wire::Hello;
 use skyhaul_net::Clock;
 use skyhaul_transfer::{Changes, Inside, Source, Task, Watch};
+use skyhaul_transport::ClassId;
 use skyhaul_units::Duration;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -97,11 +98,12 @@ impl Mirror<'_> {
         let call = Call { setup, ways: ways(&remotes), peer, node: self.node.clone() };
         let screen = flags.screen(peer)?;
         let again = *watch && *changes != Changes::All;
+        let class = flags.own_class(&call.setup.session.classes)?;
         let course = Course { call, again: true, patient: again, sends: true };
-        course.run(self.stop, &|_| self.task(changes), screen, out)
+        course.run(self.stop, &|_| self.task(changes, class), screen, out)
     }
 
-    fn task(&self, changes: &Changes) -> Result<Task, Failure> {
+    fn task(&self, changes: &Changes, class: ClassId) -> Result<Task, Failure> {
         let root = &self.command.source;
         let source = |path: &RelPath| {
             let source = if path.is_here() {
@@ -120,7 +122,7 @@ impl Mirror<'_> {
             }
             Changes::All | Changes::None => vec![source(&RelPath::here())?],
         };
-        Ok(Task { hello: self.hello.clone(), sources, into: None })
+        Ok(Task { hello: self.hello.clone(), class, sources, into: None })
     }
 
     /// Goes through what changes until it is interrupted. What could not be copied is tried again after a while.

@@ -1,6 +1,7 @@
 //! `skyhaul files serve`: the end that is called.
 
 use super::receipts::Receipts;
+use crate::commands::classes::Classes;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
@@ -8,6 +9,7 @@ use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_net::exchange::{Exchange, Link, Setup};
 use skyhaul_transfer::{Cancel, Claims, Counters, End, Event, Fate, Place, Reports, Root};
+use skyhaul_transport::SessionConfig;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,6 +39,8 @@ pub struct Serve {
     /// Appends a receipt, a line of JSON, for each file that came or went.
     #[arg(long, value_name = "FILE")]
     receipts: Option<PathBuf>,
+    #[command(flatten)]
+    classes: Classes,
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "files")]
     name: String,
@@ -77,13 +81,15 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         Failure::io("the folder cannot be served", &command.root.display().to_string(), help, source)
     })?;
     let receipts = command.receipts.as_deref().map(Receipts::open).transpose()?.map(Mutex::new);
-    let root = Root { place, read: true, write: command.write, claims: Claims::default() };
+    let classes = command.classes.tree()?;
+    let root =
+        Root { place, read: true, write: command.write, claims: Claims::default(), classes: classes.clone() };
     let desk = Arc::new(Desk { root, json: command.json, receipts });
     let stop = signals::stop_flag()?;
     let setup = Setup {
         bind: command.bind.clone(),
         path: command.line.path(command.bind.iter().any(SocketAddr::is_ipv6))?,
-        session: super::session(),
+        session: SessionConfig { classes, ..super::session() },
         ..Setup::new(&command.name, accepted.own.clone()).trusting(accepted.peers.iter().copied())
     };
     let exchange = Exchange::start(setup)

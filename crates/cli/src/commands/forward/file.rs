@@ -56,6 +56,14 @@ struct Near {
     forward: Vec<ForwardEntry>,
 }
 
+/// What an end reads that has classes alone.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Alone {
+    #[serde(default)]
+    class: Vec<ClassConfig>,
+}
+
 /// The classes and the forwards of a near end's file.
 ///
 /// # Errors
@@ -64,6 +72,15 @@ pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<Table>), Failure> {
     let (Near { class, forward }, text) = read(path)?;
     each_is_one((&text, path), &forward)?;
     Ok((classes(class), forward.into_iter().map(Table::from).collect()))
+}
+
+/// The classes of a file that has nothing else.
+///
+/// # Errors
+/// As above.
+pub fn read_classes(path: &Path) -> Result<ClassesConfig, Failure> {
+    let (Alone { class }, _) = read(path)?;
+    Ok(classes(class))
 }
 
 /// The classes of a far end's file, and the rules of where to connect and to listen.

@@ -1,6 +1,7 @@
 //! What is forwarded: from the command line and a file, to what the forwarder takes.
 
 use super::file::{self, Table};
+use crate::commands::classes::known;
 use crate::failure::{Exit, Failure};
 use skyhaul_forward::{Carriage, Entrance, Forward, What};
 use skyhaul_net::forward::{Forwarding, Node};
@@ -82,7 +83,10 @@ impl Forwards {
     fn add(&self, plan: &mut Plan, table: Table, nodes: &[Node]) -> Result<(), Failure> {
         let class = table.class.or_else(|| self.class.clone());
         let carriage = Carriage {
-            class: class.map_or_else(|| Ok(String::new()), |class| known_class(&plan.classes, class))?,
+            class: class.map_or_else(
+                || Ok(String::new()),
+                |class| known(&plan.classes, &class, "a forward").map(|_| class),
+            )?,
             priority: table.priority.unwrap_or(self.priority),
             deadline: table.deadline.or(self.deadline),
         };
@@ -110,14 +114,4 @@ fn known_node(nodes: &[Node], name: Option<&str>) -> Result<usize, Failure> {
         let help = format!("say where it listens, like --node {name}=198.51.100.1:4730");
         Failure::new(Exit::Usage, &what, &help)
     })
-}
-
-fn known_class(tree: &ClassTree, class: String) -> Result<String, Failure> {
-    if tree.find(&class).is_some() {
-        return Ok(class);
-    }
-    let names: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
-    let what = format!("there is no class `{class}` for a forward");
-    let help = format!("add a [[class]] table of this name to the file, or use one of {}", names.join(", "));
-    Err(Failure::new(Exit::Usage, &what, &help))
 }

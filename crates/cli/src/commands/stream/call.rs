@@ -1,6 +1,7 @@
 //! `skyhaul stream --from … --to …`: the source's end.
 
 use super::screen::{Screen, by_budget};
+use crate::commands::classes::{Classes, known};
 use crate::commands::far::{far, ways};
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
@@ -10,7 +11,7 @@ use core::str::FromStr;
 use skyhaul_net::Clock;
 use skyhaul_net::exchange::{Exchange, LinkError};
 use skyhaul_streams::{Options, Pace, Run, Source, SourceError, SourceSpec, Waiter, send};
-use skyhaul_transport::{ClassId, PRIORITY_NORMAL};
+use skyhaul_transport::{ClassTree, PRIORITY_NORMAL, SessionConfig};
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
 use skyhaul_vlbi::{Format, FormatError, Packing};
 use std::io::Write;
@@ -50,6 +51,11 @@ pub struct Call {
     /// Frames go in groups of this size at most; what is lost is lost by groups.
     #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
     group: Bytes,
+    /// The class that it is sent under; it is one of --config.
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    #[command(flatten)]
+    classes: Classes,
     /// The priority of its blocks beside others; 0 is the most important.
     #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
     priority: u8,
@@ -79,9 +85,11 @@ pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
     // What is wrong with the far sink's name shows before anybody is called.
     sink.parse::<skyhaul_streams::SinkSpec>().map_err(|error| super::unread(&error))?;
     let format = command.format()?;
-    let options = command.options(&spec, format)?;
+    let classes = command.classes.tree()?;
+    let options = command.options(&spec, format, &classes)?;
+    let session = SessionConfig { classes, ..super::session() };
     let (remotes, peer, setup) =
-        far((&command.node, node), &command.keys, &command.line, (&command.name, super::session()))?;
+        far((&command.node, node), &command.keys, &command.line, (&command.name, session))?;
     let source = Source::open(&spec, format).map_err(refused)?;
     let map = command.loss_map.as_deref().map(super::screen::create).transpose()?;
     let stop = signals::stop_flag()?;
@@ -128,7 +136,12 @@ impl Call {
         self.format.as_ref().map(read).transpose()
     }
 
-    fn options(&self, spec: &SourceSpec, format: Option<Format>) -> Result<Options, Failure> {
+    fn options(
+        &self,
+        spec: &SourceSpec,
+        format: Option<Format>,
+        classes: &ClassTree,
+    ) -> Result<Options, Failure> {
         let pace = match self.pace.as_deref() {
             None => Source::pace(spec),
             Some("live") => Pace::Live,
@@ -168,7 +181,9 @@ impl Call {
             (None, SourceSpec::File(path), Pace::Frames) => Some(learnt(path, format)?),
             (given, ..) => given,
         };
-        let (priority, class) = (self.priority, ClassId::default());
+        let class = self.class.as_ref();
+        let class = class.map_or(Ok(classes.default_leaf()), |class| known(classes, class, "a stream"))?;
+        let priority = self.priority;
         Ok(Options { lateness: self.lateness, pace, frames_per_second, packing, priority, class })
     }
 }
