@@ -1,7 +1,7 @@
 //! `skyhaul forward`: applications that cannot be changed reach a far site over one session of ours.
 
 mod call;
-mod file;
+pub mod file;
 mod notices;
 mod plan;
 mod serve;
