@@ -83,10 +83,10 @@ pub struct PathStatus {
 #[derive(Debug, Default)]
 struct Timed {
     since: Instant,
-    slacks: Slacks,
+    bytes: Bytes,
     /// Of the stretch before.
     rate: Rate,
-    slack: Option<Duration>,
+    slacks: Slacks,
 }
 
 /// How often repair is planned anew.
@@ -190,13 +190,16 @@ impl Attached {
         let timed = &mut self.timed;
         if now.since(timed.since) >= STRETCH {
             let is_recent = now.since(timed.since) < STRETCH * 4;
-            timed.rate =
-                if is_recent { Rate::over(timed.slacks.bytes(), now.since(timed.since)) } else { Rate::ZERO };
-            timed.slack = core::mem::take(&mut timed.slacks).typical().filter(|_| is_recent);
+            timed.rate = if is_recent { Rate::over(timed.bytes, now.since(timed.since)) } else { Rate::ZERO };
+            timed.bytes = Bytes::ZERO;
+            if !is_recent {
+                timed.slacks = Slacks::default();
+            }
             timed.since = now;
             self.replan_at = now;
         }
-        self.timed.slacks.add(Bytes::of(bytes), slack);
+        self.timed.bytes += Bytes::of(bytes);
+        self.timed.slacks.add(now, Bytes::of(bytes), slack);
     }
 
     /// Plans repair anew where it is time to.
@@ -204,7 +207,7 @@ impl Attached {
         let Some(payload) = self.payload.filter(|_| now >= self.replan_at) else { return };
         self.replan_at = now + REPLAN;
         let (rtt, line) = (self.rtt(), self.line());
-        let slack = self.timed.slack.or(self.timed.slacks.typical()).unwrap_or(rtt / 4);
+        let slack = self.timed.slacks.typical().unwrap_or(rtt / 4);
         let flow = if self.timed.rate > Rate::ZERO { self.timed.rate } else { line.rate.scaled(1, 2) };
         let loss = self.losses.estimate();
         self.many = many(loss.mean_burst_milli());

@@ -3,11 +3,20 @@
 //! Repair is formed for it. A sender that could not run for a moment sends a few symbols just before their time; groups
 //! formed for those would be so short that nothing of the others could be repaired either.
 
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{Bytes, Duration, Instant};
+
+/// The time left to what went out lately.
+#[derive(Debug, Default)]
+pub struct Slacks {
+    since: Instant,
+    current: Window,
+    /// Of the windows before that had any, the newest first.
+    before: [Option<Duration>; WINDOWS],
+}
 
 /// Bytes by the time left to them, in octaves of microseconds.
-#[derive(Debug, Clone)]
-pub struct Slacks {
+#[derive(Debug)]
+struct Window {
     octaves: [Octave; OCTAVES],
     total: Bytes,
 }
@@ -18,14 +27,38 @@ struct Octave {
     least: Option<Duration>,
 }
 
+/// A window's length: what a pause of a busy machine takes.
+const WINDOW: Duration = Duration::from_millis(100);
+/// Windows that count: one that was bad is outvoted, and half a second is remembered.
+const WINDOWS: usize = 5;
 /// From nothing up to 2^31 µs, more than half an hour; what has more counts there.
 const OCTAVES: usize = 32;
 /// One byte in so many may have had less.
 const PASSED_OVER: u64 = 8;
 
 impl Slacks {
-    /// Bytes go out with so much time left.
-    pub fn add(&mut self, bytes: Bytes, slack: Duration) {
+    /// Bytes go out at `now` with so much time left.
+    pub fn add(&mut self, now: Instant, bytes: Bytes, slack: Duration) {
+        if now.since(self.since) >= WINDOW {
+            if let Some(typical) = core::mem::take(&mut self.current).typical() {
+                self.before.rotate_right(1);
+                self.before[0] = Some(typical);
+            }
+            self.since = now;
+        }
+        self.current.add(bytes, slack);
+    }
+
+    /// What symbols can be expected to have: the least but one of the windows.
+    pub fn typical(&self) -> Option<Duration> {
+        let mut known: Vec<Duration> = self.before.iter().flatten().copied().collect();
+        known.sort_unstable();
+        known.get(1).or(known.first()).copied().or_else(|| self.current.typical())
+    }
+}
+
+impl Window {
+    fn add(&mut self, bytes: Bytes, slack: Duration) {
         let octave = (u64::BITS - slack.as_micros().leading_zeros()) as usize;
         let octave = &mut self.octaves[octave.min(OCTAVES - 1)];
         octave.bytes += bytes;
@@ -33,13 +66,8 @@ impl Slacks {
         self.total += bytes;
     }
 
-    /// All of them.
-    pub fn bytes(&self) -> Bytes {
-        self.total
-    }
-
     /// The least time, of all octaves but the lowest ones that together have at most one byte in eight.
-    pub fn typical(&self) -> Option<Duration> {
+    fn typical(&self) -> Option<Duration> {
         let mut below = Bytes::ZERO;
         self.octaves.iter().find_map(|octave| {
             below += octave.bytes;
@@ -48,7 +76,7 @@ impl Slacks {
     }
 }
 
-impl Default for Slacks {
+impl Default for Window {
     fn default() -> Self {
         Self { octaves: [Octave::default(); OCTAVES], total: Bytes::ZERO }
     }
@@ -60,17 +88,22 @@ mod tests {
 
     fn slacks(parts: &[(u64, u64)]) -> Slacks {
         let mut slacks = Slacks::default();
-        for (bytes, micros) in parts {
-            slacks.add(Bytes::new(*bytes), Duration::from_micros(*micros));
-        }
+        add(&mut slacks, 0, parts);
         slacks
+    }
+
+    fn add(slacks: &mut Slacks, millis: u64, parts: &[(u64, u64)]) {
+        for (bytes, micros) in parts {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            slacks.add(now, Bytes::new(*bytes), Duration::from_micros(*micros));
+        }
     }
 
     #[test]
     fn without_stragglers_it_is_the_least() {
         let even = slacks(&[(1_000, 39_000), (1_000, 37_500), (1_000, 40_000)]);
         assert_eq!(even.typical(), Some(Duration::from_micros(37_500)));
-        assert_eq!((slacks(&[]).typical(), even.bytes()), (None, Bytes::new(3_000)));
+        assert_eq!(Slacks::default().typical(), None);
     }
 
     #[test]
@@ -82,5 +115,24 @@ mod tests {
         assert_eq!(slacks(&[(100, 0), (26, 900), (874, 38_000)]).typical(), Some(Duration::from_micros(900)));
         let longest = slacks(&[(1, u64::MAX / 1_000)]);
         assert_eq!(longest.typical(), Some(Duration::from_micros(u64::MAX / 1_000)));
+    }
+
+    #[test]
+    fn one_window_in_which_all_were_near_their_end_does_not_decide_and_two_do() {
+        let mut slacks = slacks(&[(1_000, 30_000)]);
+        for (millis, micros) in [(100, 50), (200, 31_000), (300, 32_000)] {
+            add(&mut slacks, millis, &[(1_000, micros)]);
+        }
+        add(&mut slacks, 400, &[(1_000, 40)]);
+        assert_eq!(slacks.typical(), Some(Duration::from_micros(30_000)));
+        add(&mut slacks, 500, &[(1_000, 33_000)]);
+        assert_eq!(slacks.typical(), Some(Duration::from_micros(50)));
+        add(&mut slacks, 600, &[(1_000, 33_000)]);
+        add(&mut slacks, 700, &[(1_000, 33_000)]);
+        assert_eq!(
+            slacks.typical(),
+            Some(Duration::from_micros(31_000)),
+            "what is half a second ago is forgotten"
+        );
     }
 }
