@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "stream/classes.rs"]
+mod classes;
 #[path = "../../level0/tests/readers/python.rs"]
 mod python;
 
