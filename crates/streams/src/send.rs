@@ -146,8 +146,9 @@ impl Delay {
         }
         self.until = now + LOOK;
         let paths = link.paths();
-        let least =
-            paths.iter().map(|(_, path)| path.estimate.min_rtt).filter(|rtt| *rtt > Duration::ZERO).min();
+        // The same as the session assumes, which at first is longer than the line: a handshake takes time to be answered. What is
+        // sent then is in time all the same, and the far end measures by itself what is late.
+        let least = paths.iter().map(|(_, path)| path.estimate.rtt).filter(|rtt| *rtt > Duration::ZERO).min();
         self.one_way = least.unwrap_or(Duration::ZERO) / 2;
         let busy = |path: &skyhaul::PathStatus| (path.estimate.rate * (path.estimate.rtt + BUSY)).as_u64();
         self.window = paths.iter().map(|(_, path)| busy(path)).sum::<u64>().max(WINDOW_LEAST);
