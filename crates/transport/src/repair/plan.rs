@@ -147,7 +147,8 @@ impl Planner {
         }
         let bursty = after_loss > loss;
         let mut shapes = Vec::new();
-        for payload in payloads(situation.payload, self.goal.payload_min) {
+        let least = self.goal.payload_min.max(payload_at(situation.flow));
+        for payload in payloads(situation.payload, least) {
             let mut stride = 1;
             while stride <= if bursty { STRIDE_MAX } else { 1 } {
                 let repairs = self.table(Key { loss, after_loss, stride });
@@ -308,6 +309,12 @@ const fn with_headers(payload: usize) -> u64 {
     (payload as u64 + HEADERS) * 1_000 / payload as u64
 }
 
+/// The size at which so much makes [`DATAGRAMS_MAX`]: a datagram takes processor time whatever its size, and an end that has
+/// no time left sends everything late.
+fn payload_at(flow: Rate) -> usize {
+    usize::try_from((flow * Duration::from_secs(1)).as_u64() / DATAGRAMS_MAX).unwrap_or(usize::MAX)
+}
+
 /// Sizes to consider, the largest first: steps of a sixteenth.
 fn payloads(largest: usize, least: usize) -> impl Iterator<Item = usize> {
     core::iter::successors(Some(largest), move |size| {
@@ -325,6 +332,9 @@ fn rounded_up(loss: Probability) -> Probability {
 
 /// One in a million: of a flow of 20 Mbit/s in groups of 50 ms, one in 14 hours.
 const TARGET_PPB: u32 = 1_000;
+
+/// Datagrams in a second into which repair cuts what it protects, at most: a third of what one processor sends and receives.
+const DATAGRAMS_MAX: u64 = 30_000;
 
 /// A tick of 4 ms at the sending end, and the same for jitter and at the receiving end.
 const MARGIN_MS: u64 = 8;
