@@ -7,6 +7,7 @@ mod capture;
 mod configuration;
 mod files;
 mod forward;
+mod links;
 mod offload;
 mod one_way;
 mod probe;
@@ -26,6 +27,7 @@ pub use capture::{
 pub use configuration::configuration;
 pub use files::files;
 pub use forward::forward;
+pub use links::links;
 pub use offload::offload_packets;
 pub use one_way::one_way;
 pub use probe::{probe, tcp_sockets};
@@ -63,6 +65,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },
     Target { name: "frames", body: frames, rounds: 5_000 },
     Target { name: "gap_talk", body: gap_talk, rounds: 200_000 },
+    Target { name: "links", body: links, rounds: 100_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "offload_packets", body: offload_packets, rounds: 100_000 },

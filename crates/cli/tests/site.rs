@@ -1,4 +1,4 @@
-//! Everything between a station and its centre goes through one session: contacts and applications' connections beside
+//! Everything between a station and its centre goes through one session: contacts, applications' connections and files beside
 //! each other, through real processes and one UDP path.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 #![allow(clippy::disallowed_methods, reason = "servers of a test wait on sockets, each on a thread")]
@@ -8,6 +8,8 @@ mod echo;
 #[path = "site/pair.rs"]
 mod pair;
 mod support;
+#[path = "site/tree.rs"]
+mod tree;
 
 use echo::{Echo, echoed, free_port, pattern};
 use pair::Pair;
@@ -15,26 +17,33 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::patience::until;
+use tree::Tree;
 
+/// The folder of the station at the centre.
+const FILES: &str = "[peer.files]\nroot = \"files\"\n";
+const MIRROR: &str =
+    "[[mirror]]\nsource = \"source\"\ninto = \"in\"\ndelete = true\nclass = \"applications\"\n";
 const CLASSES: &str = "[[class]]\nname = \"live\"\nguarantee = \"20 Mbit/s\"\npriority = 0\n\
                        [[class]]\nname = \"applications\"\n";
 /// The recording lasts eight seconds then.
 const CHANNEL: &str = "rate = \"1 Mbit/s\"\nclass = \"live\"\ndeadline = \"30 s\"\n";
 
 #[test]
-fn a_contact_and_connections_both_ways_go_through_one_session_and_the_contact_is_as_it_is_alone() {
+fn a_contact_a_mirror_and_connections_both_ways_go_through_one_session_and_the_contact_is_as_it_is_alone() {
     let alone = Pair::prepare("", "");
     alone.station(&pair::channel(""));
     let _nodes = alone.start_both();
     let expected = alone.products();
     let (there, here, port) = (Echo::start(), Echo::start(), free_port());
-    let pair = Pair::prepare("allow = [\"127.0.0.1:*\"]\nallow_listen = [\"127.0.0.1:*\"]\n", "");
+    let rules = "allow = [\"127.0.0.1:*\"]\nallow_listen = [\"127.0.0.1:*\"]\n";
+    let pair = Pair::prepare(&format!("{rules}{FILES}"), "");
+    let source = Tree::make(&pair.folder().join("source"));
     let forwards = format!(
         "[[forward]]\nlocal = \"0=centre:{}\"\nclass = \"applications\"\ndeadline = \"1 s\"\n\
          [[forward]]\nremote = \"{port}=centre:{}\"\nclass = \"applications\"\n",
         there.address, here.address
     );
-    pair.station(&format!("{CLASSES}{forwards}{}", pair::channel(CHANNEL)));
+    pair.station(&format!("{CLASSES}{forwards}{MIRROR}{}", pair::channel(CHANNEL)));
     let _nodes = pair.start_both();
     let local = pair.listening();
     // As long as the contact goes on, connections of both directions carry bytes, and large ones beside small ones.
@@ -53,6 +62,7 @@ fn a_contact_and_connections_both_ways_go_through_one_session_and_the_contact_is
             });
         }
         let outcome = pair.products();
+        pair.mirrored(&source);
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(outcome, expected);
     });
@@ -60,6 +70,8 @@ fn a_contact_and_connections_both_ways_go_through_one_session_and_the_contact_is
     assert_eq!(station["line"]["connects"], 1, "{station:#}");
     assert_eq!(centre["stations"].as_array().map(Vec::len), Some(1), "{centre:#}");
     assert_eq!(pair.clients(), 1, "one socket at either side");
+    assert_eq!(centre["files"][0]["copied"], source.files() as u64, "{centre:#}");
+    assert_eq!(centre["files"][0]["failed"], 0, "{centre:#}");
     for (status, which) in [(&station, "accepted"), (&station, "connected"), (&centre, "connected")] {
         assert!(status["forwards"]["counters"][which].as_u64() > Some(0), "{which}: {status:#}");
     }
@@ -71,11 +83,12 @@ fn a_contact_and_connections_both_ways_go_through_one_session_and_the_contact_is
 }
 
 #[test]
-fn when_the_centre_is_killed_connections_are_reset_and_new_ones_and_the_contact_go_on() {
+fn when_the_centre_is_killed_connections_are_reset_and_new_ones_the_mirror_and_the_contact_go_on() {
     let there = Echo::start();
-    let pair = Pair::prepare("allow = [\"127.0.0.1:*\"]\n", "");
+    let pair = Pair::prepare(&format!("allow = [\"127.0.0.1:*\"]\n{FILES}"), "");
+    let source = Tree::make(&pair.folder().join("source"));
     let forward = format!("[[forward]]\nlocal = \"0=centre:{}\"\nclass = \"applications\"\n", there.address);
-    pair.station(&format!("{CLASSES}{forward}{}", pair::channel(CHANNEL)));
+    pair.station(&format!("{CLASSES}{forward}{MIRROR}limit = \"3 Mbit/s\"\n{}", pair::channel(CHANNEL)));
     let (_station, mut centre) = pair.start_both();
     let local = pair.listening();
     let mut application = TcpStream::connect(&local).unwrap();
@@ -86,16 +99,41 @@ fn when_the_centre_is_killed_connections_are_reset_and_new_ones_and_the_contact_
         || pair.status("centre")["contacts"][0]["frames"].as_u64().filter(|frames| *frames > 0),
         || pair.state(),
     );
+    until(
+        || pair.status("centre")["files"][0]["copied"].as_u64().filter(|copied| *copied > 2),
+        || pair.state(),
+    );
     centre.kill();
     let _centre = pair.start("centre");
     let error = application.read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     until(|| echoed(&local, 100_000).then_some(()), || pair.state());
     let products = pair.products();
+    pair.mirrored(&source);
+    // What changes after that comes too, and what is removed goes.
+    source.change();
+    pair.mirrored(&source);
     let alone = Pair::prepare("", "");
     alone.station(&pair::channel(""));
     let _nodes = alone.start_both();
     assert_eq!(products, alone.products());
+}
+
+#[test]
+fn a_mirror_that_the_centre_has_no_folder_for_is_refused_with_what_to_do() {
+    let pair = Pair::prepare("", "");
+    let _source = Tree::make(&pair.folder().join("source"));
+    pair.station(&format!("{CLASSES}{MIRROR}{}", pair::channel("")));
+    let _nodes = pair.start_both();
+    let refused = |status: &serde_json::Value| {
+        let mirror = &status["mirrors"][0];
+        (mirror["state"] == "failed").then(|| mirror["reason"].to_string())
+    };
+    let reason = until(|| refused(&pair.status("station")), || pair.state());
+    assert!(reason.contains("add [peer.files] to its [[peer]] there"), "{reason}");
+    assert!(pair.shown("station").contains("the mirror of "), "it is an alarm");
+    // The contact is none the worse for it.
+    pair.products();
 }
 
 #[test]

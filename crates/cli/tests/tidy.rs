@@ -379,6 +379,8 @@ const USES: &[(&str, &[&str])] = &[
             "transport",
             "engine",
             "forward",
+            "files",
+            "transfer",
             "quic",
             "net",
             "store",

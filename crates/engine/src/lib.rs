@@ -7,6 +7,7 @@
 
 mod carrier;
 mod engine;
+pub mod links;
 mod udp;
 
 pub use carrier::{Carrier, CarrierEvent, ConnectError, ConnectionId};

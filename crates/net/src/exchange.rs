@@ -41,9 +41,12 @@
 //! ```
 
 mod bridge;
+mod lent;
 mod link;
 mod state;
 
+pub use lent::Door;
+pub(crate) use lent::{Lender, Lent};
 pub use link::{Incoming, Link, LinkError, Sent};
 
 use crate::Engine;

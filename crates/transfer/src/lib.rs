@@ -20,7 +20,7 @@ pub use claims::Claims;
 pub use event::{Counters, Current, Event, Fate, Reports};
 pub use place::Place;
 pub use send::{Inside, Source, SourceError};
-pub use session::{End, Root, Task, call, serve};
+pub use session::{End, Root, Task, call, decline, serve};
 pub use watch::{Changes, Watch};
 
 /// The end of a name under which a file is written.

@@ -96,6 +96,18 @@ pub fn serve(link: &Session, root: &Root, reports: &Reports, cancel: &Cancel) ->
     asked
 }
 
+/// Tells the node at the far end of `link` that nothing is done here of what it asks for.
+///
+/// # Errors
+/// See [`End`].
+pub fn decline(link: &Session, reason: Reason, sentence: &str, cancel: &Cancel) -> Result<(), End> {
+    let refused = Message::Refused(Refusal::new(reason, sentence));
+    let block = Block { priority: 0, ..Block::reliable(CONTROL, refused.encode()) };
+    let sent = cancel.or(link.send(block)).ok_or(End::Cancelled)?.map_err(|_| End::lost(link))?;
+    // The link may be closed next: the far end is to hear of it.
+    cancel.or(sent).map(drop).ok_or(End::Cancelled)
+}
+
 fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &Cancel) -> Result<(), End> {
     let (options, selection) = (hello.options, selection(&hello).map_err(pattern)?);
     match hello.direction {

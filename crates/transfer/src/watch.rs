@@ -1,14 +1,17 @@
 //! Folders that are watched for changes, by inotify.
 
 use crate::place::{Place, file_type};
+use crate::send::{Inside, Source, SourceError};
 use rustix::fs::FileType;
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
 use rustix::io::Errno;
 use skyhaul_files::RelPath;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// A tree that is watched.
@@ -29,6 +32,47 @@ pub enum Changes {
     Folders(BTreeSet<RelPath>),
     /// Too much to be told: everything may have.
     All,
+}
+
+impl Changes {
+    /// These and those.
+    #[must_use]
+    pub fn and(self, others: Self) -> Self {
+        match (self, others) {
+            (Self::None, some) | (some, Self::None) => some,
+            (Self::Folders(these), Self::Folders(those)) => {
+                Self::Folders(these.into_iter().chain(those).collect())
+            }
+            _ => Self::All,
+        }
+    }
+
+    /// What is to be gone through of the folder at `root`: for folders that are gone, the ones that they were in.
+    ///
+    /// # Errors
+    /// The folder is not there, or may not be read.
+    pub fn sources(&self, root: &Path) -> Result<Vec<Source>, SourceError> {
+        let source = |path: &RelPath| {
+            if path.is_here() { Source::local(root, Inside::Without) } else { Source::within(root, path) }
+        };
+        match self {
+            Self::Folders(folders) => standing(root, folders).iter().map(source).collect(),
+            Self::All | Self::None => Ok(vec![source(&RelPath::here())?]),
+        }
+    }
+}
+
+fn standing(root: &Path, folders: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
+    let stands = |path: &RelPath| root.join(OsStr::from_bytes(path.as_bytes())).is_dir();
+    let nearest = |path: &RelPath| {
+        let mut at = path.clone();
+        while !at.is_here() && !stands(&at) {
+            at = at.split().map_or(RelPath::here(), |(above, _)| above);
+        }
+        at
+    };
+    let standing: BTreeSet<RelPath> = folders.iter().map(nearest).collect();
+    if standing.contains(&RelPath::here()) { [RelPath::here()].into() } else { standing }
 }
 
 impl Watch {
@@ -86,10 +130,9 @@ impl Watch {
 
     /// Watches a folder and all in it. One that is gone again is none.
     fn add(&mut self, path: &RelPath) -> io::Result<()> {
-        use std::os::unix::ffi::OsStrExt;
         let mut waiting = vec![path.clone()];
         while let Some(path) = waiting.pop() {
-            let at = self.root.join(std::ffi::OsStr::from_bytes(path.as_bytes()));
+            let at = self.root.join(OsStr::from_bytes(path.as_bytes()));
             match add_watch(&self.inotify, &at, WHAT) {
                 Ok(number) => drop(self.folders.insert(number, path.clone())),
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if !path.is_here() => continue,

@@ -3,8 +3,8 @@
 use crate::failure::{Exit, Failure};
 use skyhaul_forward::{Entrance, Forward, What};
 use skyhaul_node::config::{
-    self, Allowed, CentreConfig, Class, DeliveryMode, ForwardEntry, Live, Presence, ProductForm, Refill,
-    StationConfig, Table, Window,
+    self, Allowed, CentreConfig, Class, DeliveryMode, FilesEntry, ForwardEntry, Live, Presence, ProductForm,
+    Refill, StationConfig, Table, Window,
 };
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -58,8 +58,20 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
-    let StationConfig { missions, node, centre, line, spool, sync, refill, path: _, class, channel, forward } =
-        station;
+    let StationConfig {
+        missions,
+        node,
+        centre,
+        line,
+        spool,
+        sync,
+        refill,
+        path: _,
+        class,
+        channel,
+        forward,
+        mirror,
+    } = station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
     let rate = line.rate.map_or("rate found out".to_owned(), |rate| rate.to_string());
@@ -121,6 +133,14 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         )?;
     }
     write_forwards(forward, out)?;
+    for entry in mirror {
+        let (source, into) = (entry.source.display(), &entry.into.0);
+        let into = if into.is_here() { "the folder there".to_owned() } else { into.to_string() };
+        let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+        let how = if entry.watch { "whenever something changes" } else { "once" };
+        let delete = if entry.delete { ", without what is not here" } else { "" };
+        writeln!(out, "  mirrors    {source} to {into} at {}, {how}{delete}{class}", centre.name)?;
+    }
     write_rules(centre.name.as_str(), (&centre.allow, &centre.allow_listen), out)?;
     write_places(missions, node, out)
 }
@@ -200,6 +220,11 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     for peer in peer {
         writeln!(out, "  takes      from {}, key {}", peer.name, peer.fingerprint)?;
         write_rules(peer.name.as_str(), (&peer.allow, &peer.allow_listen), out)?;
+        if let Some(FilesEntry { root, write, read }) = &peer.files {
+            let may = [(*write, "put files in"), (*read, "fetch files from")];
+            let may: Vec<&str> = may.iter().filter(|(may, _)| *may).map(|(_, what)| *what).collect();
+            writeln!(out, "  allows     {} to {} {}", peer.name, may.join(" and "), root.display())?;
+        }
     }
     if peer.is_empty() {
         writeln!(out, "  takes      from nobody: add a [[peer]] for each station")?;

@@ -4,6 +4,7 @@ use crate::support::node::{self, NODES};
 use crate::support::patience::until;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::{DAMAGED, recording};
+use crate::tree::Tree;
 use serde_json::Value;
 use skyhaul_link::LinkConfig;
 use skyhaul_net::relay::{Relay, RelayConfig, RelayHandle};
@@ -111,6 +112,14 @@ impl Pair {
         let products = until(look, || self.state());
         assert!(!products.is_empty(), "{}", self.state());
         products
+    }
+
+    /// Waits until the station's files at the centre are those of `source`, and nothing else.
+    #[track_caller]
+    pub fn mirrored(&self, source: &Tree) {
+        let there = Tree::at(&self.folder().join("files/in"));
+        let look = || (there.contents() == source.contents()).then_some(());
+        until(look, || format!("{:?}\n{}", there.contents().keys(), self.state()));
     }
 
     /// Sockets of the station that have sent anything to the centre.

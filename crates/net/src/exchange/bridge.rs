@@ -1,7 +1,7 @@
 //! The transport's side: moves blocks between the program and the sessions.
 
 use super::Way;
-use super::state::{Call, LinkId, LinkState, Shared, Ticket};
+use super::state::{Call, Came, LinkId, LinkState, Shared, Ticket};
 use crate::Engine;
 use crate::Service;
 use skyhaul_engine::{EngineEvent, SessionId, SocketId};
@@ -52,7 +52,7 @@ impl Bridge {
                     }
                 }
             }
-            Event::Block(received) => link.incoming.push_back(received),
+            Event::Block(received) => link.arrived(Came { received, is_counted: true }),
             Event::Settled { id, outcome } => {
                 if let Some(ticket) = member.tickets.remove(&id) {
                     link.settle(ticket, outcome);

@@ -1,6 +1,6 @@
 //! A session as a program sees it.
 
-use super::state::{LinkId, Shared, Ticket};
+use super::state::{Came, LinkId, Shared, Ticket};
 use core::pin::Pin;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats};
@@ -39,7 +39,7 @@ pub struct Sent {
 /// A block that arrived. It counts against the receive window until it is dropped.
 #[derive(Debug)]
 pub struct Incoming {
-    received: Received,
+    came: Came,
     shared: Arc<Shared>,
     link: LinkId,
 }
@@ -65,8 +65,8 @@ impl Link {
     /// The next block that arrives; `None` once the link has ended and everything was taken.
     pub async fn recv(&self) -> Option<Incoming> {
         let waiter = self.shared.waiter(Some(self.id));
-        let received = poll_fn(|context| waiter.poll_recv(context)).await?;
-        Some(Incoming { received, shared: Arc::clone(&self.shared), link: self.id })
+        let came = poll_fn(|context| waiter.poll_recv(context)).await?;
+        Some(Incoming { came, shared: Arc::clone(&self.shared), link: self.id })
     }
 
     /// The session's counters, as of the last time it was served.
@@ -139,12 +139,14 @@ impl core::ops::Deref for Incoming {
     type Target = Received;
 
     fn deref(&self) -> &Received {
-        &self.received
+        &self.came.received
     }
 }
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        self.shared.release(self.link, self.received.bytes.len());
+        if self.came.is_counted {
+            self.shared.release(self.link, self.came.received.bytes.len());
+        }
     }
 }

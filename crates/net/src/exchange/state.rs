@@ -3,7 +3,7 @@
 use super::{LinkError, Way};
 use crate::Waker;
 use skyhaul_quic::Fingerprint;
-use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats};
+use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats, cost};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -23,6 +23,15 @@ pub(super) struct Call {
     pub peer: Fingerprint,
 }
 
+/// A link that is wanted over the session with a node, which somebody else holds.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    /// The place of the node among those that whoever holds the sessions knows.
+    pub node: usize,
+    /// Under which class its blocks go; empty for the default one.
+    pub class: String,
+}
+
 /// Both sides' meeting place.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -33,11 +42,20 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub calls: VecDeque<(LinkId, Call)>,
+    pub wanted: VecDeque<(LinkId, Wanted)>,
     pub links: BTreeMap<LinkId, LinkState>,
     pub accepted: VecDeque<LinkId>,
     accepting: BTreeMap<WaiterId, std::task::Waker>,
     next: u64,
     pub stopped: bool,
+}
+
+/// A block that has arrived, for the program to take.
+#[derive(Debug)]
+pub(super) struct Came {
+    pub received: Received,
+    /// It counts against a window until the program is done with it.
+    pub is_counted: bool,
 }
 
 /// One link.
@@ -52,7 +70,9 @@ pub(super) struct LinkState {
     /// Blocks on their way to the session: at most [`OUTGOING_MAX`].
     pub outgoing: VecDeque<(Ticket, Block)>,
     /// Blocks that have arrived: the receive window bounds them.
-    pub incoming: VecDeque<Received>,
+    incoming: VecDeque<Came>,
+    /// Cost of those among them that count against no window.
+    uncounted: u64,
     /// Lengths of blocks that the program is done with.
     pub released: Vec<usize>,
     /// Blocks whose fate the program waits for, and those known.
@@ -96,6 +116,12 @@ pub(super) struct FateWaiter<'a> {
     block: (LinkId, Ticket),
 }
 
+impl Came {
+    fn uncounted(&self) -> u64 {
+        if self.is_counted { 0 } else { cost(self.received.bytes.len()) }
+    }
+}
+
 /// Blocks between program and session: enough to keep the thread from waiting for the program.
 const OUTGOING_MAX: usize = 64;
 
@@ -103,6 +129,24 @@ impl LinkState {
     /// Something changed: whoever waits looks again.
     pub fn wake(&mut self) {
         core::mem::take(&mut self.waiting).into_values().for_each(std::task::Waker::wake);
+    }
+
+    /// A block has arrived.
+    pub fn arrived(&mut self, came: Came) {
+        self.uncounted += came.uncounted();
+        self.incoming.push_back(came);
+        self.wake();
+    }
+
+    /// Cost of blocks that the program has not taken and that count against no window.
+    pub const fn uncounted(&self) -> u64 {
+        self.uncounted
+    }
+
+    fn take(&mut self) -> Option<Came> {
+        let came = self.incoming.pop_front()?;
+        self.uncounted -= came.uncounted();
+        Some(came)
     }
 
     /// The session took the block.
@@ -209,8 +253,8 @@ impl Waiter<'_> {
         sent
     }
 
-    pub fn poll_recv(&self, context: &Context<'_>) -> Poll<Option<Received>> {
-        self.with(context, |link| link.incoming.pop_front().map(Some), |_| None)
+    pub fn poll_recv(&self, context: &Context<'_>) -> Poll<Option<Came>> {
+        self.with(context, |link| link.take().map(Some), |_| None)
     }
 
     fn with<T>(
@@ -286,6 +330,20 @@ impl Shared {
         let mut state = self.state();
         let id = state.add();
         state.calls.push_back((id, call));
+        drop(state);
+        self.waker.wake();
+        id
+    }
+
+    pub fn want(&self, wanted: Wanted) -> LinkId {
+        let mut state = self.state();
+        let id = state.add();
+        if state.stopped
+            && let Some(link) = state.links.get_mut(&id)
+        {
+            link.close("the node has stopped".to_owned());
+        }
+        state.wanted.push_back((id, wanted));
         drop(state);
         self.waker.wake();
         id

@@ -32,26 +32,31 @@ impl Range {
 
     /// The session's number of a service's own flow; `None` where it is none of the service's.
     pub fn outer(self, own: FlowId) -> Option<FlowId> {
-        let Some(first) = self.first() else { return Some(own) };
+        if self == Self::Own {
+            return Some(own);
+        }
+        let first = self.first().0;
         let place = own.0.checked_sub(first).filter(|place| *place < SIZE)?;
         Some(FlowId(FIRST_GUEST.0 + first + place))
     }
 
     /// The service's own number of a session's flow; `None` where it is none of the service's.
     pub fn inner(self, outer: FlowId) -> Option<FlowId> {
-        let Some(first) = self.first() else { return Some(outer) };
+        if self == Self::Own {
+            return Some(outer);
+        }
+        let first = self.first().0;
         let own = outer.0.checked_sub(FIRST_GUEST.0)?;
         own.checked_sub(first).filter(|place| *place < SIZE)?;
         Some(FlowId(own))
     }
 
     /// The first of the service's own numbers.
-    const fn first(self) -> Option<u32> {
+    pub const fn first(self) -> FlowId {
         match self {
-            Self::Own => None,
-            Self::Forwards => Some(0),
-            Self::Files => Some(SIZE),
-            Self::Streams => Some(2 * SIZE),
+            Self::Own | Self::Forwards => FlowId(0),
+            Self::Files => FlowId(SIZE),
+            Self::Streams => FlowId(2 * SIZE),
         }
     }
 }
@@ -82,7 +87,7 @@ mod tests {
         }
         for range in ALL {
             for other in ALL.into_iter().filter(|other| *other != range) {
-                let own = other.inner(other.outer(FlowId(other.first().unwrap())).unwrap()).unwrap();
+                let own = other.inner(other.outer(other.first()).unwrap()).unwrap();
                 assert_eq!(range.outer(own), None);
                 assert_eq!(range.inner(other.outer(own).unwrap()), None);
             }

@@ -34,6 +34,11 @@ impl Share {
         self.most.map_or(u64::MAX, |most| most.saturating_sub(self.held))
     }
 
+    /// What the session holds of it; nothing is counted where all of the buffer is given.
+    pub const fn held(&self) -> u64 {
+        self.held
+    }
+
     /// The session took a block.
     pub fn took(&mut self, block: BlockId, cost: u64) {
         if self.most.is_some() {

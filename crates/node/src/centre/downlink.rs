@@ -93,7 +93,11 @@ impl Downlink {
         if let Some(session) = engine.session(id) {
             session.share(self.lines.classes.clone(), PolicyConfig::default());
             session.open(Opening { name: self.name.clone(), resume, ..Opening::default() });
-            self.lines.guests.begun(id, session, Far { role: Role::Called, node: Some(place), rules });
+            self.lines.guests.begun(
+                id,
+                session,
+                Far { role: Role::Called, node: Some(place), rules, key: fingerprint },
+            );
         }
         tracing::info!(station = station.as_str(), "connected");
         self.connections.insert(id, station);
@@ -113,7 +117,7 @@ impl Downlink {
                     session.refuse(&reason);
                 }
             }
-            Event::Greeted { .. } => self.lines.guests.opened(id),
+            Event::Greeted { name, .. } => self.lines.guests.opened(id, &name),
             Event::Custody { .. } | Event::Settled { .. } => {}
             Event::Application { body } => match Talk::decode(&body) {
                 Ok(Talk::Answer(answer)) => self.shared.gaps().ledger().answer(station.as_str(), &answer),

@@ -2,7 +2,7 @@
 //!
 //! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one for Level-0
 //! (`processor`), one for products of several contacts (`assembly`), one that hands
-//! products over (`delivery`), one for each receiver of live packets (`live`), one that answers for status. They meet in `shared`.
+//! products over (`delivery`), one for each receiver of live packets (`live`), one that takes files (`incoming`, with one for each transfer), one that answers for status. They meet in `shared`.
 
 mod archive;
 mod assembly;
@@ -11,6 +11,7 @@ mod delivery;
 mod downlink;
 mod files;
 mod gaps;
+mod incoming;
 mod keeper;
 mod live;
 mod processor;
@@ -27,14 +28,16 @@ use delivery::{Deliverer, DeliveryList};
 use downlink::{Admitted, Downlink, Lines};
 use gaps::Gaps;
 pub use gaps::kept as kept_gaps;
+use incoming::Incoming;
 use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;
 use shared::{Kept, Shared};
-use skyhaul_net::guests::Guests;
+use skyhaul_net::guests::{Guests, LinksTaken};
 use skyhaul_net::{Carrier, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
+use skyhaul_transfer::{Claims, Place, Root};
 use skyhaul_units::{Bytes, Duration};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +96,9 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
         }
     })?;
     let of = shared.clone();
-    let guests = guests::start(config.forwarding(), driver.waker(), move |tell| tell(&of.life))?;
+    let guests = guests::start((config.forwarding(), LinksTaken::AtTheDoor), driver.waker(), move |tell| {
+        tell(&of.life);
+    })?;
     let threads = start(config, peers, &shared, clock, (driver, guests))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
@@ -115,6 +120,29 @@ fn peers(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, Admitted>, Fault
         Ok((peer.fingerprint.fingerprint(), Admitted { name, place, rules: Arc::new(peer.rules()) }))
     };
     config.peer.iter().enumerate().map(admitted).collect()
+}
+
+/// The folders of those stations that have one.
+fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>, Fault> {
+    let (claims, classes) = (Claims::default(), config.classes());
+    let mut roots = BTreeMap::new();
+    for peer in &config.peer {
+        let Some(files) = &peer.files else { continue };
+        services::make_folder(&files.root)?;
+        let place = Place::open(&files.root).map_err(|error| {
+            let help = "give this user the right to read it, or configure another folder";
+            Fault::environment(format!("the folder cannot be used ({error})"), files.root.display(), help)
+        })?;
+        let root = Root {
+            place,
+            read: files.read,
+            write: files.write,
+            claims: claims.clone(),
+            classes: classes.clone(),
+        };
+        roots.insert(peer.fingerprint.fingerprint(), (peer.name.to_string(), root));
+    }
+    Ok(roots)
 }
 
 fn driver(
@@ -186,6 +214,7 @@ fn start(
     let name = config.node.name.to_string();
     let deliverer = Deliverer::new(shared.clone(), clock, name, config.products.dir.clone());
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
+    let incoming = Incoming::new(guests.door(), roots(config)?, shared.clone());
     let lines = Lines { peers, classes: config.classes(), guests };
     let mut downlink = Downlink::new(config.node.name.to_string(), lines, shared.clone(), (blocks, receipts));
     let of = shared.clone();
@@ -203,5 +232,6 @@ fn start(
     let processor = services::thread("level0", move || processor.run())?;
     let assembler = services::thread("assembly", move || assembler.run())?;
     let deliverer = services::thread("delivery", move || deliverer.run())?;
-    Ok(vec![line, keeper, processor, assembler, deliverer])
+    let incoming = services::thread("files", move || incoming.run())?;
+    Ok(vec![line, keeper, processor, assembler, deliverer, incoming])
 }

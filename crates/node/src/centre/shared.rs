@@ -7,8 +7,8 @@ use super::live::Receivers;
 use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
-    AssembledProduct, AssemblyState, CentreStatus, ContactReceived, ForwardsStatus, NodeStatus, Recent,
-    StationPeer, StoreState, StoreStatus, peak_resident_bytes, resident_bytes, threads,
+    AssembledProduct, AssemblyState, CentreStatus, ContactReceived, FilesStatus, ForwardsStatus, NodeStatus,
+    Recent, StationPeer, StoreState, StoreStatus, peak_resident_bytes, resident_bytes, threads,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker, drops};
@@ -65,6 +65,8 @@ struct State {
     commits: VecDeque<CommitTime>,
     refused: u64,
     forwards: Option<ForwardsStatus>,
+    /// By station: no more than the configuration has.
+    files: BTreeMap<String, FilesStatus>,
 }
 
 #[derive(Debug)]
@@ -226,6 +228,13 @@ impl Shared {
         self.state().refused += 1;
     }
 
+    /// Changes what is shown of a station's files.
+    pub fn files(&self, station: &str, change: impl FnOnce(&mut FilesStatus)) {
+        let mut state = self.state();
+        let fresh = || FilesStatus { station: station.to_owned(), ..FilesStatus::default() };
+        change(state.files.entry(station.to_owned()).or_insert_with(fresh));
+    }
+
     /// What is forwarded beside contacts.
     pub fn forwards(&self, forwards: Option<ForwardsStatus>) {
         self.state().forwards = forwards;
@@ -323,6 +332,7 @@ impl Shared {
             live: self.live.status(),
             refused: state.refused,
             forwards: state.forwards.clone(),
+            files: state.files.values().cloned().collect(),
             alarms: self.life.alarms(),
         })
     }

@@ -3,6 +3,7 @@
 use super::delivery::{DeliveryEntry, ExpeditedEntry};
 use super::error::ConfigError;
 use super::forwards::{Allowed, ForwardEntry};
+use super::mirrors::FilesEntry;
 use super::name::{Mtu, Name};
 use super::node::Node;
 use super::packets::Live;
@@ -84,6 +85,8 @@ section! {
         allow: Allowed => "[]",
         /// Where they may have this centre listen: addresses or networks, and ports, or a socket file.
         allow_listen: Allowed => "[]",
+        /// What it may do with files of this centre: a table `[peer.files]`; left out: nothing.
+        files: FilesEntry => optional,
     }
 }
 
@@ -106,8 +109,8 @@ section! {
         /// 93 Mbit/s, so that repairs of repairs do not stop the line.
         receive_window: Bytes => "64 MiB",
         /// The rate that the centre may use towards each station, counted in IP packets with their headers; left out: 5 Mbit/s where it
-        /// sends reports and receipts alone, and found out where a `[[forward]]` or a station's `allow` or `allow_listen` lets it send
-        /// more.
+        /// sends reports and receipts alone, and found out where a `[[forward]]`, a station's `allow` or `allow_listen`, or files that
+        /// it may read let it send more.
         rate: Rate => optional,
     }
 }
@@ -116,6 +119,7 @@ pub(super) const TABLES: &[Table] = &[
     Node::TABLE,
     Listen::TABLE,
     PeerEntry::TABLE,
+    FilesEntry::TABLE,
     Store::TABLE,
     Products::TABLE,
     ProductEntry::TABLE,
@@ -196,14 +200,21 @@ impl CentreConfig {
 
     /// Whether anything but contacts may go through a station's session.
     pub fn has_guests(&self) -> bool {
-        !self.forward.is_empty() || self.peer.iter().any(|peer| peer.rules() != Rules::default())
+        self.sends_more() || self.peer.iter().any(|peer| peer.files.is_some())
+    }
+
+    /// Whether it may send more than reports, receipts and answers.
+    fn sends_more(&self) -> bool {
+        let is_read = |peer: &PeerEntry| peer.files.as_ref().is_some_and(|files| files.read);
+        let may = |peer: &PeerEntry| peer.rules() != Rules::default() || is_read(peer);
+        !self.forward.is_empty() || self.peer.iter().any(may)
     }
 
     /// How the rate towards stations is kept.
     pub fn controller(&self) -> ControllerConfig {
         match self.session.rate {
             Some(rate) => ControllerConfig::declared(rate),
-            None if self.has_guests() => ControllerConfig::Adaptive,
+            None if self.sends_more() => ControllerConfig::Adaptive,
             None => ControllerConfig::declared(RETURN_RATE),
         }
     }
@@ -212,6 +223,10 @@ impl CentreConfig {
         self.node.resolve(base);
         self.missions.iter_mut().for_each(|path| super::from_base(base, path));
         super::from_base(base, &mut self.products.dir);
+        self.peer
+            .iter_mut()
+            .filter_map(|peer| peer.files.as_mut())
+            .for_each(|files| super::from_base(base, &mut files.root));
         self.delivery.iter_mut().for_each(|consumer| consumer.resolve(base));
         self.products.hdf5_library.iter_mut().for_each(|file| super::from_base(base, file));
     }

@@ -28,6 +28,7 @@ mod delivery;
 mod error;
 mod feeds;
 mod forwards;
+mod mirrors;
 mod name;
 mod node;
 mod packets;
@@ -47,6 +48,7 @@ pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, Expedited
 pub use error::ConfigError;
 pub use feeds::{ChannelInput, ChannelInputs, Feed};
 pub use forwards::{Allowed, AsFlag, ForwardEntry, each_is_one};
+pub use mirrors::{FarFolder, FilesEntry, MirrorEntry, Patterns};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
 pub use packets::{Live, LiveTarget, LiveTargetError};

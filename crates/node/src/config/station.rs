@@ -4,6 +4,7 @@ use super::channel::Channel;
 use super::error::ConfigError;
 use super::feeds::ChannelInput;
 use super::forwards::{Allowed, ForwardEntry};
+use super::mirrors::MirrorEntry;
 use super::name::{HostPort, Mtu, Name, from_text};
 use super::node::Node;
 use super::path::{LinePath, Outage};
@@ -53,6 +54,9 @@ pub struct StationConfig {
     /// Applications that share the session with the centre.
     #[serde(default)]
     pub forward: Vec<ForwardEntry>,
+    /// Folders that the centre gets.
+    #[serde(default)]
+    pub mirror: Vec<MirrorEntry>,
 }
 
 section! {
@@ -126,6 +130,7 @@ pub(super) const TABLES: &[Table] = &[
     Channel::TABLE,
     ChannelInput::TABLE,
     ForwardEntry::TABLE,
+    MirrorEntry::TABLE,
 ];
 
 impl StationConfig {
@@ -165,7 +170,7 @@ impl StationConfig {
 
     /// Whether anything but contacts may go through the session with the centre.
     pub fn has_guests(&self) -> bool {
-        !self.forward.is_empty() || self.rules() != Rules::default()
+        !self.forward.is_empty() || !self.mirror.is_empty() || self.rules() != Rules::default()
     }
 
     /// What the centre may have this station do.
@@ -177,6 +182,7 @@ impl StationConfig {
         self.node.resolve(base);
         self.missions.iter_mut().for_each(|path| super::from_base(base, path));
         self.channel.iter_mut().for_each(|channel| channel.resolve(base));
+        self.mirror.iter_mut().for_each(|mirror| super::from_base(base, &mut mirror.source));
     }
 }
 

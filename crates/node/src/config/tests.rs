@@ -332,3 +332,36 @@ fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_f
         assert!(error.what().contains(what) && error.line().is_some(), "{error}");
     }
 }
+
+#[test]
+fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
+    let table = "[[mirror]]\nsource = \"logs\"\ninto = \"in/here\"\nexclude = [\"*.tmp\"]\ndelete = true\nlimit = \"3 Mbit/s\"\n";
+    let config = station(&format!("{STATION}{table}"));
+    let mirror = &config.mirror[0];
+    assert!(config.has_guests() && mirror.watch && mirror.source == Path::new("/etc/skyhaul/logs"));
+    let hello = mirror.hello();
+    assert_eq!((hello.target.to_string().as_str(), hello.options.priority), ("in/here", 7));
+    assert_eq!((hello.options.delete, hello.rules.len()), (true, 1));
+    for (from, to, what) in [
+        ("in/here", "../out", "`../out` is no folder of the centre"),
+        ("3 Mbit/s", "0 bit/s", "a limit of 0 bit/s"),
+        ("delete = true", "class = \"b\"", "there is no class `b` for a mirror"),
+        ("delete = true", "remove = true", "unknown key `remove`"),
+        ("*.tmp", "[", "`[`"),
+    ] {
+        let error = refused(&format!("{STATION}{}", table.replacen(from, to, 1)));
+        assert!(error.what().contains(what) && error.line().is_some(), "{error}");
+    }
+    let files = "[peer.files]\nroot = \"from/station\"\n[products]";
+    let with = CENTRE.replace("[products]", files);
+    let Ok(Config::Centre(centre)) = parse(&with, Path::new("/etc/skyhaul/centre.toml")) else { panic!() };
+    let served = centre.peer[0].files.as_ref().unwrap();
+    assert_eq!(
+        (served.root.as_path(), served.write, served.read),
+        (Path::new("/etc/skyhaul/from/station"), true, false)
+    );
+    assert!(centre.has_guests());
+    assert_eq!(centre.controller().name(), "line", "it sends answers alone");
+    let none = refused(&with.replace("[products]", "write = false\n[products]"));
+    assert!(none.what().contains("neither write nor read"), "{none}");
+}

@@ -1,7 +1,7 @@
 //! The station: captures downlinks, keeps them in its spool, sends them to its centre.
 //!
 //! Threads: one for each channel (`channel`) and, where its inputs are recorded, one for each (`recording`), one that waits for the disk (`spooler`), one that looks
-//! for frames that the centre misses (`refill`), one for the line (`uplink`), one that answers for status. They meet in `shared`.
+//! for frames that the centre misses (`refill`), one for the line (`uplink`), one for each mirror (`mirrors`), one that answers for status. They meet in `shared`.
 
 mod channel;
 mod connect;
@@ -12,6 +12,7 @@ mod front;
 mod input;
 mod inputs;
 mod memo;
+mod mirrors;
 mod order;
 mod packing;
 mod paths;
@@ -34,12 +35,13 @@ use crate::guests;
 use crate::services::{self, Window};
 use crate::status::{ChannelState, ChannelStatus, NodeStatus, Reply, Request, StatusServer};
 use channel::{ChannelRunner, Common};
+use mirrors::Mirror;
 use order::Order;
 use paths::Paths;
 use refill::RefillRunner;
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_net::guests::Guests;
+use skyhaul_net::guests::{Guests, LinksTaken};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolError};
 use skyhaul_units::{Bytes, Duration, FlowId};
@@ -87,7 +89,9 @@ pub fn run(
     let (name, channels) = (config.node.name.to_string(), config.channel.iter().map(shown).collect());
     let shared = Arc::new(Shared::new(name, channels, spool, clock, driver.waker()));
     let of = shared.clone();
-    let guests = guests::start(config.forwarding(), driver.waker(), move |tell| tell(&of.life))?;
+    let guests = guests::start((config.forwarding(), LinksTaken::ByNobody), driver.waker(), move |tell| {
+        tell(&of.life);
+    })?;
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
     let threads = start(config, (&shared, disk), clock, (driver, paths, guests))?;
@@ -208,7 +212,13 @@ fn start(
     threads.push(services::thread("refill", move || refill.run())?);
     let of = shared.clone();
     threads.push(services::thread("spool", move || spooler::run(&of, &queue, clock))?);
+    let door = line.2.door();
     threads.push(self::line(config, shared, clock, line)?);
+    shared.mirrors(config.mirror.iter().map(mirrors::shown).collect());
+    for (place, mirror) in config.mirror.iter().enumerate() {
+        let mirror = Mirror::new((mirror.clone(), place), door.clone(), shared.clone(), clock);
+        threads.push(services::thread("mirror", move || mirror.run())?);
+    }
     Ok(threads)
 }
 

@@ -4,8 +4,9 @@ use super::order::Orders;
 use super::refill::Questions;
 use crate::life::Life;
 use crate::status::{
-    ChannelStatus, ContactCaptured, ContactForecast, ForwardsStatus, LineStatus, NodeStatus, Recent,
-    RecordingStatus, SpoolStatus, StationStatus, StoreState, peak_resident_bytes, resident_bytes, threads,
+    ChannelStatus, ContactCaptured, ContactForecast, ForwardsStatus, LineStatus, MirrorStatus, NodeStatus,
+    Recent, RecordingStatus, SpoolStatus, StationStatus, StoreState, peak_resident_bytes, resident_bytes,
+    threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -35,6 +36,7 @@ struct State {
     line: LineStatus,
     forecasts: Vec<ContactForecast>,
     forwards: Option<ForwardsStatus>,
+    mirrors: Vec<MirrorStatus>,
     store: StoreState,
 }
 
@@ -63,6 +65,18 @@ impl Shared {
     /// What is forwarded beside contacts.
     pub fn forwards(&self, forwards: Option<ForwardsStatus>) {
         self.state().forwards = forwards;
+    }
+
+    /// The mirrors, before they do anything.
+    pub fn mirrors(&self, mirrors: Vec<MirrorStatus>) {
+        self.state().mirrors = mirrors;
+    }
+
+    /// Changes what is shown of the mirror at this place.
+    pub fn mirror(&self, place: usize, change: impl FnOnce(&mut MirrorStatus)) {
+        if let Some(mirror) = self.state().mirrors.get_mut(place) {
+            change(mirror);
+        }
     }
 
     /// What the line carries, as its controllers know it; zero where there is none.
@@ -134,6 +148,7 @@ impl Shared {
             forecasts: state.forecasts.clone(),
             line: state.line.clone(),
             forwards: state.forwards.clone(),
+            mirrors: state.mirrors.clone(),
             threads: threads(),
             alarms: self.life.alarms(),
         })

@@ -156,7 +156,11 @@ impl Uplink {
             let name = self.name.clone();
             session.open(Opening { name, flow_base, ..Opening::default() });
             let rules = Arc::clone(&self.centre.rules);
-            self.guests.begun(id, session, Far { role: Role::Calling, node: Some(0), rules });
+            self.guests.begun(
+                id,
+                session,
+                Far { role: Role::Calling, node: Some(0), rules, key: self.centre.fingerprint },
+            );
         }
     }
 
@@ -239,7 +243,7 @@ impl Uplink {
             return self.down(LineState::Refused, reason);
         }
         self.feeder.greeted(&mut self.shared.spool(), resume);
-        self.connection.into_iter().for_each(|id| self.guests.opened(id));
+        self.connection.into_iter().for_each(|id| self.guests.opened(id, name));
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;
@@ -499,6 +503,7 @@ impl Service for Uplink {
 mod tests {
     use super::*;
     use skyhaul_net::forward::Forwarding;
+    use skyhaul_net::guests::LinksTaken;
     use skyhaul_net::{Socket, UdpCarrier, Waker};
     use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
     use skyhaul_store::{Spool, SpoolConfig, sim::SimDisk};
@@ -518,7 +523,9 @@ mod tests {
         let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
         let spool = Spool::open(disk, config, clock.utc()).expect("a spool");
         let waker = Waker::new().expect("a waker");
-        let guests = Guests::new(Forwarding::default(), waker.clone(), Box::new(|_| {})).expect("a poller");
+        let guests =
+            Guests::new(Forwarding::default(), LinksTaken::ByNobody, waker.clone(), Box::new(|_| {}))
+                .expect("a poller");
         let shared = Arc::new(Shared::new("station".to_owned(), Vec::new(), spool, clock, waker));
         let endpoint =
             EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());

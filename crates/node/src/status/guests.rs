@@ -12,6 +12,59 @@ pub struct ForwardsStatus {
     pub counters: Counters,
 }
 
+/// A folder that the centre's is made like.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MirrorStatus {
+    /// The folder here.
+    pub source: String,
+    /// The folder at the centre.
+    pub into: String,
+    /// How it stands.
+    pub state: MirrorState,
+    /// How often all, or all that had changed, was gone through without a fault.
+    pub passes: u64,
+    /// Files copied since the station started.
+    pub copied: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries removed at the centre.
+    pub removed: u64,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+/// How a mirror stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MirrorState {
+    /// For the line.
+    #[default]
+    Waiting,
+    /// Files are gone through.
+    Copying,
+    /// What was here at the last look is there.
+    Done,
+    /// It is tried again.
+    Failed,
+}
+
+/// What a station did with files of the centre.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesStatus {
+    /// The station.
+    pub station: String,
+    /// Transfers now.
+    pub transfers: u64,
+    /// Files that came or went since the centre started.
+    pub copied: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries removed.
+    pub removed: u64,
+    /// Entries that could not be copied.
+    pub failed: u64,
+}
+
 /// A place where applications come in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenStatus {

@@ -2,7 +2,7 @@
 
 use super::delivery::DeliveryStatus;
 use super::gaps::GapCounts;
-use super::guests::ForwardsStatus;
+use super::guests::{FilesStatus, ForwardsStatus, MirrorStatus};
 use super::inputs::{InputFrames, InputStatus};
 use super::products::AssembledProduct;
 use super::session::{SessionStatus, ThreadStatus};
@@ -49,6 +49,9 @@ pub struct StationStatus {
     /// Applications that share the session; none where nothing is forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwards: Option<ForwardsStatus>,
+    /// Folders that the centre gets, in the order of the configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<MirrorStatus>,
     /// Its threads, and what processor time each took.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,
@@ -365,6 +368,9 @@ pub struct CentreStatus {
     /// Applications that share the sessions; none where nothing is forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwards: Option<ForwardsStatus>,
+    /// What stations did with files, of each station that did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilesStatus>,
     /// Its threads, and what processor time each took.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,

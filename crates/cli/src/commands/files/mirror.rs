@@ -9,16 +9,13 @@ use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use skyhaul_files::RelPath;
 use skyhaul_files::wire::Hello;
 use skyhaul_net::Clock;
-use skyhaul_transfer::{Changes, Inside, Source, Task, Watch};
+use skyhaul_transfer::{Changes, Task, Watch};
 use skyhaul_transport::ClassId;
 use skyhaul_units::Duration;
-use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -105,23 +102,10 @@ impl Mirror<'_> {
 
     fn task(&self, changes: &Changes, class: ClassId) -> Result<Task, Failure> {
         let root = &self.command.source;
-        let source = |path: &RelPath| {
-            let source = if path.is_here() {
-                Source::local(root, Inside::Without)
-            } else {
-                Source::within(root, path)
-            };
-            source.map_err(|error| {
-                let sentence = format!("{} cannot be copied: {error}", root.display());
-                Failure::from_sentence(Exit::Environment, &sentence)
-            })
-        };
-        let sources = match changes {
-            Changes::Folders(folders) => {
-                standing(root, folders).iter().map(source).collect::<Result<_, _>>()?
-            }
-            Changes::All | Changes::None => vec![source(&RelPath::here())?],
-        };
+        let sources = changes.sources(root).map_err(|error| {
+            let sentence = format!("{} cannot be copied: {error}", root.display());
+            Failure::from_sentence(Exit::Environment, &sentence)
+        })?;
         Ok(Task { hello: self.hello.clone(), class, sources, into: None })
     }
 
@@ -168,34 +152,10 @@ impl Mirror<'_> {
             if found == Changes::None || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            all = both(all, found);
+            all = all.and(found);
         }
         Ok(all)
     }
-}
-
-fn both(one: Changes, other: Changes) -> Changes {
-    match (one, other) {
-        (Changes::None, some) | (some, Changes::None) => some,
-        (Changes::Folders(one), Changes::Folders(other)) => {
-            Changes::Folders(one.into_iter().chain(other).collect())
-        }
-        _ => Changes::All,
-    }
-}
-
-/// For folders that are gone, the ones that they were in.
-fn standing(root: &Path, folders: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
-    let stands = |path: &RelPath| root.join(OsStr::from_bytes(path.as_bytes())).is_dir();
-    let nearest = |path: &RelPath| {
-        let mut at = path.clone();
-        while !at.is_here() && !stands(&at) {
-            at = at.split().map_or(RelPath::here(), |(above, _)| above);
-        }
-        at
-    };
-    let standing: BTreeSet<RelPath> = folders.iter().map(nearest).collect();
-    if standing.contains(&RelPath::here()) { [RelPath::here()].into() } else { standing }
 }
 
 fn unwatched(folder: &Path, source: std::io::Error) -> Failure {

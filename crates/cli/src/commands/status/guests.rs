@@ -1,6 +1,6 @@
 //! What goes through a node's sessions beside contacts, in words.
 
-use skyhaul_node::status::ForwardsStatus;
+use skyhaul_node::status::{FilesStatus, ForwardsStatus, MirrorState, MirrorStatus};
 use skyhaul_units::Bytes;
 use std::io::{self, Write};
 
@@ -28,6 +28,37 @@ pub fn write_forwards(forwards: Option<&ForwardsStatus>, out: &mut dyn Write) ->
     }
     for listen in listens {
         writeln!(out, "           listening on {}, for {}", listen.at, listen.leads)?;
+    }
+    Ok(())
+}
+
+/// The mirrors, where there are any.
+pub fn write_mirrors(mirrors: &[MirrorStatus], out: &mut dyn Write) -> io::Result<()> {
+    for MirrorStatus { source, into, state, copied, bytes, removed, reason, .. } in mirrors {
+        let state = match state {
+            MirrorState::Waiting => "waits for the line",
+            MirrorState::Copying => "is being copied",
+            MirrorState::Done => "is there",
+            MirrorState::Failed => "failed",
+        };
+        let reason = reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
+        writeln!(
+            out,
+            "  mirror   {source} to {into} {state}{reason}\n           {copied} files copied, {}; {removed} removed",
+            Bytes::new(*bytes)
+        )?;
+    }
+    Ok(())
+}
+
+/// Stations' files, where there are any.
+pub fn write_files(files: &[FilesStatus], out: &mut dyn Write) -> io::Result<()> {
+    for FilesStatus { station, transfers, copied, bytes, removed, failed } in files {
+        writeln!(
+            out,
+            "  files    {station}: {copied} copied, {}; {removed} removed, {failed} failed; {transfers} transfers now",
+            Bytes::new(*bytes)
+        )?;
     }
     Ok(())
 }
