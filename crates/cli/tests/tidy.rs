@@ -381,6 +381,8 @@ const USES: &[(&str, &[&str])] = &[
             "forward",
             "files",
             "transfer",
+            "vlbi",
+            "streams",
             "quic",
             "net",
             "store",

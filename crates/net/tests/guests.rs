@@ -103,7 +103,7 @@ impl Running {
             };
             let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
             let guests = Guests::new(Forwarding::default(), files, driver.waker(), Box::new(|_| {})).unwrap();
-            ready.send((address, guests.door())).unwrap();
+            ready.send((address, guests.files())).unwrap();
             let call = call.map(|remote| (remote, identity(3 - seed).fingerprint()));
             let mut holder = Holder { guests, call, session: None, left, came };
             driver.run(&mut holder, &stopped).unwrap();

@@ -5,7 +5,7 @@ use crate::life::Life;
 use crate::services::Window;
 use skyhaul_net::Waker;
 use skyhaul_net::forward::{Forwarding, Notice, StartError};
-use skyhaul_net::guests::{FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, Guests, LinksTaken};
+use skyhaul_net::guests::{FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, Guests, LinksTaken, STREAMS_SHARE};
 use skyhaul_store::FLOW_END;
 use skyhaul_units::Bytes;
 
@@ -18,7 +18,10 @@ const RECEIVE: Bytes = Bytes::mib(64);
 
 /// The memory of a session with guests, where `own` is enough without.
 pub fn window(own: Window) -> Window {
-    Window { receive: own.receive.max(RECEIVE), send: own.send + FORWARDS_SHARE + FILES_SHARE }
+    Window {
+        receive: own.receive.max(RECEIVE),
+        send: own.send + FORWARDS_SHARE + FILES_SHARE + STREAMS_SHARE,
+    }
 }
 
 /// Listens for applications, and tells what happens in the log and among the alarms, both of which `life` has.
@@ -26,12 +29,12 @@ pub fn window(own: Window) -> Window {
 /// # Errors
 /// A port or socket file cannot be listened at.
 pub fn start(
-    (forwarding, files): (Forwarding, LinksTaken),
+    (forwarding, taken): (Forwarding, LinksTaken),
     waker: Waker,
     life: impl Fn(&dyn Fn(&Life)) + Send + 'static,
 ) -> Result<Guests, Fault> {
     let notify = Box::new(move |notice: &Notice| life(&|life| tell(life, notice)));
-    let guests = Guests::new(forwarding, files, waker, notify).map_err(|error| match error {
+    let guests = Guests::new(forwarding, taken, waker, notify).map_err(|error| match error {
         StartError::System(_) => Fault::environment(
             error.to_string(),
             "[[forward]]",

@@ -18,9 +18,9 @@ mod spec;
 mod wait;
 
 pub use end::{End, Look, Near, Run, Summary};
-pub use pace::Pace;
+pub use pace::{Pace, PaceError};
 pub use ring::Ring;
-pub use send::{Options, send};
+pub use send::{Options, groups, send};
 pub use serve::serve;
 pub use sink::Allowed;
 pub use source::{Source, SourceError};

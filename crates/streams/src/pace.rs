@@ -1,5 +1,6 @@
 //! When a frame of a source is handed over.
 
+use core::str::FromStr;
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use skyhaul_vlbi::{Head, Place};
 
@@ -14,6 +15,25 @@ pub enum Pace {
     Frames,
     /// At this rate.
     Rate(Rate),
+}
+
+/// Text that is no pace.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no pace: give frames, live, line, or a rate such as 1gbit")]
+pub struct PaceError(String);
+
+impl FromStr for Pace {
+    type Err = PaceError;
+
+    fn from_str(text: &str) -> Result<Self, PaceError> {
+        let rate = |rate: &str| rate.parse::<Rate>().ok().filter(|rate| *rate > Rate::ZERO);
+        match text {
+            "frames" => Ok(Self::Frames),
+            "live" => Ok(Self::Live),
+            "line" => Ok(Self::Line),
+            other => rate(other).map(Self::Rate).ok_or_else(|| PaceError(other.to_owned())),
+        }
+    }
 }
 
 /// Knows when the next frame is due.
@@ -145,6 +165,19 @@ mod tests {
         );
         let after = later + Duration::from_millis(200);
         assert_eq!(pacer.due(after, (Some(&heads[0]), 40), Some(10)), Some(after));
+    }
+
+    #[test]
+    fn paces_are_read_as_they_are_written() {
+        let rate = Pace::Rate(Rate::from_mbps(8));
+        for (text, pace) in
+            [("live", Pace::Live), ("line", Pace::Line), ("frames", Pace::Frames), ("8mbit", rate)]
+        {
+            assert_eq!(text.parse(), Ok(pace));
+        }
+        for text in ["", "x", "0mbit", "-1"] {
+            assert!(text.parse::<Pace>().unwrap_err().to_string().contains("is no pace: "), "{text}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::wait::Waiter;
 use crate::{Pace, Source};
 use feed::{Feed, Reader};
 use skyhaul::{Block, ClassId, Session};
-use skyhaul_units::{Duration, Instant};
+use skyhaul_units::{Bytes, Duration, Instant};
 use skyhaul_vlbi::wire::{CONTROL, DATA, Hello, Message, Refusal};
 use skyhaul_vlbi::{Counters, Format, Packing, Parcel};
 use std::sync::atomic::Ordering;
@@ -37,6 +37,12 @@ impl Options {
     fn own_bound(&self) -> Duration {
         self.lateness.scaled(OWN_PART.0, OWN_PART.1)
     }
+}
+
+/// How frames are gathered in groups of so many bytes at most; `None` where such groups are not possible.
+pub fn groups(bytes: Bytes) -> Option<Packing> {
+    let bytes = usize::try_from(bytes.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes))?;
+    Some(Packing { bytes, ..Packing::default() })
 }
 
 /// Sends what `source` gives to `sink`, which the far end of `link` allows, until it ends or `run` says so.
@@ -202,7 +208,7 @@ impl<'a> Sending<'a> {
             }
         }
         Err(End::Lost(
-            "nothing was heard of a stream's far end; see that it runs `skyhaul stream serve`".to_owned(),
+            "nothing was heard of a stream's far end; see that it runs `skyhaul stream serve`, or a centre of this version".to_owned(),
         ))
     }
 
@@ -269,6 +275,8 @@ pub(crate) fn here(reason: skyhaul_vlbi::wire::Reason, sentence: impl Into<Strin
     Refusal::new(reason, sentence)
 }
 
+/// The largest group: half of the largest block.
+const GROUP_MOST: usize = 8 << 20;
 /// How long a block is worth something at least: one that is handed over at its last moment may still arrive.
 const LEAST: Duration = Duration::from_millis(1);
 /// The part of the lateness bound that the near end uses.

@@ -86,6 +86,38 @@ impl core::fmt::Display for RingName {
     }
 }
 
+impl core::fmt::Display for SourceSpec {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let rate = |rate: &Option<Rate>| rate.map_or("max".to_owned(), |rate| rate.to_string());
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Pipe => f.write_str("-"),
+            Self::Udp { address, numbered } => write_udp(f, address, *numbered),
+            Self::Ring(name) => name.fmt(f),
+            Self::Zero(bits) => write!(f, "zero:{}", rate(bits)),
+            Self::Vdif { rate: bits, payload, threads } => {
+                write!(f, "vdif:{},{payload},{threads}", rate(bits))
+            }
+        }
+    }
+}
+
+impl core::fmt::Display for SinkSpec {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Pipe => f.write_str("-"),
+            Self::File(path) => path.display().fmt(f),
+            Self::Udp { address, numbered } => write_udp(f, address, *numbered),
+            Self::Ring(name, size) => write!(f, "{name}?size={size}"),
+        }
+    }
+}
+
+fn write_udp(f: &mut core::fmt::Formatter<'_>, address: &str, numbered: bool) -> core::fmt::Result {
+    write!(f, "udp://{address}{}", if numbered { "" } else { "?plain" })
+}
+
 impl FromStr for SourceSpec {
     type Err = SpecError;
 
@@ -202,6 +234,14 @@ mod tests {
         assert_eq!(source("vdif:1gbit,5000,8"), Ok(SourceSpec::Vdif { rate, payload: 5_000, threads: 8 }));
         assert_eq!(source("zero:max"), Ok(SourceSpec::Zero(None)));
         assert_eq!(source("a/b.vdif"), Ok(SourceSpec::File("a/b.vdif".into())));
+        for text in
+            ["-", "a/b.vdif", "udp://0.0.0.0:2630?plain", "shm:/r", "zero:max", "vdif:1 Gbit/s,5000,8"]
+        {
+            assert_eq!(source(text).map(|source| source.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["-", "null", "a/b.vdif", "udp://10.0.0.5:2630", "shm:/r?size=1 MiB"] {
+            assert_eq!(text.parse::<SinkSpec>().map(|sink| sink.to_string()).as_deref(), Ok(text));
+        }
         let ring = RingName("r".to_owned());
         assert_eq!("shm:/r?size=1MiB".parse(), Ok(SinkSpec::Ring(ring, Bytes::mib(1))));
         assert_eq!("pass/x.vdif".parse(), Ok(SinkSpec::File("pass/x.vdif".into())));

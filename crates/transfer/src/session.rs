@@ -112,7 +112,10 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
     let (options, selection) = (hello.options, selection(&hello).map_err(pattern)?);
     match hello.direction {
         Direction::Put => {
-            allowed(root.write, "be written to; the far end would have to be started with --write")?;
+            allowed(
+                root.write,
+                "be written to; the far end would have to be started with --write, or have `write = true` in [peer.files]",
+            )?;
             let opened = if options.dry_run {
                 root.place.folder(&hello.target)
             } else {
@@ -129,7 +132,10 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
             Receiving { link, cancel, reports, options, selection, claims, peer }.run(place)
         }
         Direction::Get => {
-            allowed(root.read, "be read from; the far end would have to be started without --write-only")?;
+            allowed(
+                root.read,
+                "be read from; the far end would have to be started without --write-only, or have `read = true` in [peer.files]",
+            )?;
             let class = class(&root.classes, &hello.class)?;
             say(link, cancel, &Message::Welcome)?;
             let mut sources = Vec::new();

@@ -1,10 +1,12 @@
 //! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
 
+mod guests;
+
 use crate::failure::{Exit, Failure};
-use skyhaul_forward::{Entrance, Forward, What};
+use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
 use skyhaul_node::config::{
-    self, Allowed, CentreConfig, Class, DeliveryMode, FilesEntry, ForwardEntry, Live, Presence, ProductForm,
-    Refill, StationConfig, Table, Window,
+    self, CentreConfig, Channel, Class, DeliveryMode, Live, Presence, ProductForm, Refill, StationConfig,
+    Table, Window,
 };
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -71,6 +73,7 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         channel,
         forward,
         mirror,
+        stream,
     } = station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
@@ -116,61 +119,28 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         sync.slip_bits
     )?;
     write_refill(refill, out)?;
-    for channel in channel {
-        let mission =
-            channel.mission.as_ref().map_or("found out from the data".to_owned(), ToString::to_string);
-        let pace = channel.rate.map_or(String::new(), |rate| format!(" at {rate}"));
-        let symbols = if channel.keep_check_symbols { ", check symbols sent too" } else { "" };
-        let class = channel.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-        let deadline = channel.deadline.map_or(String::new(), |deadline| format!(", due within {deadline}"));
-        writeln!(
-            out,
-            "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of silence{symbols}{class}{deadline}",
-            channel.name,
-            channel.sources(),
-            channel.format,
-            channel.silence
-        )?;
-    }
+    channel.iter().try_for_each(|channel| write_channel(channel, out))?;
     write_forwards(forward, out)?;
-    for entry in mirror {
-        let (source, into) = (entry.source.display(), &entry.into.0);
-        let into = if into.is_here() { "the folder there".to_owned() } else { into.to_string() };
-        let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-        let how = if entry.watch { "whenever something changes" } else { "once" };
-        let delete = if entry.delete { ", without what is not here" } else { "" };
-        writeln!(out, "  mirrors    {source} to {into} at {}, {how}{delete}{class}", centre.name)?;
-    }
+    write_mirrors((centre.name.as_str(), mirror), out)?;
+    write_streams((centre.name.as_str(), stream), out)?;
     write_rules(centre.name.as_str(), (&centre.allow, &centre.allow_listen), out)?;
     write_places(missions, node, out)
 }
 
-fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Result<()> {
-    for entry in forwards {
-        let lead = match entry.what() {
-            What::Local(Forward { local, node, target }) => format!("{local} to {target} from {node}"),
-            What::Remote(Forward { local, node, target }) => {
-                format!("{local} at {node} to {target} from here")
-            }
-            What::Socks(Entrance { local, .. }) => format!("{local}, where applications say by SOCKS"),
-            What::Transparent(Entrance { local, .. }) => format!("{local}, where what is diverted was going"),
-        };
-        let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-        let deadline = entry.deadline.map_or(String::new(), |deadline| format!(", due within {deadline}"));
-        writeln!(out, "  forward    {lead}{class}{deadline}")?;
-    }
-    Ok(())
-}
-
-/// What another node may have this one do.
-fn write_rules(name: &str, (allow, listen): (&Allowed, &Allowed), out: &mut dyn Write) -> io::Result<()> {
-    for (rules, what) in [(allow, "connect to"), (listen, "listen at")] {
-        if !rules.0.is_empty() {
-            let rules: Vec<String> = rules.0.iter().map(ToString::to_string).collect();
-            writeln!(out, "  allows     {name} to have this node {what} {}", rules.join(", "))?;
-        }
-    }
-    Ok(())
+fn write_channel(channel: &Channel, out: &mut dyn Write) -> io::Result<()> {
+    let mission = channel.mission.as_ref().map_or("found out from the data".to_owned(), ToString::to_string);
+    let pace = channel.rate.map_or(String::new(), |rate| format!(" at {rate}"));
+    let symbols = if channel.keep_check_symbols { ", check symbols sent too" } else { "" };
+    let class = channel.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+    let deadline = channel.deadline.map_or(String::new(), |deadline| format!(", due within {deadline}"));
+    writeln!(
+        out,
+        "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of silence{symbols}{class}{deadline}",
+        channel.name,
+        channel.sources(),
+        channel.format,
+        channel.silence
+    )
 }
 
 fn write_refill(refill: &Refill, out: &mut dyn Write) -> io::Result<()> {
@@ -217,15 +187,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     } = centre;
     writeln!(out, "centre {}", node.name)?;
     writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
-    for peer in peer {
-        writeln!(out, "  takes      from {}, key {}", peer.name, peer.fingerprint)?;
-        write_rules(peer.name.as_str(), (&peer.allow, &peer.allow_listen), out)?;
-        if let Some(FilesEntry { root, write, read }) = &peer.files {
-            let may = [(*write, "put files in"), (*read, "fetch files from")];
-            let may: Vec<&str> = may.iter().filter(|(may, _)| *may).map(|(_, what)| *what).collect();
-            writeln!(out, "  allows     {} to {} {}", peer.name, may.join(" and "), root.display())?;
-        }
-    }
+    peer.iter().try_for_each(|peer| write_peer(peer, out))?;
     if peer.is_empty() {
         writeln!(out, "  takes      from nobody: add a [[peer]] for each station")?;
     }

@@ -4,7 +4,7 @@ mod guests;
 
 use super::gaps::in_words;
 use crate::failure::{Exit, Failure};
-use guests::{write_files, write_forwards, write_mirrors};
+use guests::{write_files, write_forwards, write_mirrors, write_sinks, write_streams};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
@@ -136,6 +136,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     write_paths(&line.paths, out)?;
     write_forwards(station.forwards.as_ref(), out)?;
     write_mirrors(&station.mirrors, out)?;
+    write_streams(&station.streams, out)?;
     write_forecasts(&station.forecasts, out)?;
     write_alarms(&station.alarms, out)
 }
@@ -341,6 +342,7 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
     }
     write_forwards(centre.forwards.as_ref(), out)?;
     write_files(&centre.files, out)?;
+    write_sinks(&centre.streams, out)?;
     let store = &centre.store;
     writeln!(
         out,

@@ -1,7 +1,7 @@
 //! What goes through a session that somebody else holds, beside that one's own blocks.
 //!
 //! A station and its centre have one session with each other. The station's uplink and the centre's downlink hold it, for contacts;
-//! [`Guests`] carries applications' connections and files on it, in flows of their own ([`Range`]). Who holds the session gives it the
+//! [`Guests`] carries applications' connections, files and streams on it, in flows of their own ([`Range`]). Who holds the session gives it the
 //! session's events and calls [`Guests::work`]; it takes no event that is the holder's alone. The class tree of the session decides what
 //! goes first; each service has a [`Share`] of the send buffer beside it, so that none keeps the holder's blocks out.
 //! At the receiving end their blocks leave the session's window at once: windows of their own bound them, and one that
@@ -31,19 +31,22 @@ use std::sync::Arc;
 pub const FORWARDS_SHARE: Bytes = Bytes::mib(16);
 /// The same of files: four round trips of 660 ms at 93 Mbit/s.
 pub const FILES_SHARE: Bytes = Bytes::mib(32);
+/// The same of streams: a second of 250 Mbit/s, which is twice the usual lateness bound.
+pub const STREAMS_SHARE: Bytes = Bytes::mib(32);
 
 /// What goes through sessions that somebody else holds.
 pub struct Guests {
     forwards: Forwards,
     files: Lent,
+    streams: Lent,
 }
 
-/// Who takes links that far nodes begin for files.
+/// Who takes links that far nodes begin for files and streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinksTaken {
     /// Nobody: they are ended.
     ByNobody,
-    /// Whoever has the [`Door`].
+    /// Whoever has the [`Door`] of the service.
     AtTheDoor,
 }
 
@@ -73,24 +76,32 @@ impl Guests {
     /// See [`StartError`].
     pub fn new(
         forwarding: Forwarding,
-        files: LinksTaken,
+        taken: LinksTaken,
         waker: Waker,
         notify: Notify,
     ) -> Result<Self, StartError> {
-        let files = Lent::new(Range::Files, FILES_SHARE, files, waker.clone());
-        Ok(Self { forwards: Forwards::new(forwarding, waker, notify)?, files })
+        let files = Lent::new(Range::Files, FILES_SHARE, taken, waker.clone());
+        let streams = Lent::new(Range::Streams, STREAMS_SHARE, taken, waker.clone());
+        Ok(Self { forwards: Forwards::new(forwarding, waker, notify)?, files, streams })
     }
 
     /// Where files go in and out; [`Forwarding::nodes`] says which node has which place.
-    pub fn door(&self) -> Door {
+    pub fn files(&self) -> Door {
         self.files.door()
+    }
+
+    /// The same of streams.
+    pub fn streams(&self) -> Door {
+        self.streams.door()
     }
 
     /// A session has begun; its line is shared as it will be.
     pub fn begun(&mut self, id: SessionId, session: &Session, far: Far) {
         let Far { role, node, rules, key } = far;
         let end = if role == Role::Calling { End::Calling } else { End::Called };
-        self.files.begun(id, Lender { end, node, key });
+        for service in [&mut self.files, &mut self.streams] {
+            service.begun(id, Lender { end, node, key });
+        }
         let (range, share) = (Range::Forwards, Some(FORWARDS_SHARE));
         self.forwards.begun(id, session, Member { role, node, rules, range, share });
     }
@@ -99,6 +110,7 @@ impl Guests {
     pub fn opened(&mut self, id: SessionId, name: &str) {
         self.forwards.opened(id);
         self.files.opened(id, name);
+        self.streams.opened(id, name);
     }
 
     /// Takes an event of a session where it is of guests; gives back the others.
@@ -106,12 +118,11 @@ impl Guests {
         match event {
             Event::Block(received) => match Range::of(received.id.flow) {
                 Some(Range::Forwards) => self.forwards.block(now, engine, id, &received),
-                Some(Range::Files) => {
-                    if let Some(session) = engine.session(id) {
-                        self.files.block(session, id, &received);
+                Some(range) => {
+                    if let (Some(service), Some(session)) = (self.links(range), engine.session(id)) {
+                        service.block(session, id, &received);
                     }
                 }
-                Some(_) => refuse(engine, id, "this node carries no streams in a session of contacts"),
                 None if received.id.flow >= FIRST_GUEST => {
                     refuse(engine, id, "a block of a flow that nobody has");
                 }
@@ -119,18 +130,30 @@ impl Guests {
             },
             Event::Settled { id: block, outcome } => match Range::of(block.flow) {
                 Some(Range::Forwards) => self.forwards.settled(id, block),
-                Some(Range::Files) => self.files.settled(id, block, outcome),
-                _ => return Some(Event::Settled { id: block, outcome }),
+                Some(range) => {
+                    self.links(range).into_iter().for_each(|service| service.settled(id, block, outcome));
+                }
+                None => return Some(Event::Settled { id: block, outcome }),
             },
             event => return Some(event),
         }
         None
     }
 
+    /// The service whose links are in this range.
+    fn links(&mut self, range: Range) -> Option<&mut Lent> {
+        match range {
+            Range::Files => Some(&mut self.files),
+            Range::Streams => Some(&mut self.streams),
+            Range::Own | Range::Forwards => None,
+        }
+    }
+
     /// A session is gone.
     pub fn ended(&mut self, id: SessionId) {
         self.forwards.left(id);
         self.files.ended(id);
+        self.streams.ended(id);
     }
 
     /// The far node at this place was called in vain.
@@ -146,6 +169,7 @@ impl Guests {
     /// Takes what is new, and hands over what the line has room for. When it wants to be called again by itself.
     pub fn work(&mut self, now: Instant, engine: &mut Engine) -> Instant {
         self.files.work(now, engine);
+        self.streams.work(now, engine);
         self.forwards.work(now, engine)
     }
 

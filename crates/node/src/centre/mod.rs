@@ -2,7 +2,7 @@
 //!
 //! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one for Level-0
 //! (`processor`), one for products of several contacts (`assembly`), one that hands
-//! products over (`delivery`), one for each receiver of live packets (`live`), one that takes files (`incoming`, with one for each transfer), one that answers for status. They meet in `shared`.
+//! products over (`delivery`), one for each receiver of live packets (`live`), one that takes files (`incoming`, with one for each transfer), one that takes streams (`streams`, with two for each), one that answers for status. They meet in `shared`.
 
 mod archive;
 mod assembly;
@@ -17,6 +17,7 @@ mod live;
 mod processor;
 mod rdr;
 mod shared;
+mod streams;
 
 use crate::config::{CentreConfig, PeerEntry};
 use crate::fault::Fault;
@@ -37,13 +38,16 @@ use skyhaul_net::guests::{Guests, LinksTaken};
 use skyhaul_net::{Carrier, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
+use skyhaul_streams::Allowed;
 use skyhaul_transfer::{Claims, Place, Root};
 use skyhaul_units::{Bytes, Duration};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
+use streams::Streams;
 
 /// The stop flag is looked at this often.
 const LOOK: Duration = Duration::from_millis(50);
@@ -145,6 +149,25 @@ fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>,
     Ok(roots)
 }
 
+/// Where the streams of each station may go.
+fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Allowed)>, Fault> {
+    let of = |peer: &PeerEntry| {
+        let allowed = match &peer.streams {
+            None => Allowed::default(),
+            Some(streams) => {
+                streams.root.as_deref().map(services::make_folder).transpose()?;
+                let place = streams.root.as_deref().unwrap_or(Path::new("[peer.streams]")).display();
+                streams.allowed().map_err(|error| {
+                    let help = "give this user the right to write there, or configure another folder";
+                    Fault::environment(format!("the folder cannot be used ({error})"), place, help)
+                })?
+            }
+        };
+        Ok((peer.fingerprint.fingerprint(), (peer.name.to_string(), allowed)))
+    };
+    config.peer.iter().map(of).collect()
+}
+
 fn driver(
     config: &CentreConfig,
     peers: &BTreeMap<Fingerprint, Admitted>,
@@ -214,7 +237,8 @@ fn start(
     let name = config.node.name.to_string();
     let deliverer = Deliverer::new(shared.clone(), clock, name, config.products.dir.clone());
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
-    let incoming = Incoming::new(guests.door(), roots(config)?, shared.clone());
+    let incoming = Incoming::new(guests.files(), roots(config)?, shared.clone());
+    let streams = Streams::new(guests.streams(), sinks(config)?, (shared.clone(), clock));
     let lines = Lines { peers, classes: config.classes(), guests };
     let mut downlink = Downlink::new(config.node.name.to_string(), lines, shared.clone(), (blocks, receipts));
     let of = shared.clone();
@@ -233,5 +257,6 @@ fn start(
     let assembler = services::thread("assembly", move || assembler.run())?;
     let deliverer = services::thread("delivery", move || deliverer.run())?;
     let incoming = services::thread("files", move || incoming.run())?;
-    Ok(vec![line, keeper, processor, assembler, deliverer, incoming])
+    let streams = services::thread("streams", move || streams.run())?;
+    Ok(vec![line, keeper, processor, assembler, deliverer, incoming, streams])
 }

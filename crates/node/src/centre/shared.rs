@@ -8,7 +8,8 @@ use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
     AssembledProduct, AssemblyState, CentreStatus, ContactReceived, FilesStatus, ForwardsStatus, NodeStatus,
-    Recent, StationPeer, StoreState, StoreStatus, peak_resident_bytes, resident_bytes, threads,
+    Recent, StationPeer, StoreState, StoreStatus, StreamsStatus, peak_resident_bytes, resident_bytes,
+    threads,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker, drops};
@@ -67,6 +68,8 @@ struct State {
     forwards: Option<ForwardsStatus>,
     /// By station: no more than the configuration has.
     files: BTreeMap<String, FilesStatus>,
+    /// By station, too.
+    streams: BTreeMap<String, StreamsStatus>,
 }
 
 #[derive(Debug)]
@@ -235,6 +238,13 @@ impl Shared {
         change(state.files.entry(station.to_owned()).or_insert_with(fresh));
     }
 
+    /// Changes what is shown of a station's streams.
+    pub fn streams(&self, station: &str, change: impl FnOnce(&mut StreamsStatus)) {
+        let mut state = self.state();
+        let fresh = || StreamsStatus { station: station.to_owned(), ..StreamsStatus::default() };
+        change(state.streams.entry(station.to_owned()).or_insert_with(fresh));
+    }
+
     /// What is forwarded beside contacts.
     pub fn forwards(&self, forwards: Option<ForwardsStatus>) {
         self.state().forwards = forwards;
@@ -333,6 +343,7 @@ impl Shared {
             refused: state.refused,
             forwards: state.forwards.clone(),
             files: state.files.values().cloned().collect(),
+            streams: state.streams.values().cloned().collect(),
             alarms: self.life.alarms(),
         })
     }

@@ -11,6 +11,7 @@ use super::peer::PeerKey;
 use super::products::{ProductEntry, ProductRules, Products};
 use super::section::{Table, left_out, section};
 use super::sending::Class;
+use super::streams::StreamsEntry;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::forward::{Forwarding, Rules};
 use skyhaul_transport::ClassTree;
@@ -87,6 +88,8 @@ section! {
         allow_listen: Allowed => "[]",
         /// What it may do with files of this centre: a table `[peer.files]`; left out: nothing.
         files: FilesEntry => optional,
+        /// Where its streams may go at this centre: a table `[peer.streams]`; left out: nowhere.
+        streams: StreamsEntry => optional,
     }
 }
 
@@ -120,6 +123,7 @@ pub(super) const TABLES: &[Table] = &[
     Listen::TABLE,
     PeerEntry::TABLE,
     FilesEntry::TABLE,
+    StreamsEntry::TABLE,
     Store::TABLE,
     Products::TABLE,
     ProductEntry::TABLE,
@@ -200,7 +204,8 @@ impl CentreConfig {
 
     /// Whether anything but contacts may go through a station's session.
     pub fn has_guests(&self) -> bool {
-        self.sends_more() || self.peer.iter().any(|peer| peer.files.is_some())
+        let comes = |peer: &PeerEntry| peer.files.is_some() || peer.streams.is_some();
+        self.sends_more() || self.peer.iter().any(comes)
     }
 
     /// Whether it may send more than reports, receipts and answers.
@@ -223,10 +228,11 @@ impl CentreConfig {
         self.node.resolve(base);
         self.missions.iter_mut().for_each(|path| super::from_base(base, path));
         super::from_base(base, &mut self.products.dir);
-        self.peer
-            .iter_mut()
-            .filter_map(|peer| peer.files.as_mut())
-            .for_each(|files| super::from_base(base, &mut files.root));
+        for peer in &mut self.peer {
+            let files = peer.files.as_mut().map(|files| &mut files.root);
+            let streams = peer.streams.as_mut().and_then(|streams| streams.root.as_mut());
+            files.into_iter().chain(streams).for_each(|folder| super::from_base(base, folder));
+        }
         self.delivery.iter_mut().for_each(|consumer| consumer.resolve(base));
         self.products.hdf5_library.iter_mut().for_each(|file| super::from_base(base, file));
     }

@@ -39,6 +39,7 @@ mod refill;
 mod section;
 mod sending;
 mod station;
+mod streams;
 mod sync;
 mod time;
 
@@ -59,6 +60,7 @@ pub use refill::Refill;
 pub use section::{Key, Presence, Table};
 pub use sending::{Class, Delivery, PolicyName, REFILL, Sharing};
 pub use station::{Centre, Controller, Line, Spool, StationConfig};
+pub use streams::{FarSink, Sinks, StreamEntry, StreamsEntry};
 pub use sync::Sync;
 pub use time::{Time, TimeError};
 

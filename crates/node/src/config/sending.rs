@@ -11,12 +11,12 @@ use std::path::Path;
 use std::str::FromStr;
 
 section! {
-    /// A part of the line, for the channels, forwards and mirrors that name it: what it is guaranteed, and what it may have at most. Classes
+    /// A part of the line, for the channels, forwards, mirrors and streams that name it: what it is guaranteed, and what it may have at most. Classes
     /// stand side by side or in a tree (as those of the Linux kernel's `htb`); without any, all share alike. Each node shares what it
     /// sends itself: a forward's bytes go under the class of this name at either end, or under the first that has no parts where there
     /// is none of the name.
     "[[class]]" Class {
-        /// How channels, forwards, mirrors, and classes within it, name it.
+        /// How channels, forwards, mirrors, streams, and classes within it, name it.
         name: Name => required,
         /// The class that it is a part of; left out: it stands at the top. Channels use classes that have no parts.
         parent: Name => optional,
@@ -134,7 +134,8 @@ impl StationConfig {
         }
         let nodes = [self.centre.name.to_string()];
         super::forwards::check((text, file), &self.forward, (&nodes, "[centre]"), &tree)?;
-        super::mirrors::check((text, file), &self.mirror, &tree)
+        super::mirrors::check((text, file), &self.mirror, &tree)?;
+        super::streams::check((text, file), &self.stream, &tree)
     }
 
     fn tree(&self) -> Result<ClassTree, ClassError> {

@@ -12,6 +12,7 @@ use super::peer::PeerKey;
 use super::refill::Refill;
 use super::section::{Table, left_out, section};
 use super::sending::{Class, PolicyName};
+use super::streams::StreamEntry;
 use super::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::forward::{Forwarding, Rules};
@@ -57,6 +58,9 @@ pub struct StationConfig {
     /// Folders that the centre gets.
     #[serde(default)]
     pub mirror: Vec<MirrorEntry>,
+    /// Streams that the centre gets.
+    #[serde(default)]
+    pub stream: Vec<StreamEntry>,
 }
 
 section! {
@@ -131,6 +135,7 @@ pub(super) const TABLES: &[Table] = &[
     ChannelInput::TABLE,
     ForwardEntry::TABLE,
     MirrorEntry::TABLE,
+    StreamEntry::TABLE,
 ];
 
 impl StationConfig {
@@ -170,7 +175,8 @@ impl StationConfig {
 
     /// Whether anything but contacts may go through the session with the centre.
     pub fn has_guests(&self) -> bool {
-        !self.forward.is_empty() || !self.mirror.is_empty() || self.rules() != Rules::default()
+        let sends = !self.forward.is_empty() || !self.mirror.is_empty() || !self.stream.is_empty();
+        sends || self.rules() != Rules::default()
     }
 
     /// What the centre may have this station do.
@@ -183,6 +189,7 @@ impl StationConfig {
         self.missions.iter_mut().for_each(|path| super::from_base(base, path));
         self.channel.iter_mut().for_each(|channel| channel.resolve(base));
         self.mirror.iter_mut().for_each(|mirror| super::from_base(base, &mut mirror.source));
+        self.stream.iter_mut().for_each(|stream| stream.resolve(base));
     }
 }
 

@@ -365,3 +365,51 @@ fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
     let none = refused(&with.replace("[products]", "write = false\n[products]"));
     assert!(none.what().contains("neither write nor read"), "{none}");
 }
+
+#[test]
+fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
+    let table =
+        "[[stream]]\nfrom = \"scan.vdif\"\nto = \"in/{utc}.vdif\"\nlateness = \"2 s\"\npace = \"line\"\n";
+    let config = station(&format!("{STATION}{table}"));
+    let stream = &config.stream[0];
+    assert!(config.has_guests() && !stream.again);
+    assert_eq!(stream.from.0.to_string(), "/etc/skyhaul/scan.vdif");
+    let begin = skyhaul_units::Utc::from_nanos(1_773_500_966_500_000_000);
+    assert_eq!(stream.to.at(begin), "in/20260314T150926Z.vdif");
+    let options = stream.options().unwrap();
+    assert_eq!((options.pace, options.priority), (skyhaul_streams::Pace::Line, 1));
+    for (from, to, what) in [
+        ("scan.vdif", "-", "a station has no standard input"),
+        ("scan.vdif", "udp://2630", "`udp://2630` is no source"),
+        ("in/{utc}.vdif", "../{utc}", "is no sink"),
+        ("in/{utc}.vdif", "-", "a centre has no standard output"),
+        ("\"line\"", "\"quickly\"", "`quickly` is no pace"),
+        ("pace = \"line\"", "format = \"wav\"", "no format"),
+        ("pace = \"line\"", "frames_per_second = 0", "0 frames per second"),
+        ("pace = \"line\"", "group = \"1 GiB\"", "write 1 B to 8 MiB"),
+        ("pace = \"line\"", "class = \"b\"", "there is no class `b` for a stream"),
+        ("pace = \"line\"", "sink = 1", "unknown key `sink`"),
+    ] {
+        let error = refused(&format!("{STATION}{}", table.replacen(from, to, 1)));
+        assert!(error.what().contains(what) && error.line().is_some(), "{error}");
+    }
+    let many = refused(&format!("{STATION}{}", table.repeat(17)));
+    assert!(many.what().contains("17"), "{many}");
+    let streams =
+        "[peer.streams]\nroot = \"from/station\"\nallow = [\"null\", \"udp://10.0.0.5:2630\"]\n[products]";
+    let with = CENTRE.replace("[products]", streams);
+    let Ok(Config::Centre(centre)) = parse(&with, Path::new("/etc/skyhaul/centre.toml")) else { panic!() };
+    let taken = centre.peer[0].streams.as_ref().unwrap();
+    assert_eq!(taken.root.as_deref(), Some(Path::new("/etc/skyhaul/from/station")));
+    assert_eq!(taken.allow.0.len(), 2);
+    assert!(centre.has_guests());
+    assert_eq!(centre.controller().name(), "line", "it sends accounts alone");
+    for (from, to, what) in [
+        ("\"null\"", "\"-\"", "a centre has no standard output"),
+        ("\"null\"", "\"a.vdif\"", "files go into the folder that `root` names"),
+        ("root = \"from/station\"\nallow = [\"null\", \"udp://10.0.0.5:2630\"]\n", "", "allows no sink"),
+    ] {
+        let error = refused(&with.replacen(from, to, 1));
+        assert!(error.what().contains(what), "{error}");
+    }
+}

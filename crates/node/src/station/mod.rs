@@ -1,7 +1,7 @@
 //! The station: captures downlinks, keeps them in its spool, sends them to its centre.
 //!
 //! Threads: one for each channel (`channel`) and, where its inputs are recorded, one for each (`recording`), one that waits for the disk (`spooler`), one that looks
-//! for frames that the centre misses (`refill`), one for the line (`uplink`), one for each mirror (`mirrors`), one that answers for status. They meet in `shared`.
+//! for frames that the centre misses (`refill`), one for the line (`uplink`), one for each mirror (`mirrors`), three for each stream (`streams`), one that answers for status. They meet in `shared`.
 
 mod channel;
 mod connect;
@@ -25,10 +25,11 @@ mod resume;
 mod shared;
 mod sockets;
 mod spooler;
+mod streams;
 mod union;
 mod uplink;
 
-use crate::config::{self, MissionRef, StationConfig};
+use crate::config::{self, MirrorEntry, MissionRef, StationConfig};
 use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::guests;
@@ -41,6 +42,7 @@ use paths::Paths;
 use refill::RefillRunner;
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_net::exchange::Door;
 use skyhaul_net::guests::{Guests, LinksTaken};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolError};
@@ -50,6 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
+use streams::Streams;
 use uplink::{Centre, Uplink};
 
 pub use reach::reach;
@@ -94,7 +97,10 @@ pub fn run(
     })?;
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
-    let threads = start(config, (&shared, disk), clock, (driver, paths, guests))?;
+    let doors = (guests.files(), guests.streams());
+    let mut threads = start(config, (&shared, disk), clock, (driver, paths, guests))?;
+    threads.extend(mirrors(config, &doors.0, (&shared, clock))?);
+    let streams = Streams::start(&config.stream, &doors.1, (&shared, clock))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
         reload.look(&shared);
@@ -102,6 +108,7 @@ pub fn run(
             break;
         }
     }
+    threads.extend(streams.end());
     shared.life.stop();
     for thread in threads {
         // A thread that panicked has said so; what is on the disk is checked at the next start.
@@ -212,14 +219,21 @@ fn start(
     threads.push(services::thread("refill", move || refill.run())?);
     let of = shared.clone();
     threads.push(services::thread("spool", move || spooler::run(&of, &queue, clock))?);
-    let door = line.2.door();
     threads.push(self::line(config, shared, clock, line)?);
-    shared.mirrors(config.mirror.iter().map(mirrors::shown).collect());
-    for (place, mirror) in config.mirror.iter().enumerate() {
-        let mirror = Mirror::new((mirror.clone(), place), door.clone(), shared.clone(), clock);
-        threads.push(services::thread("mirror", move || mirror.run())?);
-    }
     Ok(threads)
+}
+
+fn mirrors(
+    config: &StationConfig,
+    door: &Door,
+    (shared, clock): (&Arc<Shared>, Clock),
+) -> Result<Vec<JoinHandle<()>>, Fault> {
+    shared.mirrors(config.mirror.iter().map(mirrors::shown).collect());
+    let start = |(place, mirror): (usize, &MirrorEntry)| {
+        let mirror = Mirror::new((mirror.clone(), place), door.clone(), shared.clone(), clock);
+        services::thread("mirror", move || mirror.run())
+    };
+    config.mirror.iter().enumerate().map(start).collect()
 }
 
 /// Closes the flows that neither a channel nor a refill goes on with: the station ended between opening them and remembering so.

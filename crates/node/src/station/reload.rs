@@ -74,6 +74,9 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         (before.spool != new.spool, "[spool]"),
         (before.sync != new.sync, "[sync]"),
         (refill(before) != refill(new), "[refill] (beyond `class` and `priority`)"),
+        (before.forward != new.forward, "[[forward]]"),
+        (before.mirror != new.mirror, "[[mirror]]"),
+        (before.stream != new.stream, "[[stream]]"),
     ]
     .into_iter()
     .filter(|(differs, _)| *differs)

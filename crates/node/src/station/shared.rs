@@ -5,8 +5,8 @@ use super::refill::Questions;
 use crate::life::Life;
 use crate::status::{
     ChannelStatus, ContactCaptured, ContactForecast, ForwardsStatus, LineStatus, MirrorStatus, NodeStatus,
-    Recent, RecordingStatus, SpoolStatus, StationStatus, StoreState, peak_resident_bytes, resident_bytes,
-    threads,
+    Recent, RecordingStatus, SpoolStatus, StationStatus, StoreState, StreamStatus, peak_resident_bytes,
+    resident_bytes, threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -37,6 +37,7 @@ struct State {
     forecasts: Vec<ContactForecast>,
     forwards: Option<ForwardsStatus>,
     mirrors: Vec<MirrorStatus>,
+    streams: Vec<StreamStatus>,
     store: StoreState,
 }
 
@@ -76,6 +77,18 @@ impl Shared {
     pub fn mirror(&self, place: usize, change: impl FnOnce(&mut MirrorStatus)) {
         if let Some(mirror) = self.state().mirrors.get_mut(place) {
             change(mirror);
+        }
+    }
+
+    /// The streams, before they do anything.
+    pub fn streams(&self, streams: Vec<StreamStatus>) {
+        self.state().streams = streams;
+    }
+
+    /// Changes what is shown of the stream at this place.
+    pub fn stream(&self, place: usize, change: impl FnOnce(&mut StreamStatus)) {
+        if let Some(stream) = self.state().streams.get_mut(place) {
+            change(stream);
         }
     }
 
@@ -149,6 +162,7 @@ impl Shared {
             line: state.line.clone(),
             forwards: state.forwards.clone(),
             mirrors: state.mirrors.clone(),
+            streams: state.streams.clone(),
             threads: threads(),
             alarms: self.life.alarms(),
         })

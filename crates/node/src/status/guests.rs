@@ -65,6 +65,75 @@ pub struct FilesStatus {
     pub failed: u64,
 }
 
+/// A stream that the centre gets. Counts are of the one under way, or of the last one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamStatus {
+    /// The source here.
+    pub source: String,
+    /// The sink at the centre.
+    pub sink: String,
+    /// How it stands.
+    pub state: StreamState,
+    /// How often it came to its end since the station started.
+    pub ended: u64,
+    /// Frames that the source gave.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames among them that the line had no room for in time.
+    pub unsent: u64,
+    /// Frames that the sink got in time, without and after repair, as far as the centre has told.
+    pub received: u64,
+    /// After repair.
+    pub repaired: u64,
+    /// Frames that came too late.
+    pub late: u64,
+    /// Frames that did not come.
+    pub lost: u64,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+/// How a stream stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamState {
+    /// For the line.
+    #[default]
+    Waiting,
+    /// For what its source gives.
+    Source,
+    /// Frames go.
+    Streaming,
+    /// It has come to its end.
+    Ended,
+    /// It is tried again.
+    Failed,
+}
+
+/// A station's streams to sinks of the centre, since that started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamsStatus {
+    /// The station.
+    pub station: String,
+    /// Where streams go now.
+    pub sinks: Vec<String>,
+    /// Streams that came to their end.
+    pub ended: u64,
+    /// Streams that did not.
+    pub failed: u64,
+    /// Frames that were there in time and needed no repair.
+    pub received: u64,
+    /// Frames that were there in time after repair.
+    pub repaired: u64,
+    /// Frames that came too late.
+    pub late: u64,
+    /// Frames that did not come.
+    pub lost: u64,
+    /// Bytes of frames that were there in time.
+    pub bytes: u64,
+}
+
 /// A place where applications come in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenStatus {

@@ -14,6 +14,7 @@ mod socket;
 pub use delivery::{DeliveryState, DeliveryStatus};
 pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
 pub use guests::{FilesStatus, ForwardsStatus, ListenStatus, MirrorState, MirrorStatus};
+pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,

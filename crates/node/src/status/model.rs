@@ -2,7 +2,7 @@
 
 use super::delivery::DeliveryStatus;
 use super::gaps::GapCounts;
-use super::guests::{FilesStatus, ForwardsStatus, MirrorStatus};
+use super::guests::{FilesStatus, ForwardsStatus, MirrorStatus, StreamStatus, StreamsStatus};
 use super::inputs::{InputFrames, InputStatus};
 use super::products::AssembledProduct;
 use super::session::{SessionStatus, ThreadStatus};
@@ -52,6 +52,9 @@ pub struct StationStatus {
     /// Folders that the centre gets, in the order of the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirrors: Vec<MirrorStatus>,
+    /// Streams that the centre gets, in the order of the configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamStatus>,
     /// Its threads, and what processor time each took.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,
@@ -371,6 +374,9 @@ pub struct CentreStatus {
     /// What stations did with files, of each station that did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FilesStatus>,
+    /// Streams of each station that had some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamsStatus>,
     /// Its threads, and what processor time each took.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,

@@ -1,6 +1,8 @@
 //! What goes through a node's sessions beside contacts, in words.
 
-use skyhaul_node::status::{FilesStatus, ForwardsStatus, MirrorState, MirrorStatus};
+use skyhaul_node::status::{
+    FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, StreamState, StreamStatus, StreamsStatus,
+};
 use skyhaul_units::Bytes;
 use std::io::{self, Write};
 
@@ -57,6 +59,43 @@ pub fn write_files(files: &[FilesStatus], out: &mut dyn Write) -> io::Result<()>
         writeln!(
             out,
             "  files    {station}: {copied} copied, {}; {removed} removed, {failed} failed; {transfers} transfers now",
+            Bytes::new(*bytes)
+        )?;
+    }
+    Ok(())
+}
+
+/// The streams of a station, where there are any.
+pub fn write_streams(streams: &[StreamStatus], out: &mut dyn Write) -> io::Result<()> {
+    for stream in streams {
+        let state = match stream.state {
+            StreamState::Waiting => "waits for the line",
+            StreamState::Source => "waits for its source",
+            StreamState::Streaming => "goes",
+            StreamState::Ended => "has ended",
+            StreamState::Failed => "failed",
+        };
+        let reason = stream.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
+        let StreamStatus { source, sink, frames, repaired, late, lost, unsent, .. } = stream;
+        writeln!(
+            out,
+            "  stream   {source} to {sink} {state}{reason}\n           {frames} frames, {}; {repaired} repaired, {late} late, {lost} lost, {unsent} of them unsent",
+            Bytes::new(stream.bytes)
+        )?;
+    }
+    Ok(())
+}
+
+/// Stations' streams at the centre, where there are any.
+pub fn write_sinks(streams: &[StreamsStatus], out: &mut dyn Write) -> io::Result<()> {
+    for stream in streams {
+        let StreamsStatus { station, sinks, ended, failed, received, repaired, late, lost, bytes } = stream;
+        let now =
+            if sinks.is_empty() { "none now".to_owned() } else { format!("now to {}", sinks.join(", ")) };
+        writeln!(
+            out,
+            "  streams  {station}: {now}; {ended} ended, {failed} broke off; {} frames, {}; {repaired} repaired, {late} late, {lost} lost",
+            received + repaired,
             Bytes::new(*bytes)
         )?;
     }

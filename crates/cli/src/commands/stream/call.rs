@@ -10,10 +10,10 @@ use crate::failure::{Exit, Failure};
 use core::str::FromStr;
 use skyhaul_net::Clock;
 use skyhaul_net::exchange::{Exchange, LinkError};
-use skyhaul_streams::{Options, Pace, Run, Source, SourceError, SourceSpec, Waiter, send};
+use skyhaul_streams::{Options, Pace, Run, Source, SourceError, SourceSpec, Waiter, groups, send};
 use skyhaul_transport::{ClassTree, PRIORITY_NORMAL, SessionConfig};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
-use skyhaul_vlbi::{Format, FormatError, Packing};
+use skyhaul_units::{Bytes, Duration, Probability};
+use skyhaul_vlbi::{Format, FormatError};
 use std::io::Write;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -142,22 +142,9 @@ impl Call {
         format: Option<Format>,
         classes: &ClassTree,
     ) -> Result<Options, Failure> {
-        let pace = match self.pace.as_deref() {
+        let pace = match self.pace.as_deref().map(str::parse::<Pace>) {
             None => Source::pace(spec),
-            Some("live") => Pace::Live,
-            Some("line") => Pace::Line,
-            Some("frames") => Pace::Frames,
-            Some(rate) => match rate.parse::<Rate>() {
-                Ok(rate) if rate > Rate::ZERO => Pace::Rate(rate),
-                _ => {
-                    let what = format!("`{rate}` is no pace");
-                    return Err(Failure::new(
-                        Exit::Usage,
-                        &what,
-                        "give frames, live, line, or a rate such as 1gbit",
-                    ));
-                }
-            },
+            Some(pace) => pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?,
         };
         if self.frames_per_second == Some(0) {
             let what = "a stream of 0 frames per second is none";
@@ -167,16 +154,13 @@ impl Call {
                 "give --frames-per-second 1 at least, or leave it out",
             ));
         }
-        let bytes =
-            usize::try_from(self.group.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes));
-        let bytes = bytes.ok_or_else(|| {
+        let packing = groups(self.group).ok_or_else(|| {
             Failure::new(
                 Exit::Usage,
                 &format!("groups of {} are not possible", self.group),
                 "give 1 B to 8 MiB",
             )
         })?;
-        let packing = Packing { bytes, ..Packing::default() };
         let frames_per_second = match (self.frames_per_second, spec, pace) {
             (None, SourceSpec::File(path), Pace::Frames) => Some(learnt(path, format)?),
             (given, ..) => given,
@@ -227,7 +211,5 @@ fn refused(error: SourceError) -> Failure {
     Failure::from_sentence(exit, &error.to_string())
 }
 
-/// The largest group: half of the largest block.
-const GROUP_MOST: usize = 8 << 20;
 /// Between two looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
