@@ -8,7 +8,7 @@ use skyhaul_forward::Role;
 use skyhaul_identity::Fingerprint;
 use skyhaul_net::exchange::{Door, Link, Sent};
 use skyhaul_net::forward::Forwarding;
-use skyhaul_net::guests::{FILES_SHARE, FORWARDS_SHARE, Far, Guests, LinksTaken};
+use skyhaul_net::guests::{FILES_SHARE, FORWARDS_SHARE, Far, Guests, LinksTaken, STREAMS_SHARE};
 use skyhaul_net::{Clock, Driver, Engine, Service, Socket, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_transport::{Block, Event, Opening, Outcome, SessionConfig};
@@ -78,6 +78,7 @@ struct Running {
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
     door: Door,
+    streams: Door,
     came: Receiver<usize>,
 }
 
@@ -98,18 +99,18 @@ impl Running {
             let session = SessionConfig {
                 utc_at_zero: clock.utc_at_start(),
                 receive_window: own,
-                send_buffer: own + FORWARDS_SHARE + FILES_SHARE,
+                send_buffer: own + FORWARDS_SHARE + FILES_SHARE + STREAMS_SHARE,
                 ..SessionConfig::default()
             };
             let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
             let guests = Guests::new(Forwarding::default(), files, driver.waker(), Box::new(|_| {})).unwrap();
-            ready.send((address, guests.files())).unwrap();
+            ready.send((address, guests.files(), guests.streams())).unwrap();
             let call = call.map(|remote| (remote, identity(3 - seed).fingerprint()));
             let mut holder = Holder { guests, call, session: None, left, came };
             driver.run(&mut holder, &stopped).unwrap();
         });
-        let (address, door) = started.recv().unwrap();
-        Self { stop, thread: Some(thread), address, door, came: told }
+        let (address, door, streams) = started.recv().unwrap();
+        Self { stop, thread: Some(thread), address, door, streams, came: told }
     }
 }
 
@@ -127,6 +128,8 @@ fn identity(seed: u8) -> Identity {
 
 /// A program's own flow.
 const FLOW: FlowId = FlowId(0x0001_0001);
+/// The same of streams.
+const STREAM: FlowId = FlowId(0x0002_0001);
 const PIECE: usize = 256 << 10;
 
 fn hand_over(link: &Link, place: usize) -> Sent {
@@ -204,6 +207,39 @@ fn links_wait_for_their_session_and_end_with_it() {
     let waiting = std::thread::spawn(move || block_on(door.connect(0, "")).map(drop));
     drop(near);
     assert!(waiting.join().unwrap().is_err());
+}
+
+#[test]
+fn a_stream_that_nobody_takes_loses_what_is_beyond_its_window_and_one_beside_it_loses_nothing() {
+    const SENT: usize = 600;
+    let far = Running::start(2, None, 0, LinksTaken::AtTheDoor);
+    let near = Running::start(1, Some(far.address), 0, LinksTaken::ByNobody);
+    let pass = |link: &Link, place: usize| {
+        let mut bytes = vec![0; 64 << 10];
+        bytes[..8].copy_from_slice(&(place as u64).to_be_bytes());
+        let patient = skyhaul_units::Duration::from_secs(60);
+        block_on(link.send(Block::expendable(STREAM, patient, bytes.into()))).unwrap()
+    };
+    let slow = block_on(near.streams.connect(0, "")).unwrap();
+    let mut sent = vec![pass(&slow, 0)];
+    let unread = block_on(far.streams.accept()).unwrap();
+    let quick = block_on(near.streams.connect(0, "")).unwrap();
+    sent.push(pass(&quick, 0));
+    let read = block_on(far.streams.accept()).unwrap();
+    for place in 1..SENT {
+        sent.extend([&slow, &quick].map(|link| pass(link, place)));
+        let came = block_on(read.recv()).unwrap();
+        assert_eq!(came.bytes[..8], (place as u64 - 1).to_be_bytes());
+    }
+    assert!(sent.into_iter().all(|sent| block_on(sent) == Some(Outcome::Delivered)));
+    drop(slow);
+    let first: Vec<u64> = std::iter::from_fn(|| block_on(unread.recv()))
+        .map(|came| u64::from_be_bytes(*came.bytes.first_chunk().unwrap()))
+        .collect();
+    // 32 MiB are 512 blocks, less what each costs beside its bytes. What came first is kept.
+    assert!((400..512).contains(&first.len()), "{} blocks are kept", first.len());
+    assert!(first.iter().copied().eq(0..first.len() as u64), "{first:?}");
+    assert_eq!(unread.stats().blocks_expired, (SENT - first.len()) as u64);
 }
 
 #[test]

@@ -246,6 +246,7 @@ impl Lending {
             links::Event::Ended(place) => {
                 let Some(member) = self.members.remove(&place) else { return };
                 if let Some(link) = state.links.get_mut(&member.link) {
+                    link.stats = member.stats;
                     link.close("the far end has ended it".to_owned());
                 }
             }

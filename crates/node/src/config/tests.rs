@@ -386,7 +386,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
         ("\"line\"", "\"quickly\"", "`quickly` is no pace"),
         ("pace = \"line\"", "format = \"wav\"", "no format"),
         ("pace = \"line\"", "frames_per_second = 0", "0 frames per second"),
-        ("pace = \"line\"", "group = \"1 GiB\"", "write 1 B to 8 MiB"),
+        ("pace = \"line\"", "group = \"1 GiB\"", "groups of 1 GiB are not possible"),
         ("pace = \"line\"", "class = \"b\"", "there is no class `b` for a stream"),
         ("pace = \"line\"", "sink = 1", "unknown key `sink`"),
     ] {
@@ -406,7 +406,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     assert_eq!(centre.controller().name(), "line", "it sends accounts alone");
     for (from, to, what) in [
         ("\"null\"", "\"-\"", "a centre has no standard output"),
-        ("\"null\"", "\"a.vdif\"", "files go into the folder that `root` names"),
+        ("\"null\"", "\"a.vdif\"", "`allow` names sinks that are no files"),
         ("root = \"from/station\"\nallow = [\"null\", \"udp://10.0.0.5:2630\"]\n", "", "allows no sink"),
     ] {
         let error = refused(&with.replacen(from, to, 1));
