@@ -11,6 +11,7 @@
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
 #                 writes docs/published.md and its pictures
 # make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)
+# make bench-stream    1 Gbit/s of VDIF for ten minutes over an emulated line that loses 1 %, and all that loopback carries (needs root)
 # make wheel   the Python package as a wheel, in target/wheels (needs Python 3.11; fetches maturin)
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
@@ -20,7 +21,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady compare compare-apps fuzz fuzz-long wheel setup build
+.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady bench-stream compare compare-apps fuzz fuzz-long wheel setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -58,6 +59,9 @@ bench-net: build
 
 bench-steady: build
 	bench/peers/steady.py target/release/skyhaul
+
+bench-stream: build
+	bench/peers/stream.py target/release/skyhaul
 
 compare: build
 	bench/peers/install.sh target/peers
