@@ -1,5 +1,6 @@
 //! What is shown of a stream: a line each second, the account, the loss map; for people or for programs.
 
+use crate::commands::rate::rate_text;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_streams::{Look, Near, Summary};
@@ -145,6 +146,7 @@ impl Screen {
     fn text(&self, look: &Look, since: &Counters, (before, rate): (&Before, Rate)) -> String {
         let Counters { received, repaired, late, lost, reordered, .. } = since;
         let mut text = format!("{:6.1} s  ", look.elapsed.as_secs_f64());
+        let rate = rate_text(rate.as_bps());
         match look.near {
             Some(near) => {
                 let sent = near.frames - before.near.frames;
@@ -215,8 +217,9 @@ fn account(summary: &Summary, rate: Rate) -> String {
         summary.counters;
     let what = if summary.format == Format::Datagrams { "datagrams" } else { "frames" };
     let mut text = format!(
-        "{sent} {what} in {:.1} s: {received} received, {repaired} repaired, {late} late, {lost} lost; {rate} at the sink\n",
-        summary.elapsed.as_secs_f64()
+        "{sent} {what} in {:.1} s: {received} received, {repaired} repaired, {late} late, {lost} lost; {} at the sink\n",
+        summary.elapsed.as_secs_f64(),
+        rate_text(rate.as_bps())
     );
     text.push_str(&format!(
         "missing: {:.2e}, in runs: {}; reordered: {reordered}, by {reordered_by} at most; S/N x {:.5}",
