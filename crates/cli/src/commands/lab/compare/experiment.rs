@@ -116,6 +116,7 @@ fn one() -> u32 {
 /// The experiments that the program holds, by name.
 pub const BUILTIN: &[(&str, &str)] = &[
     ("dsn-93", include_str!("../../../../../../scenarios/published/dsn-93.toml")),
+    ("dsn-93-relay", include_str!("../../../../../../scenarios/published/dsn-93-relay.toml")),
     ("dsn-300", include_str!("../../../../../../scenarios/published/dsn-300.toml")),
     ("trollsat", include_str!("../../../../../../scenarios/published/trollsat.toml")),
     ("lfn", include_str!("../../../../../../scenarios/published/lfn.toml")),
