@@ -321,13 +321,18 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_program_holds_leaves_eleven_of_forty_minutes_to_other_kinds() {
-        let spans = BUILTIN.iter().filter_map(|(name, _)| match Kind::find(name).unwrap() {
+    fn all_that_is_compared_at_once_leaves_eleven_of_forty_minutes_to_other_kinds() {
+        let makefile = include_str!("../../../../../../Makefile");
+        let (_, compared) = makefile.split_once(" lab compare ").unwrap();
+        let compared = BUILTIN
+            .iter()
+            .filter(|(name, _)| compared.lines().next().unwrap().split(' ').any(|word| word == *name));
+        let spans = compared.filter_map(|(name, _)| match Kind::find(name).unwrap() {
             Kind::Goodput(one) => Some(one.estimate(&one.tools)),
             _ => None,
         });
         let sum = spans.fold(Duration::ZERO, |sum, span| sum + span);
-        assert!(sum <= Duration::from_secs(29 * 60), "{sum}");
+        assert!((Duration::from_secs(20 * 60)..=Duration::from_secs(29 * 60)).contains(&sum), "{sum}");
     }
 
     #[test]
