@@ -110,6 +110,7 @@ impl Bridge {
                 }
                 let Some((ticket, block)) = link.outgoing.pop_front() else { break };
                 moved = true;
+                link.last = Some((block.class, block.priority));
                 match session.send(now, block) {
                     Ok(id) => {
                         member.tickets.insert(id, ticket);
@@ -120,6 +121,7 @@ impl Bridge {
                 }
                 link.stats = session.stats();
             }
+            link.count_unsent(session);
             if moved {
                 link.wake();
             }
