@@ -1,6 +1,7 @@
 //! The commands that the README shows, run as they are printed.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+#![allow(clippy::disallowed_methods, reason = "the program under test stands before what PATH has")]
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
