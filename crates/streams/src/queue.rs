@@ -27,8 +27,6 @@ struct State {
 const BYTES_MAX: usize = 64 << 20;
 /// The same where who pushes waits: no more than keeps the session busy.
 const PATIENT_MAX: usize = 4 << 20;
-/// Of one that is sent after others were dropped, at most this part of its time has passed.
-const FRESH_PART: u64 = 4;
 /// Between two looks whether the stream is to end.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 
@@ -54,20 +52,16 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// The next group; `None` where nothing came within a moment. Where one has waited longer than `most`, so many are dropped that
-    /// the next has most of its time left: one by one, each would go out at its last moment for as long as the line is behind.
+    /// The next group; `None` where nothing came within a moment. Those that have waited longer than `most` are dropped.
     pub fn pop(&self, now: Instant, most: Duration) -> Option<Parcel> {
         let mut state = self.state();
         if state.parcels.is_empty() && !state.closed {
             state = self.wait(state);
         }
-        let is_behind =
-            !self.patient && state.parcels.front().is_some_and(|first| now.since(first.since) > most);
-        let most = if is_behind { most / FRESH_PART } else { Duration::MAX };
         loop {
             let parcel = state.parcels.pop_front()?;
             state.bytes -= parcel.bytes.len();
-            if now.since(parcel.since) > most {
+            if !self.patient && now.since(parcel.since) > most {
                 state.dropped += parcel.frames;
                 continue;
             }
@@ -125,15 +119,10 @@ mod tests {
     #[test]
     fn what_has_waited_too_long_is_dropped_and_counted() {
         let queue = Queue::new(false);
-        [0, 50, 100, 115].into_iter().for_each(|millis| queue.push(parcel(10, millis)));
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        let most = Duration::from_millis(30);
-        let popped = queue.pop(at(120), most);
-        // The one of 100 would be in time, and is not fresh.
-        assert_eq!((popped.map(|parcel| parcel.since), queue.dropped()), (Some(parcel(1, 115).since), 30));
-        queue.push(parcel(10, 120));
-        let popped = queue.pop(at(149), most);
-        assert_eq!((popped.map(|parcel| parcel.since), queue.dropped()), (Some(parcel(1, 120).since), 30));
+        [0, 50, 100].into_iter().for_each(|millis| queue.push(parcel(10, millis)));
+        let now = Instant::ZERO + Duration::from_millis(120);
+        let popped = queue.pop(now, Duration::from_millis(30));
+        assert_eq!((popped.map(|parcel| parcel.since), queue.dropped()), (Some(parcel(1, 100).since), 20));
         queue.close();
         assert!(queue.is_over());
     }

@@ -8,7 +8,7 @@ use crate::wait::Waiter;
 use crate::{Pace, Source};
 use feed::{Feed, Reader};
 use skyhaul::{Block, ClassId, Session};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{Bytes, Duration, Instant};
 use skyhaul_vlbi::wire::{CONTROL, DATA, Hello, Message, Refusal};
 use skyhaul_vlbi::{Counters, Format, Packing, Parcel};
 use std::sync::atomic::Ordering;
@@ -96,13 +96,11 @@ pub fn send(
 /// Hands groups to the session until there are no more.
 fn carry(link: &Session, queue: &Queue, options: &Options, run: &Run<'_>) {
     let waiter = Waiter::new(run.clock);
-    let mut delay = Delay::new();
+    let mut delay = Delay { until: Instant::ZERO, one_way: Duration::ZERO, window: u64::MAX };
     while !queue.is_over() && link.closed().is_none() {
-        delay.look(link, run.clock.now());
-        if options.pace != Pace::Line {
-            delay.wait_for_turn(link, queue);
-        }
-        let Some(parcel) = queue.pop(run.clock.now(), options.own_bound()) else { continue };
+        let now = run.clock.now();
+        let Some(parcel) = queue.pop(now, options.own_bound()) else { continue };
+        delay.look(link, now);
         if options.pace == Pace::Line {
             delay.wait_for_room(link, queue);
         }
@@ -145,15 +143,9 @@ struct Delay {
     one_way: Duration,
     /// Bytes that keep the line busy, for a source that waits for it.
     window: u64,
-    /// Bytes that the line takes in [`AHEAD`].
-    turn: u64,
 }
 
 impl Delay {
-    const fn new() -> Self {
-        Self { until: Instant::ZERO, one_way: Duration::ZERO, window: u64::MAX, turn: TURN_LEAST }
-    }
-
     fn look(&mut self, link: &Session, now: Instant) {
         if now < self.until {
             return;
@@ -165,18 +157,7 @@ impl Delay {
         let least = paths.iter().map(|(_, path)| path.estimate.rtt).filter(|rtt| *rtt > Duration::ZERO).min();
         self.one_way = least.unwrap_or(Duration::ZERO) / 2;
         let busy = |path: &skyhaul::PathStatus| (path.estimate.rate * (path.estimate.rtt + BUSY)).as_u64();
-        let rate = Rate::from_bps(paths.iter().map(|(_, path)| path.estimate.rate.as_bps()).sum());
-        self.turn = (rate * AHEAD).as_u64().max(TURN_LEAST);
         self.window = paths.iter().map(|(_, path)| busy(path)).sum::<u64>().max(WINDOW_LEAST);
-    }
-
-    /// Waits until what the session has not sent is what it sends in a moment. Whatever waits longer waits here, where the oldest
-    /// is dropped: the session would send what is nearest to its end first, and once it was behind, everything so late that nothing
-    /// of it could be repaired.
-    fn wait_for_turn(&self, link: &Session, queue: &Queue) {
-        while link.unsent() > self.turn && link.closed().is_none() && !queue.is_closed() {
-            std::thread::park_timeout(MOMENT);
-        }
     }
 
     /// Waits until the session holds no more than keeps the line busy.
@@ -303,10 +284,6 @@ const OWN_PART: (u64, u64) = (3, 4);
 /// What keeps the line busy beyond a round trip.
 const BUSY: Duration = Duration::from_millis(20);
 const WINDOW_LEAST: u64 = 1 << 20;
-/// What is handed over before the line takes it: as much as an end that is busy otherwise does not look for.
-const AHEAD: Duration = Duration::from_millis(5);
-/// A group of the usual size.
-const TURN_LEAST: u64 = 64 << 10;
 /// Between two looks whether the session has room.
 const MOMENT: std::time::Duration = std::time::Duration::from_micros(200);
 /// Between two looks whether all has been sent.

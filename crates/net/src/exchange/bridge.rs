@@ -110,7 +110,6 @@ impl Bridge {
                 }
                 let Some((ticket, block)) = link.outgoing.pop_front() else { break };
                 moved = true;
-                link.last = Some((block.class, block.priority));
                 match session.send(now, block) {
                     Ok(id) => {
                         member.tickets.insert(id, ticket);
@@ -121,7 +120,6 @@ impl Bridge {
                 }
                 link.stats = session.stats();
             }
-            link.count_unsent(session);
             if moved {
                 link.wake();
             }

@@ -260,7 +260,6 @@ impl Lending {
             let Some(link) = state.links.get_mut(&member.link) else { continue };
             link.released.drain(..).for_each(|len| self.links.taken(*place, len));
             link.stats = Stats { send_buffer: self.share.held(), ..member.stats };
-            link.count_unsent(session);
             link.paths.clear();
             link.paths.extend(session.paths());
             if link.dropped && link.closed.is_none() && link.outgoing.is_empty() && member.tickets.is_empty()
@@ -285,9 +284,7 @@ impl Lending {
             }
             let Some((ticket, block)) = link.outgoing.pop_front() else { return };
             self.last = Some(place);
-            let class = member.class(session, block.class);
-            link.last = Some((class, block.priority));
-            let named = self.links.data(place, Block { class, ..block });
+            let named = self.links.data(place, Block { class: member.class(session, block.class), ..block });
             let named = named.and_then(|block| send(now, session, block, (&mut self.share, range)));
             match named {
                 Some(name) => {
@@ -297,7 +294,6 @@ impl Lending {
                 }
                 None => link.settle(ticket, Outcome::Cancelled),
             }
-            link.count_unsent(session);
             link.wake();
         }
     }

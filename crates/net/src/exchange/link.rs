@@ -1,6 +1,6 @@
 //! A session as a program sees it.
 
-use super::state::{Came, LinkId, LinkState, Shared, Ticket};
+use super::state::{Came, LinkId, Shared, Ticket};
 use core::pin::Pin;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats};
@@ -72,12 +72,6 @@ impl Link {
     /// The session's counters, as of the last time it was served.
     pub fn stats(&self) -> Stats {
         self.shared.see(self.id, |link| link.stats)
-    }
-
-    /// Bytes that wait for room of the line, as of the last time the session was served: of the class and priority of the last
-    /// block, with what is on its way to the session. Who hands over little more than the line takes decides late what goes next.
-    pub fn unsent(&self) -> u64 {
-        self.shared.see(self.id, LinkState::unsent)
     }
 
     /// Its paths and how they do, as of the last time it was served.

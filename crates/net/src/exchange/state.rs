@@ -3,9 +3,7 @@
 use super::{LinkError, Way};
 use crate::Waker;
 use skyhaul_quic::Fingerprint;
-use skyhaul_transport::{
-    Block, BlockId, ClassId, Outcome, PathId, PathStatus, Received, Session, Stats, cost,
-};
+use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats, cost};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -80,9 +78,6 @@ pub(super) struct LinkState {
     /// Blocks whose fate the program waits for, and those known.
     pub fates: BTreeMap<Ticket, Fate>,
     pub stats: Stats,
-    /// Class and priority of the block that the session took last, and how much of both waits there for room of a path.
-    pub last: Option<(ClassId, u8)>,
-    pub unsent: u64,
     pub paths: Vec<(PathId, PathStatus)>,
     /// Paths that did not come up, and why; no more than were called for.
     pub refused: Vec<String>,
@@ -131,17 +126,6 @@ impl Came {
 const OUTGOING_MAX: usize = 64;
 
 impl LinkState {
-    /// Bytes on their way to the session, or waiting there.
-    pub fn unsent(&self) -> u64 {
-        let outgoing = self.outgoing.iter().map(|(_, block)| block.bytes.len() as u64);
-        self.unsent + outgoing.sum::<u64>()
-    }
-
-    /// How much waits in the session now of what is like the last block.
-    pub fn count_unsent(&mut self, session: &Session) {
-        self.unsent = self.last.map_or(0, |(class, priority)| session.waiting(class, priority).as_u64());
-    }
-
     /// Something changed: whoever waits looks again.
     pub fn wake(&mut self) {
         core::mem::take(&mut self.waiting).into_values().for_each(std::task::Waker::wake);
