@@ -119,6 +119,9 @@ class Sessions(unittest.TestCase):
                 far.recv(0)
             with self.assertRaises(TimeoutError):
                 far.recv(timeout=datetime.timedelta(milliseconds=60))
+            # A program that was started in the background may ignore interrupts.
+            before = signal.signal(signal.SIGINT, signal.default_int_handler)
+            self.addCleanup(signal.signal, signal.SIGINT, before)
             # Another thread can only do this while this one waits without holding the interpreter.
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
             with self.assertRaises(KeyboardInterrupt):
