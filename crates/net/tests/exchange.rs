@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
+mod support;
+
 use skyhaul_net::exchange::{Exchange, LinkError, Setup};
 use skyhaul_quic::Identity;
 use skyhaul_transport::{Block, FlowId, Outcome, SessionConfig};
@@ -10,23 +12,13 @@ use skyhaul_units::{Bytes, Duration};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
+use support::block_on;
 
 struct Unpark(std::thread::Thread);
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Arc::new(Unpark(std::thread::current())).into();
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
     }
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "test support")]
 #![allow(clippy::disallowed_methods, reason = "applications of a test wait on sockets, each on a thread")]
 
+mod support;
+
 use skyhaul_engine::SocketId;
 use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Mux, Role, Target};
 use skyhaul_link::{LinkConfig, Loss};
@@ -20,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use support::block_on;
 
 /// A forwarder that runs.
 struct Running {
@@ -348,22 +351,4 @@ fn a_far_node_that_wants_to_be_connected_to_what_was_not_asked_for_is_refused_an
     let told = near.notices.try_iter().filter(|notice| matches!(notice, Notice::Refused { .. }));
     assert_eq!(told.count(), others.len());
     std::fs::remove_dir_all(&folder).unwrap();
-}
-
-/// Waits for a future on this thread.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(std::thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Arc::new(Unpark(std::thread::current())).into();
-    let mut future = std::pin::pin!(future);
-    loop {
-        match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
-            std::task::Poll::Ready(output) => return output,
-            std::task::Poll::Pending => std::thread::park(),
-        }
-    }
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "test support")]
 #![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
+mod support;
+
 use skyhaul_engine::{EngineEvent, SessionId, SocketId};
 use skyhaul_forward::Role;
 use skyhaul_identity::Fingerprint;
@@ -18,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use support::block_on;
 
 /// What has the session: it sends blocks of its own, and tells of those that come.
 struct Holder {
@@ -250,22 +253,4 @@ fn where_nobody_takes_links_one_that_is_begun_is_ended() {
     let _ = send(&link, 0);
     assert!(block_on(link.recv()).is_none());
     assert!(link.closed().is_some_and(|reason| reason.contains("far end has ended it")));
-}
-
-/// Waits for a future on this thread.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(std::thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Arc::new(Unpark(std::thread::current())).into();
-    let mut future = std::pin::pin!(future);
-    loop {
-        match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
-            std::task::Poll::Ready(output) => return output,
-            std::task::Poll::Pending => std::thread::park(),
-        }
-    }
 }
