@@ -11,7 +11,7 @@ use skyhaul_transport::{Block, FlowId, Outcome, SessionConfig};
 use skyhaul_units::{Bytes, Duration};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake};
+use std::task::{Context, Wake};
 use support::block_on;
 
 struct Unpark(std::thread::Thread);
