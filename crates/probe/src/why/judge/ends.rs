@@ -13,7 +13,7 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
         found.extend(application(transfer));
         found.extend(window(transfer));
         found.extend(send_buffer(transfer));
-        found.extend(disk_at_its_limit(transfer));
+        found.extend(slow_disk(transfer));
         found.extend(other_end(transfer));
     }
     if let Some(line) = &evidence.line {
@@ -142,12 +142,12 @@ fn window(transfer: &Transfer) -> Option<Finding> {
     })
 }
 
-/// From its own end a disk that works all the time shows also while the session waits for nothing: one sync may outlast the look.
-fn disk_at_its_limit(transfer: &Transfer) -> Option<Finding> {
-    let disk = transfer.disk_share.filter(|disk| *disk >= BUSY && transfer.seen_from == End::Receiver)?;
-    let sentence =
-        format!("the receiver's disk is at its limit: it was waited for {} of the time", percent(disk));
-    Some(Finding::new(Cause::ReceiverDisk, WEIGHT_DISK, sentence, vec![waits(transfer)]))
+/// From its own end a disk that works most of the time shows also while the window is open: one sync may outlast the look.
+fn slow_disk(transfer: &Transfer) -> Option<Finding> {
+    let disk =
+        transfer.disk_share.filter(|disk| *disk >= DISK_BUSY && transfer.seen_from == End::Receiver)?;
+    let sentence = format!("the receiver's disk is slow: it was waited for {} of the time", percent(disk));
+    Some(Finding::new(Cause::ReceiverDisk, WEIGHT_DISK * disk, sentence, vec![waits(transfer)]))
 }
 
 /// What the receiver lets be under way would carry several times as much at this round trip.

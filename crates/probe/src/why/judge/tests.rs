@@ -93,6 +93,9 @@ fn from_the_receiving_end_its_own_faults_are_seen_and_others_left_to_the_sender(
     assert_eq!(cause(None, Some(seen(0.0, 0.05))), Cause::OtherEnd);
     assert_eq!(cause(None, Some(seen(0.9, 0.95))), Cause::ReceiverDisk);
     assert_eq!(cause(None, Some(seen(0.0, 0.99))), Cause::ReceiverDisk);
+    // Syncs of half a second and pauses of a fifth between them: no look met a shut window.
+    assert_eq!(cause(None, Some(seen(0.0, 0.71))), Cause::ReceiverDisk);
+    assert_eq!(cause(None, Some(seen(0.0, 0.45))), Cause::OtherEnd);
     assert_eq!(cause(None, Some(seen(0.9, 0.05))), Cause::FlowWindow);
     let busy = Transfer { receiver_share: Some(0.98), ..seen(0.0, 0.05) };
     assert_eq!(cause(None, Some(busy)), Cause::ReceiverProcessor);
