@@ -8,6 +8,8 @@ mod support;
 mod changing;
 #[path = "cp/classes.rs"]
 mod classes;
+#[path = "cp/receipts.rs"]
+mod receipts;
 #[path = "disk_full/small_disk.rs"]
 #[allow(dead_code, reason = "the nodes' reserve is none of a copy's")]
 mod small_disk;
@@ -144,7 +146,9 @@ fn a_tree_arrives_with_its_attributes_and_is_not_sent_twice() {
     let large = large.filter(|receipt| receipt["path"] == "tree/large").collect::<Vec<_>>();
     assert_eq!(large[0]["blake3"], blake3::hash(&noise(3_000_001, 1)).to_string());
 
+    assert_eq!(account["receipts"], "receipts");
     let again = ends.copied(&["tree", "far:to/here"]);
+    assert!(again["receipts"].is_null(), "{again}");
     let counts = (&again["copied"], &again["unchanged"], &again["carried_bytes"]);
     assert_eq!((counts.0, counts.2), (&0.into(), &0.into()), "{again}");
     fs::write(near.join("in/100"), "changed").unwrap();

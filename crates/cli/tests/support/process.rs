@@ -7,10 +7,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 
-/// The program with these arguments, in `folder`.
+/// The program with these arguments, in `folder`; it keeps nothing in this user's folders.
 pub fn skyhaul(arguments: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.env_remove("HOME").env_remove("XDG_STATE_HOME");
     command
 }
 

@@ -79,7 +79,8 @@ pub struct Flags {
     /// Changes nothing, and says what would be copied.
     #[arg(long)]
     dry_run: bool,
-    /// Appends a receipt, a line of JSON, for each file that is whole and on disk at the receiving end.
+    /// Appends a receipt, a line of JSON, for each file that is whole and on disk at the receiving end; left out, to
+    /// `skyhaul/receipts.jsonl` in `$XDG_STATE_HOME` (`~/.local/state`).
     #[arg(long, value_name = "FILE")]
     receipts: Option<PathBuf>,
     /// This node's name, for the other end's log.
@@ -187,7 +188,10 @@ impl Flags {
     /// # Errors
     /// The receipts cannot be written.
     pub fn screen(&self, peer: Fingerprint) -> Result<Screen, Failure> {
-        let receipts = self.receipts.as_deref().map(Receipts::open).transpose()?;
+        let receipts = match self.dry_run {
+            true => None,
+            false => Receipts::kept(self.receipts.as_deref())?,
+        };
         Ok(Screen::new(self.json, self.dry_run, receipts, &peer.to_string()))
     }
 

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use skyhaul_files::{Hash, Receipt, RelPath};
 use skyhaul_net::Clock;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Appends receipts.
@@ -15,14 +15,31 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// At the end of the file at `path`.
+    /// At the end of the file that is `given`, or of this user's. Where that cannot be had it is told, and nothing is kept.
     ///
     /// # Errors
-    /// It cannot be written.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
-        let file =
-            OpenOptions::new().create(true).append(true).open(path).map_err(|error| failed(path, error))?;
+    /// The file that is given cannot be written.
+    pub fn kept(given: Option<&Path>) -> Result<Option<Self>, Failure> {
+        if let Some(path) = given {
+            return Self::open(path).map(Some).map_err(|error| failed(path, error));
+        }
+        let Some(path) = of_this_user() else { return Ok(None) };
+        let opened = make_room(&path).and_then(|()| Self::open(&path));
+        if let Err(error) = &opened {
+            // Standard error may be closed.
+            let _ = writeln!(std::io::stderr(), "note: no receipts are kept: {}: {error}", path.display());
+        }
+        Ok(opened.ok())
+    }
+
+    fn open(path: &Path) -> std::io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self { file, path: path.to_owned(), clock: Clock::start() })
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Adds one.
@@ -47,9 +64,35 @@ impl Receipts {
     /// # Errors
     /// They cannot be written.
     pub fn sync(&self) -> Result<(), Failure> {
-        self.file.sync_data().map_err(|error| failed(&self.path, error))
+        match self.file.sync_data() {
+            // What is no file, such as `/dev/null`, has no disk.
+            Err(error) if error.kind() != ErrorKind::InvalidInput => Err(failed(&self.path, error)),
+            _ => Ok(()),
+        }
     }
 }
+
+/// In the folder for what programs keep of their work (XDG base directories); a service may have none.
+#[allow(clippy::disallowed_methods, reason = "the folder is told by the environment alone")]
+fn of_this_user() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    Some(state.join("skyhaul/receipts.jsonl"))
+}
+
+/// Makes the folder, and puts a file that has become large aside, over the one before it.
+fn make_room(path: &Path) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    match std::fs::metadata(path) {
+        Ok(found) if found.len() > LARGE => std::fs::rename(path, path.with_extension("old.jsonl")),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes; some 250,000 receipts.
+const LARGE: u64 = 64 << 20;
 
 fn failed(path: &Path, source: std::io::Error) -> Failure {
     let help = "give --receipts a file in a folder with room that may be written";

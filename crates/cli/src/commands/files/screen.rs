@@ -116,6 +116,8 @@ struct Summary {
     repeated: Option<f64>,
     /// Share of blocks that arrived whole only after a repetition or by repair.
     repaired: Option<f64>,
+    /// The file that has the receipts.
+    receipts: Option<String>,
 }
 
 impl Screen {
@@ -288,6 +290,7 @@ impl Screen {
             rate_bps: self.rate(carried, now).as_bps(),
             repeated: (self.symbols.1 > 0).then(|| share(self.symbols.0, self.symbols.1)),
             repaired: (blocks > 0).then(|| share(repaired, blocks)),
+            receipts: self.receipts.as_ref().map(|receipts| receipts.path().display().to_string()),
         };
         let seconds = elapsed.as_secs_f64();
         if !self.json && self.dry_run {
@@ -309,6 +312,9 @@ impl Screen {
                 ", {} there already, {} removed, {} not copied",
                 totals.unchanged, totals.removed, totals.failed
             )?;
+            if let Some(receipts) = summary.receipts.as_ref().filter(|_| totals.copied > 0) {
+                writeln!(out, "receipts: {receipts}")?;
+            }
         }
         self.line(&Line::Summary(summary), out)?;
         out.flush()?;

@@ -36,7 +36,8 @@ pub struct Serve {
     /// Lets callers write to it too; without it they read.
     #[arg(long)]
     write: bool,
-    /// Appends a receipt, a line of JSON, for each file that came or went.
+    /// Appends a receipt, a line of JSON, for each file that came or went; left out, to `skyhaul/receipts.jsonl` in
+    /// `$XDG_STATE_HOME` (`~/.local/state`).
     #[arg(long, value_name = "FILE")]
     receipts: Option<PathBuf>,
     #[command(flatten)]
@@ -80,7 +81,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         let help = "give --root an existing folder that this user may read";
         Failure::io("the folder cannot be served", &command.root.display().to_string(), help, source)
     })?;
-    let receipts = command.receipts.as_deref().map(Receipts::open).transpose()?.map(Mutex::new);
+    let receipts = Receipts::kept(command.receipts.as_deref())?.map(Mutex::new);
     let classes = command.classes.tree()?;
     let root =
         Root { place, read: true, write: command.write, claims: Claims::default(), classes: classes.clone() };
