@@ -17,7 +17,7 @@ use skyhaul_units::{Bytes, Duration, Instant, Rate};
 pub struct LineConfig {
     /// The line's rate, counted in whole IP packets.
     pub rate: Rate,
-    /// How much queueing is tolerated, two full packets at least. Default 5 ms.
+    /// How much queueing is tolerated; at least two full packets, and a sixteenth of the empty line's round trip. Default 5 ms.
     #[serde(default = "queue_target")]
     pub queue_target: Duration,
     /// How long a queue must stand before the rate falls. Default 200 ms: longer than bursts of others last.
@@ -107,9 +107,11 @@ impl Line {
     }
 
     /// The queueing that is tolerated. On a thin line packets of different length differ by more than the target in the
-    /// time that they take alone.
+    /// time that they take alone. On a long one the target is shorter than busy hosts take to answer, for seconds at times: to
+    /// give way to them empties no queue, and what is short of time is late.
     fn tolerated(&self) -> Duration {
-        self.config.queue_target.max(self.config.rate.time_for(PACKETS))
+        let base = self.base.unwrap_or(Duration::ZERO);
+        self.config.queue_target.max(self.config.rate.time_for(PACKETS)).max(base / BASE_PART)
     }
 
     fn judge(&mut self, now: Instant, min: Duration) {
@@ -235,6 +237,9 @@ const fn share_of(declared: Rate) -> Rate {
 fn first_depth(queue: Duration) -> u64 {
     (queue.as_millis() * 16 / 1_000).clamp(2, 8)
 }
+
+/// Of the empty line's round trip: 10 ms of 160.
+const BASE_PART: u64 = 16;
 
 /// Two full packets: on a line of 4.8 Mbit/s they take the default target.
 const PACKETS: Bytes = Bytes::new(3_000);
@@ -415,7 +420,21 @@ mod tests {
             let used = Rate::over(bottleneck.carried, Duration::from_secs(40));
             assert!(used >= bottleneck.rate.scaled(85, 100), "{percent} %: {used} {:?}", line.status());
             let median = bottleneck.median_delay();
-            assert!(median <= Duration::from_millis(60), "{percent} %: {median} {:?}", line.status());
+            assert!(median <= RTT / 2, "{percent} %: {median} {:?}", line.status());
+        }
+    }
+
+    /// Processors that stood still for some milliseconds now and then, for two seconds, brought a stream of 1 Gbit/s down to half.
+    #[test]
+    fn hosts_that_answer_late_for_a_while_are_no_queue_of_a_long_line() {
+        for (rtt, drains) in [(RTT, 0), (Duration::from_millis(40), 1)] {
+            let mut line = Line::new(LineConfig::declared(RATE));
+            line.on_ack(Instant::ZERO, &ack(rtt, rtt, true));
+            for millis in 1..400 {
+                let late = rtt + Duration::from_millis(8);
+                line.on_ack(Instant::ZERO + Duration::from_millis(millis), &ack(late, late, true));
+            }
+            assert_eq!(line.status().drains, drains, "{rtt}");
         }
     }
 
