@@ -58,9 +58,13 @@ impl Group {
         self.due.is_none()
     }
 
-    /// When it must be closed though it isn't full.
+    /// When it must be closed though it isn't full. Of the time of sources that went out late it stays open for half: groups of
+    /// one or two get no repair, and so what follows a pause was sent without.
     pub fn close_at(&self) -> Option<Instant> {
-        self.due.map(|(earliest, _)| (earliest - self.plan.lead).min(self.opened + self.plan.span))
+        self.due.map(|(earliest, _)| {
+            let lead = self.plan.lead.min(earliest.since(self.opened) / 2);
+            (earliest - lead).min(self.opened + self.plan.span)
+        })
     }
 
     /// Whether its repair comes too late for every source.

@@ -109,12 +109,13 @@ impl Planner {
         let loss = rounded_up(situation.loss.upper);
         let after_loss = rounded_up(situation.loss.after_loss).max(loss);
         let round = situation.rtt.map(|rtt| rtt.scaled(ROUND.0, ROUND.1));
+        let margin = self.margin(situation);
         let shape = self.shape(situation, loss, after_loss);
         let spare = shape.room(situation);
         let repairs = shape.repairs.capped(spare, Plan::SPARE_UNIT);
         let count = usize::from(repairs.of(shape.sources));
         let failure = Chain::new(loss, after_loss, shape.stride).failure(shape.sources + count, count);
-        let lead = self.goal.margin + shape.repair_time(situation, count);
+        let lead = margin + shape.repair_time(situation, count);
         Plan {
             coded_below: round.map_or(Duration::MAX, |round| round * 2 + self.goal.margin),
             sources: shape.limit as u8,
@@ -153,7 +154,7 @@ impl Planner {
             while stride <= if bursty { STRIDE_MAX } else { 1 } {
                 let repairs = self.table(Key { loss, after_loss, stride });
                 let mut shape = Shape { payload, stride, sources: 1, limit: 1, repairs };
-                shape.fill(situation, situation.slack - self.goal.margin);
+                shape.fill(situation, situation.slack - self.margin(situation));
                 shapes.push(shape);
                 stride *= 2;
             }
@@ -164,6 +165,11 @@ impl Planner {
         shapes.retain(|shape| shape.line_cost() <= least.saturating_add(least / NEAR));
         // Of equal ones the first: the largest datagrams, the smallest stride.
         shapes.into_iter().min_by_key(Shape::repair_cost).expect("the shape of the least cost is near it")
+    }
+
+    /// What is kept free: of little time half at most, since repair that may be late is better than none.
+    fn margin(&self, situation: &Situation) -> Duration {
+        self.goal.margin.min(situation.slack.scaled(1, 2))
     }
 
     fn table(&mut self, key: Key) -> RepairTable {
@@ -250,6 +256,23 @@ impl Shape {
         let most = (1..=largest).rev().find(fits).unwrap_or(1);
         self.limit = self.cheapest(largest);
         self.sources = self.cheapest(most);
+        if (situation.flow * Duration::from_secs(1)).as_u64() / Bytes::of(self.payload.max(1)).as_u64()
+            > HURRIED
+        {
+            self.sources = self.quickest(situation, self.sources);
+            self.limit = self.sources;
+        }
+    }
+
+    /// The smallest size that costs hardly more repair than `most` and has room. Each byte of a flow takes part in all repairs of
+    /// its group, which smaller groups have fewer of; and they leave an end that could not run for a moment more time.
+    fn quickest(&self, situation: &Situation, most: usize) -> usize {
+        let room = self.room(situation);
+        let cost = |sources: usize| usize::from(self.repairs.of(sources)) * 1_000 / sources;
+        let is_better = |sources: &usize| {
+            cost(*sources) <= cost(most) + HURRIED_COST && self.lack_of(*sources, room) == 0
+        };
+        (1..=most).find(is_better).unwrap_or(most)
     }
 
     /// The size up to `most` that costs the least repair. Repairs grow in steps: a little below a step they serve more
@@ -285,8 +308,13 @@ impl Shape {
 
     /// How many times the room its repairs take, in thousandths; zero where they fit.
     fn lack(&self, situation: &Situation) -> u64 {
-        let needed = u64::from(self.repairs.of(self.sources)) * u64::from(Plan::SPARE_UNIT);
-        let room = u64::from(self.room(situation)) * self.sources as u64;
+        self.lack_of(self.sources, self.room(situation))
+    }
+
+    /// The same of groups of this size.
+    fn lack_of(&self, sources: usize, room: u32) -> u64 {
+        let needed = u64::from(self.repairs.of(sources)) * u64::from(Plan::SPARE_UNIT);
+        let room = u64::from(room) * sources as u64;
         if needed <= room { 0 } else { needed * 1_000 / room.max(1) }
     }
 
@@ -335,6 +363,12 @@ const TARGET_PPB: u32 = 1_000;
 
 /// Datagrams in a second into which repair cuts what it protects, at most: a third of what one processor sends and receives.
 const DATAGRAMS_MAX: u64 = 30_000;
+
+/// A flow of more datagrams in a second is of an end with little time to rest: the largest group takes 25 ms of it.
+const HURRIED: u64 = 10_000;
+
+/// The repair that such a flow may have beyond what is least, in thousandths of what is protected.
+const HURRIED_COST: usize = 40;
 
 /// A tick of 4 ms at the sending end, and the same for jitter and at the receiving end.
 const MARGIN_MS: u64 = 8;

@@ -89,8 +89,23 @@ struct Timed {
     slacks: Slacks,
 }
 
+impl Timed {
+    /// How much there is; of what has just begun, what there was since.
+    fn rate_at(&self, now: Instant) -> Option<Rate> {
+        let since = now.since(self.since);
+        match self.rate {
+            Rate::ZERO if self.bytes == Bytes::ZERO || since < BEGINNING => None,
+            Rate::ZERO => Some(Rate::over(self.bytes, since)),
+            rate => Some(rate),
+        }
+    }
+}
+
 /// How often repair is planned anew.
 const REPLAN: Duration = Duration::from_millis(100);
+/// How often before timed traffic was measured once, and from when on what there was is better than a guess: repair for half of
+/// what really comes fills the line.
+const BEGINNING: Duration = Duration::from_millis(25);
 /// Over how long timed traffic is measured.
 const STRETCH: Duration = Duration::from_millis(500);
 /// What is assumed of a path of which nothing is known, for scheduling: delay alone counts.
@@ -205,10 +220,11 @@ impl Attached {
     /// Plans repair anew where it is time to.
     pub fn replan(&mut self, now: Instant) {
         let Some(payload) = self.payload.filter(|_| now >= self.replan_at) else { return };
-        self.replan_at = now + REPLAN;
+        let begins = self.timed.rate == Rate::ZERO && self.timed.bytes > Bytes::ZERO;
+        self.replan_at = now + if begins { BEGINNING } else { REPLAN };
         let (rtt, line) = (self.rtt(), self.line());
         let slack = self.timed.slacks.typical().unwrap_or(rtt / 4);
-        let flow = if self.timed.rate > Rate::ZERO { self.timed.rate } else { line.rate.scaled(1, 2) };
+        let flow = self.timed.rate_at(now).unwrap_or_else(|| line.rate.scaled(1, 2));
         let loss = self.losses.estimate();
         self.many = many(loss.mean_burst_milli());
         let situation = Situation {

@@ -119,6 +119,49 @@ fn a_fast_flow_with_little_time_is_not_cut_into_more_datagrams_than_a_processor_
     }
 }
 
+/// The largest groups took 35 repairs each while the loss was not known: more than a processor codes at 1 Gbit/s.
+#[test]
+fn a_fast_flow_is_repaired_in_small_groups_as_far_as_there_is_room() {
+    let fast = |loss, spare| {
+        plan(&Situation {
+            slack: Duration::from_millis(39),
+            flow: Rate::from_mbps(1_000),
+            spare: Rate::from_mbps(spare),
+            payload: 8_930,
+            ..geostationary(LossEstimate::assumed(percent(loss)))
+        })
+    };
+    for (loss, spare, repairs, overhead) in [(1, 250, 8, 10), (5, 250, 28, 20), (1, 80, 13, 7)] {
+        let plan = fast(loss, spare);
+        let took = plan.repairs.of(usize::from(plan.expected));
+        assert!(
+            took <= repairs && plan.overhead() <= percent(overhead),
+            "{loss} %: {took} for {}",
+            plan.expected
+        );
+        assert!(
+            plan.residual <= Goal::default().target && plan.sources == plan.expected,
+            "{loss} %, {spare}: {:?}, {}, {}",
+            plan.residual,
+            plan.sources,
+            plan.expected
+        );
+    }
+}
+
+/// A fast stream that began late had 5 ms left, of which 8 were kept free: nothing was repaired any more.
+#[test]
+fn what_has_less_time_than_is_kept_free_is_repaired_too() {
+    let plan = plan(&Situation {
+        slack: Duration::from_millis(5),
+        flow: Rate::from_mbps(1_000),
+        spare: Rate::from_mbps(250),
+        payload: 8_930,
+        ..geostationary(LossEstimate::assumed(percent(1)))
+    });
+    assert!(plan.span > Duration::ZERO && plan.residual < percent(1), "{:?} {:?}", plan.span, plan.residual);
+}
+
 #[test]
 fn a_clean_path_costs_half_a_per_cent_at_most() {
     let plan = plan(&geostationary(LossEstimate::assumed(Probability::ZERO)));

@@ -112,6 +112,18 @@ fn a_group_is_closed_by_its_span_or_before_its_earliest_deadline() {
     assert_eq!(coder.protect(ms(31), &content(3), Some(ms(100))).to_wire(), 2);
 }
 
+/// A group of one or two has no repair, and so nothing had that went out within the lead of its deadline.
+#[test]
+fn a_group_that_begins_late_stays_open_for_half_of_the_time_left() {
+    let mut coder = Coder::new();
+    let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
+    coder.adopt(Plan { lead: Duration::from_millis(9), ..plan(100, 1, 50) });
+    coder.protect(ms(0), &content(1), Some(ms(8)));
+    assert_eq!(coder.next_timeout(), Some(ms(4)));
+    coder.protect(ms(1), &content(2), Some(ms(8)));
+    assert_eq!((coder.poll(ms(3)), coder.poll(ms(4)).map(|repair| repair.count)), (None, Some(2)));
+}
+
 #[test]
 fn a_group_that_nothing_more_joins_can_be_closed_at_once() {
     let mut coder = Coder::new();
