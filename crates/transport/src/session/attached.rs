@@ -7,6 +7,7 @@ use crate::path::{Estimate, PathOptions, PathState};
 use crate::repair::{Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation};
 use crate::schedule::Line;
 use crate::wire::ControlReader;
+use skyhaul_coding::erasure::SOURCES_MAX;
 use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
 
 /// A path that a session has.
@@ -90,21 +91,24 @@ struct Timed {
 }
 
 impl Timed {
-    /// How much there is; of what has just begun, what there was since.
-    fn rate_at(&self, now: Instant) -> Option<Rate> {
-        let since = now.since(self.since);
-        match self.rate {
-            Rate::ZERO if self.bytes == Bytes::ZERO || since < BEGINNING => None,
-            Rate::ZERO => Some(Rate::over(self.bytes, since)),
-            rate => Some(rate),
+    /// How much there is, of a `line`. Of what has just begun half of the line is assumed, but where a group's worth of datagrams
+    /// shows more: repair for half of what really comes fills the line. Where it shows less, it may only have begun.
+    fn rate_at(&self, now: Instant, (line, payload): (Rate, usize)) -> Rate {
+        if self.rate > Rate::ZERO {
+            return self.rate;
         }
+        let guess = line.scaled(1, 2);
+        let since = now.since(self.since);
+        if since < BEGINNING || self.bytes < Bytes::of(payload * SOURCES_MAX) {
+            return guess;
+        }
+        Rate::over(self.bytes, since).max(guess)
     }
 }
 
 /// How often repair is planned anew.
 const REPLAN: Duration = Duration::from_millis(100);
-/// How often before timed traffic was measured once, and from when on what there was is better than a guess: repair for half of
-/// what really comes fills the line.
+/// How often before timed traffic was measured once.
 const BEGINNING: Duration = Duration::from_millis(25);
 /// Over how long timed traffic is measured.
 const STRETCH: Duration = Duration::from_millis(500);
@@ -203,6 +207,10 @@ impl Attached {
     /// A symbol with a deadline goes out with `slack` to spare after its flight.
     pub fn timed(&mut self, now: Instant, bytes: usize, slack: Duration) {
         let timed = &mut self.timed;
+        if timed.bytes == Bytes::ZERO && timed.rate == Rate::ZERO {
+            timed.since = now;
+            self.replan_at = now;
+        }
         if now.since(timed.since) >= STRETCH {
             let is_recent = now.since(timed.since) < STRETCH * 4;
             timed.rate = if is_recent { Rate::over(timed.bytes, now.since(timed.since)) } else { Rate::ZERO };
@@ -224,7 +232,7 @@ impl Attached {
         self.replan_at = now + if begins { BEGINNING } else { REPLAN };
         let (rtt, line) = (self.rtt(), self.line());
         let slack = self.timed.slacks.typical().unwrap_or(rtt / 4);
-        let flow = self.timed.rate_at(now).unwrap_or_else(|| line.rate.scaled(1, 2));
+        let flow = self.timed.rate_at(now, (line.rate, payload));
         let loss = self.losses.estimate();
         self.many = many(loss.mean_burst_milli());
         let situation = Situation {
