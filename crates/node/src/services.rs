@@ -125,7 +125,7 @@ const RECEIVE_BUFFER_MIN: Bytes = Bytes::mib(2);
 pub fn carrier(
     socket: io::Result<Socket>,
     place: &str,
-    mut config: EndpointConfig,
+    config: EndpointConfig,
 ) -> Result<UdpCarrier, Fault> {
     let socket = socket.map_err(|error| {
         let help = "stop the program that uses the port, or configure another one of this host's addresses and ports";
@@ -139,7 +139,6 @@ pub fn carrier(
             buffers.wanted
         );
     }
-    config.path.max_segments = socket.max_segments().min(MAX_SEGMENTS);
     let endpoint = Endpoint::new(config).map_err(|error| {
         Fault::configuration(
             error.to_string(),
@@ -166,9 +165,6 @@ pub struct Window {
     /// For blocks that leave.
     pub send: Bytes,
 }
-
-/// Datagrams handed to the kernel at once: 4 ms at 50 Mbit/s.
-const MAX_SEGMENTS: usize = 16;
 
 /// What a UDP datagram holds on a line with this largest IP packet.
 pub fn udp_payload(mtu: Mtu, remote_is_ipv6: bool) -> u16 {

@@ -69,8 +69,6 @@ pub struct PathConfig {
     /// How often each datagram of the set-up is sent. Default three times: at 10 % loss and 660 ms round trip
     /// that halves the slowest per cent's time.
     pub setup_copies: u8,
-    /// Datagrams given out as one batch for segmentation by the kernel. Default 1.
-    pub max_segments: usize,
 }
 
 impl Default for PathConfig {
@@ -91,7 +89,6 @@ impl PathConfig {
             receive_buffer: Bytes::mib(16),
             control_buffer: Bytes::kib(256),
             setup_copies: 3,
-            max_segments: 1,
         }
     }
 

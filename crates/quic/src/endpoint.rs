@@ -35,6 +35,8 @@ pub struct Endpoint {
     next_id: u64,
     /// The connection polled for datagrams last: the next one has its turn first.
     turn: ConnectionId,
+    /// Datagrams given out as one batch.
+    segments: usize,
     /// Answers outside connections, and what they are.
     answers: VecDeque<(Transmit, Vec<u8>)>,
     /// The connection that took in datagrams last, and when: what came of them is looked at once for all of them.
@@ -118,6 +120,7 @@ impl Endpoint {
             by_handle: BTreeMap::new(),
             next_id: 0,
             turn: ConnectionId(0),
+            segments: 1,
             answers: VecDeque::new(),
             unsettled: None,
             events: VecDeque::new(),
@@ -243,6 +246,12 @@ impl Endpoint {
         self.connections.values().filter_map(|held| held.path.next_timeout()).min()
     }
 
+    /// From now on up to `segments` datagrams of one size are given out as one batch, which the system cuts apart
+    /// ([`Transmit::segment_size`]); one by one before.
+    pub fn batch(&mut self, segments: usize) {
+        self.segments = segments;
+    }
+
     /// The next datagram to be sent, or a batch of them to one address, into `out`, which is emptied first.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
@@ -251,13 +260,12 @@ impl Endpoint {
             out.extend_from_slice(&bytes);
             return Some(transmit);
         }
-        let limit = self.config.path.max_segments;
         let mut following = self.after(self.turn);
         for _ in 0..self.connections.len() {
             let id = following?;
             following = self.after(id);
             let held = self.connections.get_mut(&id)?;
-            let next = held.path.poll_transmit(now, limit, out);
+            let next = held.path.poll_transmit(now, self.segments, out);
             self.settle(now, id);
             if let Some(next) = next {
                 self.turn = id;

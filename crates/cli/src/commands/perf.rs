@@ -108,8 +108,7 @@ fn driver_with(
     }
     let waker = Waker::new()?;
     let mut engine: Option<Engine> = None;
-    for (index, (socket, mut config)) in configs.into_iter().enumerate() {
-        config.path.max_segments = socket.max_segments();
+    for (index, (socket, config)) in configs.into_iter().enumerate() {
         let endpoint =
             Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
         let carrier = UdpCarrier::new(endpoint, socket);

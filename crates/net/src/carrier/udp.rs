@@ -26,8 +26,9 @@ const RECEIVES: usize = 4;
 const TRANSMITS: usize = 16;
 
 impl UdpCarrier {
-    /// `endpoint` on `socket`.
-    pub const fn new(endpoint: Endpoint, socket: Socket) -> Self {
+    /// `endpoint` on `socket`, with as many datagrams in a system call as the system takes.
+    pub fn new(mut endpoint: Endpoint, socket: Socket) -> Self {
+        endpoint.batch(socket.max_segments());
         Self { endpoint, socket, batch: Vec::new(), unsent: None, send_errors: 0 }
     }
 
@@ -102,5 +103,68 @@ impl UdpCarrier {
     pub(crate) fn poll_fd(&self) -> PollFd<'_> {
         let writable = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
         PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN | writable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_identity::Identity;
+    use skyhaul_quic::{EndpointConfig, PathConfig};
+    use skyhaul_transport::{Path as _, Token};
+    use skyhaul_units::{Duration, Rate};
+
+    fn carrier(seed: u8, clock: &Clock) -> UdpCarrier {
+        let identity = |seed| Identity::from_seed(&[seed; 32]).unwrap();
+        let path = PathConfig::over(Rate::from_mbps(1_000));
+        let mut config = EndpointConfig::new(identity(seed), path, clock.std_start());
+        config.trusted = [identity(1), identity(2)].iter().map(Identity::fingerprint).collect();
+        config.listen = true;
+        let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        UdpCarrier::new(Endpoint::new(config).unwrap(), socket)
+    }
+
+    /// Whoever makes a carrier need not ask for it: files and streams once cost a system call for each datagram.
+    #[test]
+    fn what_may_leave_at_once_leaves_in_one_system_call() {
+        let clock = Clock::start();
+        let (mut near, mut far) = (carrier(1, &clock), carrier(2, &clock));
+        if near.socket.max_segments() < 2 {
+            eprintln!("SKIPPED: this system does not send several datagrams in one call");
+            return;
+        }
+        let to = far.socket.local_addr().unwrap();
+        let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
+        let id = near.endpoint.connect(clock.now(), to, key).unwrap();
+        let patience = clock.now() + Duration::from_secs(60);
+        let mut together = 1;
+        while together < 2 {
+            assert!(clock.now() < patience, "each datagram came by itself");
+            let now = clock.now();
+            if let Some(path) = near.endpoint.path(id) {
+                while path.poll(now).is_some() {}
+                for _ in 0..path.room(now) {
+                    path.send(now, Some(Token(0)), vec![0; 1_300].into());
+                }
+            }
+            near.endpoint.handle_timeout(now);
+            near.transmit(now);
+            near.receive(&clock).unwrap();
+            let endpoint = &mut far.endpoint;
+            far.socket
+                .receive(|incoming| {
+                    let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
+                    let count = incoming
+                        .map(|payload| {
+                            endpoint.handle_datagram(now, Received { remote, local_ip, ecn, payload });
+                        })
+                        .count();
+                    together = together.max(count);
+                })
+                .unwrap();
+            far.endpoint.handle_timeout(now);
+            far.transmit(now);
+            while near.endpoint.poll_event().is_some() || far.endpoint.poll_event().is_some() {}
+        }
     }
 }

@@ -43,8 +43,7 @@ impl Node {
             SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
         let carriers = (0..lanes).map(|_| {
             let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-            let max_segments = socket.max_segments();
-            let path = PathConfig { max_segments, ..PathConfig::over(Rate::from_mbps(2_000)) };
+            let path = PathConfig::over(Rate::from_mbps(2_000));
             let mut config = EndpointConfig::new(identity(seed), path, clock.std_start());
             config.listen = true;
             config.trusted = [identity(1).fingerprint()].into();

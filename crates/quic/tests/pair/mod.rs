@@ -160,7 +160,9 @@ fn epoch() -> std::time::Instant {
 
 /// An endpoint as the options say.
 pub fn endpoint(options: &Options, node: usize) -> Endpoint {
-    Endpoint::new(config(options, node)).unwrap()
+    let mut endpoint = Endpoint::new(config(options, node)).unwrap();
+    endpoint.batch(options.max_segments);
+    endpoint
 }
 
 /// A node's configuration as the options say.
@@ -168,7 +170,6 @@ pub fn config(options: &Options, node: usize) -> EndpointConfig {
     let answering = options.answering.filter(|_| node == SERVER);
     let mut path = PathConfig::over(answering.unwrap_or(options.declared));
     path.setup_copies = options.setup_copies;
-    path.max_segments = options.max_segments;
     path.receive_buffer = options.receive_buffer;
     let own = u8::try_from(node).unwrap();
     let mut config = EndpointConfig::new(identity(own), path, epoch());
