@@ -8,6 +8,8 @@ mod support;
 mod changing;
 #[path = "cp/classes.rs"]
 mod classes;
+#[path = "cp/huge.rs"]
+mod huge;
 #[path = "cp/receipts.rs"]
 mod receipts;
 #[path = "disk_full/small_disk.rs"]

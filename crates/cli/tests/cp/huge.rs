@@ -1,0 +1,43 @@
+//! A file of a terabyte that goes on near its end. It is sparse: neither end has room for it, nor time to read it.
+
+use super::{Ends, assert_no_parts, noise};
+use skyhaul_files::{Chunk, Stamp, map};
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+const SIZE: u64 = 1 << 40;
+const TAIL: usize = 1 << 20;
+
+#[test]
+fn a_terabyte_goes_on_where_it_was_without_what_is_there_being_read_again() {
+    let ends = Ends::new(&["--write"]);
+    let tail = noise(TAIL, 21);
+    let source = File::create(ends.path("near/large")).unwrap();
+    if let Err(error) = source.set_len(SIZE) {
+        eprintln!("SKIPPED: this file system takes no file of a terabyte ({error})");
+        return;
+    }
+    source.write_all_at(&tail, SIZE - TAIL as u64).unwrap();
+
+    // What an interrupted copy leaves that has all but the last two chunks. Nobody hashes them again, so their values may be any.
+    let chunks = Chunk::of(SIZE);
+    let held = chunks.count(SIZE) - 2;
+    let part = File::create(ends.path("far/.large.skyhaul-part")).unwrap();
+    part.set_len(held * chunks.bytes()).unwrap();
+    let of = source.metadata().unwrap();
+    let stamp = Stamp::of(of.dev(), of.ino(), SIZE, of.mtime() * 1_000_000_000 + of.mtime_nsec());
+    let mut written = map::head(stamp, SIZE);
+    let chains: Vec<_> = (0..held).map(|number| [(number % 251) as u8; 32]).collect();
+    let entries = map::entries(&written, 0, &chains);
+    written.extend(entries);
+    fs::write(ends.path("far/.large.skyhaul-map"), written).unwrap();
+
+    let account = ends.copied(&["large", "far:"]);
+    assert_eq!(account["resumed_bytes"], held * chunks.bytes(), "{account}");
+    let copied = File::open(ends.path("far/large")).unwrap();
+    assert_eq!(copied.metadata().unwrap().len(), SIZE);
+    let mut last = vec![0; TAIL];
+    copied.read_exact_at(&mut last, SIZE - TAIL as u64).unwrap();
+    assert!(last == tail, "its end is that of the source");
+    assert_no_parts(&ends.path("far"));
+}
