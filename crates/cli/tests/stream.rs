@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "stream/again.rs"]
+mod again;
 #[path = "stream/classes.rs"]
 mod classes;
 #[path = "../../level0/tests/readers/python.rs"]
@@ -24,7 +26,7 @@ use support::refusal::{assert_misused, assert_refused, assert_told};
 struct Ends {
     folder: tempfile::TempDir,
     address: String,
-    _serving: Running,
+    serving: Running,
 }
 
 impl Ends {
@@ -32,11 +34,16 @@ impl Ends {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("far")).unwrap();
         let address = free_address().to_string();
+        let serving = Self::serve(&folder, &address, flags);
+        Self { folder, address, serving }
+    }
+
+    fn serve(folder: &tempfile::TempDir, address: &str, flags: &[&str]) -> Running {
         let arguments =
-            [&["stream", "serve", "--bind", &address, "--insecure-test", "--root", "far"], flags].concat();
+            [&["stream", "serve", "--bind", address, "--insecure-test", "--root", "far"], flags].concat();
         let mut serving = Running::start_logged(&arguments, folder.path());
         assert_eq!(serving.address(), address);
-        Self { folder, address, _serving: serving }
+        serving
     }
 
     fn path(&self, name: &str) -> PathBuf {

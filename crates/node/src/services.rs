@@ -122,11 +122,7 @@ pub fn driver(carrier: Carrier, place: &str, window: Window, clock: Clock) -> Re
 const RECEIVE_BUFFER_MIN: Bytes = Bytes::mib(2);
 
 /// A UDP socket that is to be at `place`, and what speaks QUIC there.
-pub fn carrier(
-    socket: io::Result<Socket>,
-    place: &str,
-    config: EndpointConfig,
-) -> Result<UdpCarrier, Fault> {
+pub fn carrier(socket: io::Result<Socket>, place: &str, config: EndpointConfig) -> Result<UdpCarrier, Fault> {
     let socket = socket.map_err(|error| {
         let help = "stop the program that uses the port, or configure another one of this host's addresses and ports";
         Fault::environment(format!("the UDP port cannot be used ({error})"), place, help)

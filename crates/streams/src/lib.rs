@@ -24,5 +24,5 @@ pub use send::{Options, groups, send};
 pub use serve::serve;
 pub use sink::Allowed;
 pub use source::{Source, SourceError};
-pub use spec::{SinkSpec, SourceSpec, SpecError};
+pub use spec::{FarSink, SinkSpec, SourceSpec, SpecError};
 pub use wait::Waiter;

@@ -1,7 +1,7 @@
 //! Sources and sinks as they are written.
 
 use core::str::FromStr;
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{Bytes, Rate, Utc};
 use std::path::PathBuf;
 
 /// Where a stream comes from.
@@ -53,6 +53,13 @@ pub enum SinkSpec {
     Ring(RingName, Bytes),
 }
 
+/// A sink as a far node is told it, with the time of its stream to be put in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FarSink {
+    text: String,
+    spec: SinkSpec,
+}
+
 /// The name of shared memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RingName(String);
@@ -64,6 +71,54 @@ pub struct SpecError {
     text: String,
     what: &'static str,
     help: &'static str,
+}
+
+impl SourceSpec {
+    /// Whether it goes on by itself: opened anew, it gives what comes then.
+    pub const fn is_live(&self) -> bool {
+        matches!(self, Self::Udp { .. } | Self::Ring(_))
+    }
+}
+
+impl FarSink {
+    /// Of a stream that begins then.
+    pub fn at(&self, begin: Utc) -> String {
+        at(&self.text, begin)
+    }
+
+    /// Of what kind it is.
+    pub const fn spec(&self) -> &SinkSpec {
+        &self.spec
+    }
+
+    /// Whether a further stream may go there after one that broke off: no file that is there is written again.
+    pub fn takes_further(&self) -> bool {
+        match self.spec {
+            SinkSpec::Null | SinkSpec::Udp { .. } | SinkSpec::Ring(..) => true,
+            SinkSpec::File(_) => self.text.contains(BEGIN),
+            SinkSpec::Pipe => false,
+        }
+    }
+}
+
+fn at(text: &str, begin: Utc) -> String {
+    let ((year, month, day), seconds) = (begin.date(), begin.in_day().as_millis() / 1_000);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    text.replace(BEGIN, &format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z"))
+}
+
+impl core::fmt::Display for FarSink {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for FarSink {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Ok(Self { text: text.to_owned(), spec: at(text, Utc::from_nanos(0)).parse()? })
+    }
 }
 
 impl RingName {
@@ -211,6 +266,8 @@ fn vdif(text: &str) -> Option<SourceSpec> {
     fits.then_some(SourceSpec::Vdif { rate, payload, threads })
 }
 
+/// Stands for the time when a stream begins.
+const BEGIN: &str = "{utc}";
 const UDP: &str =
     "write it like udp://198.51.100.7:2630, with ?plain behind it where datagrams have no sequence number";
 const RING: &str = "write it like shm:/ring0; for a sink with ?size=64MiB behind it, 64 KiB to 16 GiB";
@@ -245,6 +302,27 @@ mod tests {
         let ring = RingName("r".to_owned());
         assert_eq!("shm:/r?size=1MiB".parse(), Ok(SinkSpec::Ring(ring, Bytes::mib(1))));
         assert_eq!("pass/x.vdif".parse(), Ok(SinkSpec::File("pass/x.vdif".into())));
+    }
+
+    #[test]
+    fn a_far_sink_has_the_time_of_its_stream_and_is_known_to_take_further_ones() {
+        let sink = |text: &str| text.parse::<FarSink>().unwrap();
+        let begin = Utc::from_nanos(1_773_500_966_000_000_000);
+        assert_eq!(sink("in/{utc}.vdif").at(begin), "in/20260314T150926Z.vdif");
+        assert_eq!(sink("in/{utc}.vdif").to_string(), "in/{utc}.vdif");
+        for (text, takes_further) in [
+            ("in/{utc}.vdif", true),
+            ("in/x.vdif", false),
+            ("-", false),
+            ("null", true),
+            ("udp://10.0.0.5:2630", true),
+        ] {
+            assert_eq!(sink(text).takes_further(), takes_further, "{text}");
+        }
+        assert!("../{utc}".parse::<FarSink>().is_err());
+        let live = |text: &str| text.parse::<SourceSpec>().unwrap().is_live();
+        assert!(live("udp://0.0.0.0:2630") && live("shm:/r"));
+        assert!(!live("a.vdif") && !live("-") && !live("zero:max"));
     }
 
     #[test]

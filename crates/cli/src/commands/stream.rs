@@ -1,6 +1,7 @@
 //! `skyhaul stream`: streams of a constant rate to a far node.
 
 mod call;
+mod course;
 mod screen;
 mod serve;
 
@@ -75,7 +76,8 @@ fn failure(end: End, node: &str) -> Failure {
         }
         End::Lost(reason) => {
             let what = format!("the session with `{node}` was lost ({reason})");
-            let help = "see whether the far node and the line are up, and start the stream again";
+            let help = "see whether the far node and the line are up, and start the stream again; one from udp:// or shm: calls again by \
+                        itself where the sink takes a further stream, such as a file with {utc} in its name";
             Failure::new(Exit::Peer, &what, help)
         }
         End::Malformed(what) => {

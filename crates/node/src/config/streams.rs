@@ -3,9 +3,11 @@
 use super::error::ConfigError;
 use super::forwards::AsFlag;
 use super::section::section;
-use skyhaul_streams::{Allowed, Options, Pace, SinkSpec, Source, SourceError, SourceSpec, groups};
+use skyhaul_streams::{
+    self as streams, Allowed, Options, Pace, SinkSpec, Source, SourceError, SourceSpec, groups,
+};
 use skyhaul_transport::{ClassId, ClassTree};
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{Bytes, Duration};
 use skyhaul_vlbi::Format;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -54,24 +56,15 @@ section! {
 
 /// A sink of the centre, with the time of its stream to be put in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FarSink(String);
+pub struct FarSink(pub streams::FarSink);
 
 /// Sinks of this node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sinks(pub Vec<SinkSpec>);
 
-impl FarSink {
-    /// Of a stream that begins then.
-    pub fn at(&self, begin: Utc) -> String {
-        let ((year, month, day), seconds) = (begin.date(), begin.in_day().as_millis() / 1_000);
-        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-        self.0.replace(BEGIN, &format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z"))
-    }
-}
-
 impl core::fmt::Display for FarSink {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(&self.0)
+        self.0.fmt(f)
     }
 }
 
@@ -79,13 +72,12 @@ impl FromStr for FarSink {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let sink = Self(text.to_owned());
-        match sink.at(Utc::from_nanos(0)).parse::<SinkSpec>() {
-            Ok(SinkSpec::Pipe) => {
+        match text.parse::<streams::FarSink>() {
+            Ok(sink) if *sink.spec() == SinkSpec::Pipe => {
                 Err("a centre has no standard output for a stream; name a file, an address or a ring"
                     .to_owned())
             }
-            Ok(_) => Ok(sink),
+            Ok(sink) => Ok(Self(sink)),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -215,7 +207,5 @@ pub(super) fn check(
 }
 
 const HEADING: &str = "[[stream]]";
-/// Stands for the time when a stream begins.
-const BEGIN: &str = "{utc}";
 /// Each has three threads, and a link of the session.
 const MAX_STREAMS: usize = 16;

@@ -375,7 +375,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     assert!(config.has_guests() && !stream.again);
     assert_eq!(stream.from.0.to_string(), "/etc/skyhaul/scan.vdif");
     let begin = skyhaul_units::Utc::from_nanos(1_773_500_966_500_000_000);
-    assert_eq!(stream.to.at(begin), "in/20260314T150926Z.vdif");
+    assert_eq!(stream.to.0.at(begin), "in/20260314T150926Z.vdif");
     let options = stream.options().unwrap();
     assert_eq!((options.pace, options.priority), (skyhaul_streams::Pace::Line, 1));
     for (from, to, what) in [

@@ -120,7 +120,7 @@ impl Stream {
         let link = self.link().ok_or(Trouble::Lost)?;
         let options = self.config.options().map_err(Trouble::Failed)?;
         let source = self.config.open().map_err(|error| Trouble::Failed(error.to_string()))?;
-        let sink = self.config.to.at(self.clock.utc());
+        let sink = self.config.to.0.at(self.clock.utc());
         self.show(|status| (status.state, status.sink) = (StreamState::Source, sink.clone()));
         let run = Run { clock: self.clock, stop: &self.stop, tell: &|look| self.look(look) };
         send(&link, source, &sink, &options, &run).map_err(|end| match end {

@@ -1,5 +1,6 @@
 //! `skyhaul stream --from … --to …`: the source's end.
 
+use super::course::Course;
 use super::screen::{Screen, by_budget};
 use crate::commands::classes::{Classes, known};
 use crate::commands::far::{far, ways};
@@ -8,16 +9,12 @@ use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use core::str::FromStr;
-use skyhaul_net::Clock;
-use skyhaul_net::exchange::{Exchange, LinkError};
-use skyhaul_streams::{Options, Pace, Run, Source, SourceError, SourceSpec, Waiter, groups, send};
+use skyhaul_streams::{FarSink, Options, Pace, Source, SourceSpec, groups};
 use skyhaul_transport::{ClassTree, PRIORITY_NORMAL, SessionConfig};
 use skyhaul_units::{Bytes, Duration, Probability};
 use skyhaul_vlbi::{Format, FormatError};
 use std::io::Write;
 use std::path::PathBuf;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The arguments of `skyhaul stream`.
 #[derive(clap::Args)]
@@ -26,7 +23,8 @@ pub struct Call {
     /// `zero:RATE` or `vdif:RATE`.
     #[arg(long, value_name = "SOURCE", required = true)]
     from: Option<String>,
-    /// The far node and its sink, which it has to allow: a file, `-`, `udp://HOST:PORT`, `shm:/NAME` or `null`.
+    /// The far node and its sink, which it has to allow: a file (`{utc}` in its name is the time when the stream begins), `-`,
+    /// `udp://HOST:PORT`, `shm:/NAME` or `null`.
     #[arg(long, value_name = "NODE:SINK", required = true)]
     to: Option<String>,
     /// The far node: its name here, and where it listens. Given again with the same name, one more address of it, which the
@@ -74,7 +72,7 @@ pub struct Call {
     keys: Keys,
 }
 
-/// Sends the stream to its end; an interrupt ends it in order.
+/// Sends the stream to its end; an interrupt ends it in order. Where the session is lost, one that can be goes on as a further one.
 ///
 /// # Errors
 /// The command line or the source cannot be used, the far node does not answer or refuses, or more was lost than the budget.
@@ -83,34 +81,32 @@ pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
         command.from.as_deref().unwrap_or_default().parse().map_err(|error| super::unread(&error))?;
     let (node, sink) = command.target()?;
     // What is wrong with the far sink's name shows before anybody is called.
-    sink.parse::<skyhaul_streams::SinkSpec>().map_err(|error| super::unread(&error))?;
+    let sink: FarSink = sink.parse().map_err(|error| super::unread(&error))?;
     let format = command.format()?;
     let classes = command.classes.tree()?;
     let options = command.options(&spec, format, &classes)?;
     let session = SessionConfig { classes, ..super::session() };
     let (remotes, peer, setup) =
         far((&command.node, node), &command.keys, &command.line, (&command.name, session))?;
-    let source = Source::open(&spec, format).map_err(refused)?;
+    let course =
+        Course { spec, format, sink, options, node: node.to_owned(), ways: ways(&remotes), peer, setup };
+    let (source, stop) = (course.open()?, signals::stop_flag()?);
     let map = command.loss_map.as_deref().map(super::screen::create).transpose()?;
-    let stop = signals::stop_flag()?;
-    let exchange = Exchange::start(setup)
-        .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
-    let link = match until(&stop, exchange.connect_over(&ways(&remotes), peer)) {
-        None => {
-            let help = "start it again";
-            return Err(Failure::new(
-                Exit::Interrupted,
-                "it was interrupted before the far node answered",
-                help,
-            ));
-        }
-        Some(link) => link.map_err(|error| unanswered(node, &error))?,
-    };
     let screen = Screen::new(command.json, command.budget);
-    let run = Run { clock: Clock::start(), stop: &stop, tell: &|look| screen.look(look) };
-    let summary = send(&link, source, sink, &options, &run).map_err(|end| super::failure(end, node))?;
+    let (summary, lost) = course.run(source, &stop, &screen)?;
     screen.finish(&summary, map, out)?;
-    by_budget(&summary, command.budget)
+    match command.budget.filter(|_| lost > 0) {
+        None => by_budget(&summary, command.budget),
+        Some(budget) => {
+            let what = format!(
+                "the session was lost {lost} times: what lacks of the streams before is in no account"
+            );
+            let help = format!(
+                "a budget of {budget} cannot be shown to be kept; the far end's accounts say what each file has"
+            );
+            Err(Failure::new(Exit::Result, &what, &help))
+        }
+    }
 }
 
 impl Call {
@@ -184,32 +180,3 @@ fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure
         Failure::new(Exit::Usage, &what, help)
     })
 }
-
-/// What `future` gives, where it does before `stop` is set.
-fn until<F: Future>(stop: &AtomicBool, future: F) -> Option<F::Output> {
-    let (waiter, mut future) = (Waiter::new(Clock::start()), pin!(future));
-    while !stop.load(Ordering::Relaxed) {
-        if let Some(output) = waiter.within(LOOK, future.as_mut()) {
-            return Some(output);
-        }
-    }
-    None
-}
-
-fn unanswered(node: &str, error: &LinkError) -> Failure {
-    let what = format!("the far node `{node}` does not answer or refuses ({error})");
-    let help = "see that it runs `skyhaul stream serve`, that --node is its address and --peer its key, and that it knows this \
-                node's key";
-    Failure::new(Exit::Peer, &what, help)
-}
-
-fn refused(error: SourceError) -> Failure {
-    let exit = match &error {
-        SourceError::System { .. } => Exit::Environment,
-        SourceError::Usage(_) => Exit::Usage,
-    };
-    Failure::from_sentence(exit, &error.to_string())
-}
-
-/// Between two looks whether it is to stop.
-const LOOK: Duration = Duration::from_millis(50);

@@ -41,6 +41,10 @@ enum Line<'a> {
         slowest_us: Option<u64>,
     },
     Missing(Place),
+    Lost {
+        node: &'a str,
+        reason: &'a str,
+    },
     Summary {
         format: &'static str,
         elapsed_s: f64,
@@ -97,6 +101,21 @@ impl Screen {
         }
         *before =
             Before { elapsed: look.elapsed, counters: look.counters, near: look.near.unwrap_or_default() };
+    }
+
+    /// The session was lost, and the far node is called again for a further stream.
+    pub fn lost(&self, node: &str, reason: &str) {
+        if self.json {
+            say(&Line::Lost { node, reason });
+        } else {
+            let text = format!(
+                "the session with {node} is lost ({reason}); it is called again for a further stream"
+            );
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+        if let Ok(mut before) = self.before.lock() {
+            *before = Before::default();
+        }
     }
 
     /// Shows what it came to.
