@@ -17,30 +17,46 @@ fn files(ends: &Ends, end: &str) -> Vec<PathBuf> {
     entries.filter(|path| fitting(path) && path.metadata().is_ok_and(|data| data.len() > 0)).collect()
 }
 
+/// A source of datagrams and the stream of it to a sink.
+struct Live {
+    sending: Running,
+    sender: UdpSocket,
+    source: String,
+}
+
+impl Live {
+    fn to(sink: &str, ends: &Ends) -> Self {
+        let source = free_address().to_string();
+        let (from, node) = (format!("udp://{source}?plain"), format!("far={}", ends.address));
+        let words = ["--from", &from, "--to", sink, "--format", "datagrams", "--json"];
+        let words = [&words[..], &PATIENT].concat();
+        let mut command = skyhaul(&arguments(&node, &words), ends.folder.path());
+        let sending = Running::of(command.stdout(Stdio::piped()).stderr(Stdio::null()));
+        Self { sending, sender: UdpSocket::bind("127.0.0.1:0").unwrap(), source }
+    }
+
+    /// Sends until something has come to so many files.
+    fn until_in(&self, count: usize, ends: &Ends) {
+        let arrived = || {
+            // Where nobody listens for the moment it is refused.
+            let _ = self.sender.send_to(&[1; 64], &self.source);
+            (files(ends, ".raw.skyhaul-part").len() == count).then_some(())
+        };
+        until(arrived, || format!("nothing arrived in file {count}"));
+    }
+}
+
 #[test]
 fn a_live_source_goes_on_in_a_further_file_when_the_session_was_lost() {
     let mut ends = Ends::new(&[]);
-    let source = free_address().to_string();
-    let (from, node) = (format!("udp://{source}?plain"), format!("far={}", ends.address));
-    let words = ["--from", &from, "--to", "far:{utc}.raw", "--format", "datagrams", "--json"];
-    let mut sending = Running::of(
-        skyhaul(&arguments(&node, &[&words[..], &PATIENT].concat()), ends.folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null()),
-    );
-    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let send = |bytes: &[u8; 64]| drop(sender.send_to(bytes, &source));
-    let arrived = |ends: &Ends, count: usize| {
-        send(&[1; 64]);
-        (files(ends, ".raw.skyhaul-part").len() == count).then_some(())
-    };
-    until(|| arrived(&ends, 1), || "nothing arrived".to_owned());
+    let mut live = Live::to("far:{utc}.raw", &ends);
+    live.until_in(1, &ends);
     ends.serving.kill();
     ends.serving = Ends::serve(&ends.folder, &ends.address, &[]);
-    until(|| arrived(&ends, 2), || "nothing arrived over the next session".to_owned());
-    assert!(sending.status().is_none());
-    sending.signal(Signal::INT);
-    let ended = sending.end();
+    live.until_in(2, &ends);
+    assert!(live.sending.status().is_none());
+    live.sending.signal(Signal::INT);
+    let ended = live.sending.end();
     assert_eq!(ended.code, Some(0), "{}", ended.output);
     assert_eq!(ended.output.matches("\"event\":\"lost\"").count(), 1, "{}", ended.output);
     summary(&ended.output);
@@ -51,21 +67,9 @@ fn a_live_source_goes_on_in_a_further_file_when_the_session_was_lost() {
 #[test]
 fn a_stream_to_a_file_of_one_name_ends_with_its_session() {
     let mut ends = Ends::new(&[]);
-    let source = free_address().to_string();
-    let (from, node) = (format!("udp://{source}?plain"), format!("far={}", ends.address));
-    let words = ["--from", &from, "--to", "far:one.raw", "--format", "datagrams", "--json"];
-    let sending = Running::of(
-        skyhaul(&arguments(&node, &[&words[..], &PATIENT].concat()), ends.folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null()),
-    );
-    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let arrived = || {
-        drop(sender.send_to(&[1; 64], &source));
-        (files(&ends, ".raw.skyhaul-part").len() == 1).then_some(())
-    };
-    until(arrived, || "nothing arrived".to_owned());
+    let live = Live::to("far:one.raw", &ends);
+    live.until_in(1, &ends);
     ends.serving.kill();
     ends.serving = Ends::serve(&ends.folder, &ends.address, &[]);
-    assert_eq!(sending.end().code, Some(4));
+    assert_eq!(live.sending.end().code, Some(4));
 }
