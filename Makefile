@@ -5,6 +5,7 @@
 #                  in virtual time
 # make kill-test   200 kills of real stations and centres
 # make lab      every experiment in virtual time, judged by what it must reach; plots in target/lab/lab.html
+# make check-lab    the same, but only where what its figures depend on differs from origin/main
 # make bench   wall-clock figures of the hot paths on this machine
 # make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
@@ -21,7 +22,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test test-neon simulate kill-test lab bench bench-net bench-steady bench-stream compare compare-apps fuzz fuzz-long wheel setup build
+.PHONY: demo test test-neon simulate kill-test lab check-lab bench bench-net bench-steady bench-stream compare compare-apps fuzz fuzz-long wheel setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -50,6 +51,9 @@ kill-test: setup
 
 lab: build
 	target/release/skyhaul lab run --all --report target/lab
+
+check-lab:
+	@scripts/check-lab
 
 bench: build
 	SKYHAUL=$$(realpath "$${CARGO_TARGET_DIR:-target}/release/skyhaul") CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml -- --warm-up-time 1 --measurement-time 2 --sample-size 30

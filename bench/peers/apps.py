@@ -52,7 +52,7 @@ class Line:
             for key in ("rmem", "wmem"):
                 self.run(place, "sysctl", "-qw", f"net.ipv4.tcp_{key}=4096 131072 16777216")
         root = self.folder / "source"
-        self.serve(self.program, "files", "serve", "--bind", f"{SERVER}:{NODE}", "--insecure-test", "--root", root)
+        self.serve(self.program, "files", "serve", "--bind", f"{SERVER}:{NODE}", "--insecure-test", "--insecure-beyond-loopback", "--root", root)
         if shutil.which("rclone"):
             self.serve("rclone", "serve", "http", root, "--addr", f"{SERVER}:{WEB}")
         if os.path.exists("/usr/sbin/sshd"):
@@ -132,7 +132,7 @@ def timed(command, folder, patience):
 
 
 def ours(program, folder, what, address):
-    return [program, "cp", f"far:{what}", folder, "--node", f"far={address}", "--insecure-test", "--receipts", "/dev/null"]
+    return [program, "cp", f"far:{what}", folder, "--node", f"far={address}", "--insecure-test", "--insecure-beyond-loopback", "--receipts", "/dev/null"]
 
 
 def tools(line, to):
@@ -238,7 +238,7 @@ def over_loopback_to(program, root, at):
     figures = []
     address = f"127.0.0.1:{NODE}"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    serve = [program, "files", "serve", "--bind", address, "--insecure-test", "--root", root]
+    serve = [program, "files", "serve", "--bind", address, "--insecure-test", "--insecure-beyond-loopback", "--root", root]
     server = subprocess.Popen(serve, start_new_session=True, **quiet)
     try:
         time.sleep(1)

@@ -51,7 +51,7 @@ def output(process, seconds=60):
 
 
 def skyhaul(program, mtu, name, flags=(), seconds=SECONDS):
-    shared = ["--mtu", f"{mtu} B", "--insecure-test"]
+    shared = ["--mtu", f"{mtu} B", "--insecure-test", "--insecure-beyond-loopback"]
     serving = subprocess.Popen(
         [program, "perf", "serve", "--bind", "127.0.0.1:0", "--tcp", "--once", *shared],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

@@ -113,9 +113,9 @@ def main():
     server.start()
     allowed = f"{target[0]}:{target[1]}"
     ends = [
-        subprocess.Popen([program, "forward", "serve", "--bind", f"{line[0]}:{line[1]}", "--insecure-test", "--allow", allowed]),
+        subprocess.Popen([program, "forward", "serve", "--bind", f"{line[0]}:{line[1]}", "--insecure-test", "--insecure-beyond-loopback", "--allow", allowed]),
         subprocess.Popen(
-            [program, "forward", "--node", f"far={line[0]}:{line[1]}", "--insecure-test", "-L", f"{near[1]}=far:{allowed}"]
+            [program, "forward", "--node", f"far={line[0]}:{line[1]}", "--insecure-test", "--insecure-beyond-loopback", "-L", f"{near[1]}=far:{allowed}"]
         ),
     ]
     try:

@@ -82,10 +82,10 @@ def carried(program, at, ends, source, seconds, flags):
     pauses = [Pauses(processor) for processor in os.sched_getaffinity(0)]
     for processor in pauses:
         processor.start()
-    serving = start([*far, program, "stream", "serve", "--bind", at, "--insecure-test", "--allow", "null", "--json", *flags], **quiet)
+    serving = start([*far, program, "stream", "serve", "--bind", at, "--insecure-test", "--insecure-beyond-loopback", "--allow", "null", "--json", *flags], **quiet)
     try:
         time.sleep(1)
-        command = [*near, program, "stream", "--from", source[0], "--to", "far:null", "--node", f"far={at}", "--insecure-test", "--json"]
+        command = [*near, program, "stream", "--from", source[0], "--to", "far:null", "--node", f"far={at}", "--insecure-test", "--insecure-beyond-loopback", "--json"]
         sending = start([*command, *flags, *source[1:]], stdout=subprocess.PIPE)
         end = time.monotonic() + seconds
         lines, looks, before = [], [], 0

@@ -1,7 +1,7 @@
 //! What arrives from the line.
 
 use bytes::Bytes;
-use skyhaul_transport::wire::{Control, ControlReader, Datagram, encode_protected, encode_repair};
+use skyhaul_transport::wire::{Control, ControlReader, Datagram, encode_protected, encode_repair, padding};
 
 /// A datagram that reads is encoded to bytes that read and encode to themselves. (The input itself may differ: it may
 /// have wide integers, a head with more than is known, or a time past the year 2262, which is held to it.)
@@ -17,6 +17,7 @@ fn encode(datagram: &Datagram) -> Bytes {
         Datagram::Symbol(symbol) => symbol.header.encode(&symbol.bytes),
         Datagram::Report(report) => report.encode(),
         Datagram::Notice(notice) => notice.encode(),
+        Datagram::Padding(size) => padding(*size),
         Datagram::Protected { sid, content } => encode_protected(content, *sid),
         Datagram::Repair { path, symbol } => encode_repair(*path, symbol),
     }

@@ -70,6 +70,10 @@ typedef enum skyhaul_path_state {
   SKYHAUL_PATH_STATE_STALLED = 3,
   // A hint says that it is out.
   SKYHAUL_PATH_STATE_ABSENT = 4,
+  // Nothing was heard from it for long, and no other path carries its data.
+  SKYHAUL_PATH_STATE_SILENT = 5,
+  // It answers short datagrams, and brings no symbols.
+  SKYHAUL_PATH_STATE_BLACK_HOLE = 6,
 } skyhaul_path_state;
 
 // A node on its sockets.

@@ -20,6 +20,10 @@ pub enum PathState {
     Stalled = 3,
     /// A hint says that it is out.
     Absent = 4,
+    /// Nothing was heard from it for long, and no other path carries its data.
+    Silent = 5,
+    /// It answers short datagrams, and brings no symbols.
+    BlackHole = 6,
 }
 
 /// What is known of a path.
@@ -165,6 +169,8 @@ fn report((id, status): (skyhaul::PathId, skyhaul::PathStatus)) -> PathReport {
             skyhaul::PathState::Active => PathState::Active,
             skyhaul::PathState::Standby => PathState::Standby,
             skyhaul::PathState::Stalled => PathState::Stalled,
+            skyhaul::PathState::Silent => PathState::Silent,
+            skyhaul::PathState::BlackHole => PathState::BlackHole,
             skyhaul::PathState::Absent => PathState::Absent,
         },
         rtt_ns: status.estimate.rtt.as_nanos(),

@@ -41,6 +41,10 @@ pub struct FileReport {
     pub good_frames_sha256: String,
     /// The spacecraft's virtual channels.
     pub vcids: BTreeMap<u8, ChannelReport>,
+    /// Good frames of spacecraft that have no more than one: their headers were damaged without notice, or they passed by. They are in
+    /// the totals, and in no channel.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stray_frames: u64,
     /// Other spacecraft in the same stream, each with its own channels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_spacecraft: Vec<SpacecraftReport>,
@@ -79,6 +83,9 @@ pub struct ChannelReport {
     pub good_frames: u64,
     /// Frames that the frame count shows to be missing.
     pub missing_frames: u64,
+    /// Frames whose count went back, with nothing to say that frames are missing: resets of the counter and replays.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub resets: u64,
     /// Packets all of whose frames came, idle packets included.
     pub packets: u64,
     /// Packet headers and lengths that cannot be, or that the next frame's first header pointer contradicts: what
@@ -229,9 +236,10 @@ impl PacketAccount {
             (self.mission.covers(**scid) && !self.mission.scids().is_empty(), **frames)
         });
         let main = main.map(|(scid, _)| *scid);
-        let others =
-            self.spacecraft.iter().filter(|(scid, frames)| Some(**scid) != main && **frames >= FEWEST_FRAMES);
-        let other_spacecraft = others
+        let others = || self.spacecraft.iter().filter(|(scid, _)| Some(**scid) != main);
+        let stray_frames = others().map(|(_, frames)| *frames).filter(|frames| *frames < FEWEST_FRAMES).sum();
+        let other_spacecraft = others()
+            .filter(|(_, frames)| **frames >= FEWEST_FRAMES)
             .map(|(scid, frames)| SpacecraftReport {
                 scid: *scid,
                 mission: self.mission_of(*scid).map(|mission| mission.name().to_owned()),
@@ -254,6 +262,7 @@ impl PacketAccount {
             good_frames: clean + corrected,
             good_frames_sha256: hex(frames.0),
             vcids: main.map(|scid| self.channels_of(scid)).unwrap_or_default(),
+            stray_frames,
             other_spacecraft,
         }
     }
@@ -292,6 +301,7 @@ impl PacketAccount {
         ChannelReport {
             good_frames: counts.frames,
             missing_frames: counts.missing_frames,
+            resets: counts.resets,
             packets: counts.packets,
             impossible_packets: counts.bad_headers + counts.bad_first_headers,
             bytes: counts.packet_bytes,
@@ -313,6 +323,11 @@ impl VerdictCounts {
             _ => ldpc.most_iterations = ldpc.most_iterations.max(iterations.count),
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the serializer asks so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn hex(digest: Sha256) -> String {

@@ -10,6 +10,7 @@
 //! whose they are.
 
 mod held;
+mod open_block;
 mod stage;
 mod watch;
 
@@ -23,6 +24,8 @@ use crate::quality::{BitPosition, CapturedFrame};
 use crate::record::SyncCounts;
 use crate::sync::SyncConfig;
 use held::Held;
+pub use open_block::OpenBlock;
+use open_block::Tail;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_units::Utc;
 use stage::{FrameSource, StageEvent};
@@ -156,6 +159,8 @@ struct Known {
     frame_bits: u64,
     /// Another downlink that was told of last.
     told: Option<(String, Option<Scid>)>,
+    /// The newest bytes, which may be of a frame that is not whole yet.
+    tail: Tail,
 }
 
 /// Bits by which a frame may begin before the place from which frames are wanted, and be the one meant: places among symbols
@@ -196,6 +201,7 @@ impl Capture {
             Stage::Known(known) => {
                 known.source.push(received, bytes);
                 known.watch.push(&known.source, received, bytes);
+                known.tail.push(received, bytes);
             }
             Stage::Unknown(held) => {
                 held.push(received, bytes);
@@ -242,6 +248,24 @@ impl Capture {
         }
     }
 
+    /// The same input goes on after a pause: what came of a frame that is not whole yet is taken over from the capture before, which has
+    /// ended.
+    pub fn going_on(missions: MissionSet, options: CaptureOptions, open: &OpenBlock) -> Self {
+        let options = CaptureOptions { start: open.from, frames_from: open.frames_from, ..options };
+        let mut capture = Self::new(missions, options);
+        open.pushes.iter().for_each(|(received, bytes)| capture.push(*received, bytes));
+        capture
+    }
+
+    /// What came behind the last frame, where that is not more than a frame that is not whole yet. To be asked for when nothing more is
+    /// polled.
+    pub fn open_block(&self) -> Option<OpenBlock> {
+        match &self.stage {
+            Stage::Known(known) => known.tail.open_block(known.found.format),
+            Stage::Unknown(_) => None,
+        }
+    }
+
     /// What became of the input so far, since the present downlink began.
     pub fn stats(&self) -> CaptureStats {
         let sync = match &self.stage {
@@ -285,7 +309,10 @@ impl Capture {
             match self.options.recognise(sample, &self.missions, is_whole) {
                 Ok(identification) => return self.begin(identification),
                 Err(reason) if is_whole => {
-                    let reason = mistaken(sample, self.options.format).unwrap_or(reason);
+                    let reason = match self.options.format {
+                        Some(InputFormat::Frames) => Unidentified::NoFrames,
+                        format => mistaken(sample, format).unwrap_or(reason),
+                    };
                     self.dropped_bits += 8 * len as u64;
                     *held = Held::default();
                     return self.events.push_back(CaptureEvent::Unidentified(reason));
@@ -395,7 +422,8 @@ impl Capture {
         let stats = CaptureStats { sync, ..core::mem::take(&mut self.stats) };
         self.events.push_back(CaptureEvent::Changed { at: from, stats });
         let watch = Watch::new(&identification, start, &self.options).holding(held);
-        let next = Known::new(identification.clone(), source, watch, start);
+        let mut next = Known::new(identification.clone(), source, watch, start);
+        next.tail.hold(&next.watch.held);
         **known = Known { events, ..next };
         self.spacecraft.clear();
         self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
@@ -463,13 +491,16 @@ impl Capture {
 impl Known {
     fn new(found: Identification, source: FrameSource, watch: Watch, start: BitPosition) -> Self {
         let (events, handed_on, told) = (VecDeque::new(), SyncCounts::default(), None);
-        Self { found, source, watch, events, start, handed_on, frame_bits: 0, told }
+        let tail = Tail::new(&found, start);
+        Self { found, source, watch, events, start, handed_on, frame_bits: 0, told, tail }
     }
 
     fn count(&mut self, frame: &CapturedFrame) {
         let (quality, counts) = (&frame.quality, &mut self.handed_on);
         counts.frames += 1;
-        self.frame_bits += end_of(&self.found, frame).as_bits() - frame.position.as_bits();
+        let end = end_of(&self.found, frame);
+        self.frame_bits += end.as_bits() - frame.position.as_bits();
+        self.tail.taken(end);
         counts.inverted += u64::from(quality.inverted);
         counts.slips += u64::from(quality.slip != 0);
         counts.flywheel += u64::from(quality.flywheel);

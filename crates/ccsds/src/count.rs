@@ -28,10 +28,10 @@ impl Modulus {
     pub const fn of_values(values: u64) -> Option<Self> {
         if values.is_power_of_two() && values <= 1 << 56 { Some(Self(values)) } else { None }
     }
-    /// How `next` follows `last`. A step of more than half the range back is taken for a repeat or a reset,
-    /// because a gap that long is less likely.
+    /// How `next` follows `last`. A step of more than half the range is taken for a repeat or a reset, because a gap that long is less
+    /// likely; of short counts it is not, see [`crate::continuity`].
     pub const fn step(self, last: u64, next: u64) -> Step {
-        let ahead = next.wrapping_sub(last).wrapping_sub(1) & (self.0 - 1);
+        let ahead = self.between(last, next);
         if ahead == 0 {
             Step::Next
         } else if ahead == self.0 - 1 {
@@ -41,6 +41,10 @@ impl Modulus {
         } else {
             Step::Gap { missing: ahead }
         }
+    }
+    /// Counts between `last` and `next`, neither included, where it went on from one to the other.
+    pub const fn between(self, last: u64, next: u64) -> u64 {
+        next.wrapping_sub(last).wrapping_sub(1) & (self.0 - 1)
     }
     /// The value after `count`.
     pub const fn after(self, count: u64) -> u64 {

@@ -5,6 +5,7 @@
 //! where that is asked for, has it filled up to its length. Everything dropped is counted. What is left out: order across channels, duplicates and gaps of
 //! packets, which are Level-0's business.
 
+use crate::continuity::{Continuity, Followed, Lost, Sign};
 use crate::count::{Modulus, Step};
 use crate::frame::{Check, FirstHeader, Frame, FrameError, Stream, VcCount};
 use crate::id::{Channel, MapId};
@@ -49,7 +50,7 @@ pub struct ChannelCounts {
     pub missing_frames: u64,
     /// Frames with the count of the one before, passed over.
     pub repeated_frames: u64,
-    /// Frames with an earlier count: a replay or a reset of the counter.
+    /// Frames with an earlier count: a replay or a reset of the counter. What turns out to be a loss is none.
     pub resets: u64,
     /// Packets that came out, idle ones included.
     pub packets: u64,
@@ -146,7 +147,8 @@ impl Extractor {
                 self.channels.entry(frame.channel).or_insert(state)
             }
         };
-        let is_repeat = channel.follow(frame.channel, frame.stream(), frame.count, &mut sink);
+        let sign = Sign::of(&frame, captured, &self.mission);
+        let is_repeat = channel.follow(frame.channel, frame.stream(), &sign, &mut sink);
         let has_packets =
             self.mission.content(frame.channel.vcid) == Content::Packets && !frame.is_idle(format.kind);
         if is_repeat || !has_packets || !self.mission.covers(frame.channel.scid) {
@@ -198,9 +200,9 @@ struct Source<'a> {
 
 #[derive(Debug, Default)]
 struct ChannelState {
-    last: Option<VcCount>,
-    /// The last expedited frame's.
-    last_expedited: Option<VcCount>,
+    continuity: Continuity,
+    /// That of expedited frames.
+    expedited: Continuity,
     /// The stream that the last frame was of.
     stream: Stream,
     /// The packet that runs on into that stream's next frame.
@@ -231,7 +233,7 @@ impl ChannelState {
         &mut self,
         channel: Channel,
         stream: Stream,
-        count: VcCount,
+        sign: &Sign,
         sink: &mut impl FnMut(ExtractedPacket),
     ) -> bool {
         self.counts.frames += 1;
@@ -243,14 +245,16 @@ impl ChannelState {
             self.stream = stream;
         }
         // Truncated frames are not counted, and tell nothing of those that are.
-        if count.modulus == Modulus::NONE {
+        if sign.count.modulus == Modulus::NONE {
             return false;
         }
-        let last = if stream.is_expedited { &mut self.last_expedited } else { &mut self.last };
-        let step = match *last {
-            Some(last) => count.modulus.step(last.value, count.value),
-            None => Step::Next,
-        };
+        let continuity = if stream.is_expedited { &mut self.expedited } else { &mut self.continuity };
+        let Followed { step, lost } = continuity.follow(sign);
+        if let Some(Lost { missing, .. }) = lost {
+            self.counts.resets -= 1;
+            self.counts.gaps += 1;
+            self.counts.missing_frames += missing;
+        }
         match step {
             Step::Next => {}
             Step::Same => {
@@ -267,8 +271,6 @@ impl ChannelState {
                 self.interrupt_all(channel, sink);
             }
         }
-        let last = if stream.is_expedited { &mut self.last_expedited } else { &mut self.last };
-        *last = Some(count);
         false
     }
 

@@ -12,8 +12,9 @@ pub use uslp::{ConstructionRule, Extent, SHORTEST_TRUNCATED, UslpFields, extent,
 pub use write::{FrameFields, seal, set_count, set_first_header, write};
 
 use crate::count::Modulus;
-use crate::id::{Channel, MapId, Vcid};
+use crate::id::{Apid, Channel, MapId, Vcid};
 use crate::mission::{FrameFormat, FrameKind};
+use crate::packet::Header;
 
 /// Length of the primary headers of TM and AOS frames in bytes.
 pub const HEADER_LEN: usize = 6;
@@ -148,6 +149,20 @@ impl<'a> Frame<'a> {
                 let (pointer, zone) = self.data.split_first_chunk::<2>()?;
                 Some(MPdu { first_header: FirstHeader::from_pointer(u16::from_be_bytes(*pointer)), zone })
             }
+        }
+    }
+
+    /// Application and sequence count of the first space packet that begins in the frame, if its header is whole and it is not idle.
+    /// Call it for channels that carry packets.
+    pub fn first_packet(&self, kind: FrameKind) -> Option<(Apid, u16)> {
+        if self.is_idle(kind) {
+            return None;
+        }
+        let packets = self.m_pdu(kind)?;
+        let FirstHeader::At(offset) = packets.first_header else { return None };
+        match Header::parse(packets.zone.get(offset..)?) {
+            Ok(Header::Space(header)) if header.apid != Apid::IDLE => Some((header.apid, header.count)),
+            _ => None,
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod fitness;
 
+use crate::count::Step;
 use crate::decode::BlockDecoder;
 use crate::delimit::run_of;
 use crate::frame::{self, VcCount};
@@ -72,9 +73,14 @@ impl Identification {
 pub enum Unidentified {
     /// Neither markers nor frames.
     #[error(
-        "there is no CCSDS marker and no run of frames in the input; check receiver and demodulator, or name the mission"
+        "there is no CCSDS marker and no run of frames in the input; check receiver and demodulator, or name the mission: a mission file with the `kind` and `length` of the frames will do"
     )]
     Nothing,
+    /// No run of frames, where the caller says that there are frames without markers.
+    #[error(
+        "no run of frames was found in the input: at no length do headers repeat and their counts go on; name the mission: a mission file with the `kind` and `length` of the frames will do"
+    )]
+    NoFrames,
     /// Markers, but no regular distance.
     #[error("markers were found but at no regular distance; name the mission if the signal is that weak")]
     Irregular,
@@ -299,8 +305,39 @@ fn generic_text(kind: FrameKind, frame_len: usize, coding: &str) -> String {
     )
 }
 
+/// The first byte of a run of frames of a mission, where they may begin at any: behind what is left of another downlink.
+pub(crate) fn first_frame(sample: &[u8], missions: &MissionSet) -> Option<usize> {
+    let mut first = None;
+    for mission in missions.iter().filter(|mission| !mission.frame().is_variable()) {
+        let (format, length) = (mission.frame(), mission.frame().length);
+        let is_own = |at: usize| {
+            let seen = sample.get(at..at + length).and_then(|bytes| frame::glimpse_as(bytes, format));
+            seen.is_some_and(|(kind, channel, _)| kind == format.kind && mission.covers(channel.scid))
+        };
+        let is_run = |at: &usize| (0..FEWEST_IN_RUN).all(|frame| is_own(at + frame * length));
+        first = (0..first.unwrap_or(LEFT_MAX)).find(is_run).or(first);
+    }
+    first
+}
+
+/// Most bytes that are left of another downlink: its longest block.
+const LEFT_MAX: usize = 16_384;
+/// Frames of a mission in a row that are no chance.
+const FEWEST_IN_RUN: usize = 4;
+
+/// The shortest length that divides the one found and has the same run of headers: where each frame is repeated many times, few of
+/// those looked at count on, and at a multiple of the length more do.
+fn shortest(sample: &[u8], (length, found): (usize, (FrameKind, Scid))) -> (usize, (FrameKind, Scid)) {
+    let shorter = (*FRAME_LENGTHS.start()..=length / 2).filter(|shorter| length.is_multiple_of(*shorter));
+    let mut runs = shorter.filter_map(|shorter| {
+        let seen = running_headers(sample, shorter, MAX_HEADERS * (length / shorter))?;
+        (seen == found).then_some((shorter, seen))
+    });
+    runs.next().unwrap_or((length, found))
+}
+
 /// Frames without markers: of a mission, else of any length at which headers go on.
-fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) -> Option<Identification> {
+pub(crate) fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) -> Option<Identification> {
     let mut fitting = Vec::new();
     for mission in missions.iter() {
         let length = mission.frame().length;
@@ -324,10 +361,10 @@ fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) -> Option<I
     if let Some(found) = closest(&fitting, InputFormat::Frames) {
         return Some(found);
     }
-    let (length, kind, scid) = FRAME_LENGTHS.clone().find_map(|length| {
-        let (kind, scid) = running_headers(sample, length)?;
-        Some((length, kind, scid))
-    })?;
+    let (length, (kind, scid)) = FRAME_LENGTHS
+        .clone()
+        .find_map(|length| Some((length, running_headers(sample, length, MAX_HEADERS)?)))
+        .map(|found| shortest(sample, found))?;
     let mission = Mission::from_toml(&generic_text(kind, length, "randomiser = \"none\"\n")).ok()?;
     Some(Identification {
         format: InputFormat::Frames,
@@ -345,23 +382,26 @@ const MAX_HEADERS: usize = 64;
 /// Fewest steps of frame counts that make a run.
 const FEWEST_STEPS: usize = 6;
 
-fn headers<T>(sample: &[u8], length: usize, glimpse: impl Fn(&[u8]) -> Option<T>) -> Vec<T> {
-    sample.chunks_exact(length).take(MAX_HEADERS).filter_map(glimpse).collect()
-}
-
 /// How the frame counts of one channel go on.
 #[derive(Default)]
 struct Run {
     last: Option<VcCount>,
     frames: usize,
     steps: usize,
+    /// Steps to the next count.
     in_sequence: usize,
+    /// Steps that go on, where frames between may be lost.
+    onward: usize,
 }
 
-/// Kind and spacecraft of the headers at every `length` bytes, where counts of the same channel mostly go on by one.
-/// Frames may be repeated; what never counts on, like idle data, is no header.
-fn running_headers(sample: &[u8], length: usize) -> Option<(FrameKind, Scid)> {
-    let headers = headers(sample, length, frame::glimpse);
+/// Counts that are passed over by a step that goes on, at most.
+const MOST_LOST: u64 = 15;
+
+/// Kind and spacecraft of the headers at every `length` bytes, `most` at the most, where counts of the same channel mostly go on.
+/// Frames may be repeated, and lost; what never counts on, like idle data, is no header.
+fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<(FrameKind, Scid)> {
+    let looked_at = (sample.len() / length).min(most);
+    let headers: Vec<_> = sample.chunks_exact(length).take(looked_at).filter_map(frame::glimpse).collect();
     let (kind, first, _) = *headers.first()?;
     let mut runs: BTreeMap<Channel, Run> = BTreeMap::new();
     for (_, channel, count) in headers.iter().filter(|header| header.0 == kind) {
@@ -369,14 +409,22 @@ fn running_headers(sample: &[u8], length: usize) -> Option<(FrameKind, Scid)> {
         run.frames += 1;
         if let Some(last) = run.last.replace(*count).filter(|last| last != count) {
             run.steps += 1;
-            run.in_sequence += usize::from(count.value == last.modulus.after(last.value));
+            let step = last.modulus.step(last.value, count.value);
+            run.in_sequence += usize::from(step == Step::Next);
+            run.onward += usize::from(matches!(step, Step::Next | Step::Gap { missing: ..=MOST_LOST }));
         }
     }
-    let counting = || runs.values().filter(|run| run.in_sequence > 0);
+    let counting = || runs.values().filter(|run| run.onward > 0);
     let total = |part: fn(&Run) -> usize| counting().map(part).sum::<usize>();
-    let (frames, steps, in_sequence) =
-        (total(|run| run.frames), total(|run| run.steps), total(|run| run.in_sequence));
-    let looked_at = (sample.len() / length).min(MAX_HEADERS);
-    let is_run = steps >= FEWEST_STEPS && in_sequence * 10 >= steps * 7 && frames * 3 >= looked_at * 2;
+    let (frames, steps, in_sequence, onward) = (
+        total(|run| run.frames),
+        total(|run| run.steps),
+        total(|run| run.in_sequence),
+        total(|run| run.onward),
+    );
+    let is_run = steps >= FEWEST_STEPS
+        && onward * 10 >= steps * 7
+        && in_sequence * 10 >= steps * 2
+        && frames * 3 >= looked_at * 2;
     is_run.then_some((kind, first.scid))
 }

@@ -32,6 +32,7 @@
 
 pub mod account;
 pub mod capture;
+pub mod continuity;
 pub mod count;
 pub mod decode;
 mod delimit;

@@ -14,6 +14,8 @@ pub fn mistaken(sample: &[u8], format: Option<InputFormat>) -> Option<Unidentifi
     let evenness = evenness(&counts, sample.len());
     match format {
         Some(InputFormat::Soft) => (evenness < EVEN).then_some(Unidentified::BitsAsSoft),
+        // Whoever says so knows what there is; data that no code has randomised may look like anything.
+        Some(InputFormat::Frames) => None,
         _ if evenness > UNEVEN && is_two_sided(&counts, sample.len()) => Some(Unidentified::SoftAsBits),
         _ => None,
     }
@@ -92,6 +94,7 @@ mod tests {
             prop_assert_eq!(mistaken(&symbols, None), Some(Unidentified::SoftAsBits));
             prop_assert_eq!(mistaken(&offset, Some(InputFormat::Bits)), Some(Unidentified::SoftAsBits));
             prop_assert_eq!(mistaken(&symbols, Some(InputFormat::Soft)), None);
+            prop_assert_eq!(mistaken(&symbols, Some(InputFormat::Frames)), None);
             prop_assert_eq!(mistaken(&bits, Some(InputFormat::Soft)), Some(Unidentified::BitsAsSoft));
             prop_assert_eq!(mistaken(&bits, None), None);
         }

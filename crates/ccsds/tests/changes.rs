@@ -277,6 +277,28 @@ fn bare_frames_of_another_length_are_another_contact() {
     assert_eq!((found[0].digest(), found[1].digest()), (alone.digest(), other.digest()));
 }
 
+#[test]
+fn cadus_and_bare_frames_after_one_another_are_two_contacts() {
+    let cadus = file(NPP);
+    let [alone] = contacts(&cadus).try_into().ok().unwrap();
+    let bare: Vec<u8> = alone.frames.iter().flat_map(|frame| frame.bytes.to_vec()).collect();
+    for (stream, are_bare) in [
+        ([cadus.clone(), bare.clone()].concat(), [false, true]),
+        ([bare.clone(), cadus.clone()].concat(), [true, false]),
+    ] {
+        let found = contacts(&stream);
+        assert_eq!(names(&found), ["suomi-npp", "suomi-npp"], "{are_bare:?}");
+        assert_eq!([0, 1].map(|at| found[at].found.format == InputFormat::Frames), are_bare);
+        for one in &found {
+            assert_eq!(one.good().len(), alone.frames.len(), "{are_bare:?}");
+            assert_eq!(one.digest(), alone.digest(), "{are_bare:?}");
+        }
+    }
+    // A layout that was named stays.
+    let named = CaptureOptions { format: Some(InputFormat::Frames), ..CaptureOptions::default() };
+    assert_eq!(names(&contacts_of(&[bare, cadus].concat(), named, 4_096)), ["suomi-npp"]);
+}
+
 /// The frames as CADUs again, each of the spacecraft that `scid` gives it.
 fn renamed(frames: &[CapturedFrame], scid: impl Fn(usize) -> u16) -> Vec<u8> {
     let mission = mission("suomi-npp");

@@ -8,6 +8,7 @@ mod failure;
 
 use clap::Parser;
 use failure::{Exit, Failure};
+use skyhaul_node::log;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -21,12 +22,23 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let mut out = std::io::stdout().lock();
-    let outcome = commands::run(arguments.command, &mut out).and_then(|()| Ok(out.flush()?));
-    match outcome {
+    // Where the system gives no thread for it, the command writes itself.
+    let _ = arguments.command.is_service().then(log::start);
+    let code = match outcome(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure),
-    }
+    };
+    log::finish();
+    code
+}
+
+fn outcome(command: commands::Command) -> Result<(), Failure> {
+    let mut out: Box<dyn Write> = match command.is_service() {
+        true => Box::new(log::output()),
+        false => Box::new(std::io::stdout().lock()),
+    };
+    commands::run(command, &mut out)?;
+    Ok(out.flush()?)
 }
 
 /// Prints the one sentence about a failure; a reader that closed the pipe has what it wanted.
@@ -35,6 +47,6 @@ fn report(failure: &Failure) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // Standard error may be closed too; the exit code still tells.
-    let _ = writeln!(std::io::stderr(), "{failure}");
+    log::say(&failure.to_string());
     ExitCode::from(failure.exit() as u8)
 }

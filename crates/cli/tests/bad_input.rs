@@ -338,6 +338,13 @@ fn a_key_that_is_absent_or_none_is_named() {
     bench.write("centre.toml", b"no key");
     bench.refused(
         &["station", "--config", "station.toml"],
+        3,
+        "the private key cannot be read (others may read it, its mode is 644)",
+        "chmod 600",
+    );
+    bench.make_private("centre.toml");
+    bench.refused(
+        &["station", "--config", "station.toml"],
         2,
         "the file holds no private key",
         "centre.toml",
@@ -428,6 +435,11 @@ impl Bench {
 
     fn write(&self, name: &str, bytes: &[u8]) {
         std::fs::write(self.path(name), bytes).expect("the folder can be written");
+    }
+
+    fn make_private(&self, name: &str) {
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(self.path(name), private).expect("the file is this user's");
     }
 
     fn run(&self, arguments: &[&str]) -> Output {

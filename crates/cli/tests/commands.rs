@@ -32,6 +32,57 @@ fn a_wrong_configuration_is_told_in_one_sentence() {
 }
 
 #[test]
+fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let check = |arguments: &[&str]| skyhaul(&[&["config", "check"], arguments].concat(), folder.path());
+    // As the pages have it.
+    let example = format!("SHA256:{}", "0123456789abcdef".repeat(4));
+    let station = |key: &str, state: &str, fingerprint: &str| {
+        format!(
+            "[node]\nname = \"s\"\nkey = \"{key}\"\nstate = \"{state}\"\n[centre]\nname = \"c\"\n\
+             address = \"c:4700\"\nfingerprint = \"{fingerprint}\"\n[line]\nrate = \"9 Mbit/s\"\n\
+             [[channel]]\nname = \"x\"\ninput = \"stdin\"\ndeadline = \"3600 s\"\n"
+        )
+    };
+    let made = |name: &str| text(&skyhaul(&["keygen", name], folder.path()).stdout).trim().to_owned();
+    let (own, other) = (made("s.key"), made("c.key"));
+    write("file", "");
+    write("bad.toml", &station("absent.key", "file/state", &example));
+    write("own.toml", &station("s.key", "state", &own));
+    write("good.toml", &station("s.key", "new/state", &other));
+
+    let bad = check(&["bad.toml"]);
+    assert_eq!(bad.status.code(), Some(0));
+    let said = text(&bad.stderr);
+    assert_eq!(said.lines().filter(|line| line.starts_with("warning: ")).count(), 3, "{said}");
+    for part in ["there is no key in absent.key", "of c is an example's", "file is no folder"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let strict = check(&["--strict", "bad.toml"]);
+    assert_eq!((strict.status.code(), strict.stdout), (Some(2), bad.stdout.clone()));
+    assert!(text(&strict.stderr).contains("error: the configuration has 3 warnings, bad.toml; help: "));
+    assert!(text(&check(&["own.toml"]).stderr).contains("of c is that of this node's own key"));
+    let good = check(&["--strict", "good.toml"]);
+    assert_eq!((good.status.code(), text(&good.stderr)), (Some(0), String::new()));
+
+    let shown = text(&bad.stdout);
+    for part in ["freed with custody", "due within 1 hour", "closed after 2 s of silence"] {
+        assert!(shown.contains(part) && !shown.contains(" ns"), "{shown}");
+    }
+    write(
+        "centre.toml",
+        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \"[::]:4700\"\n[products]\n\
+         dir = \"file\"\n[[delivery]]\nname = \"d\"\ndir = \"file/out\"\n",
+    );
+    let centre = check(&["centre.toml"]);
+    assert!(text(&centre.stdout).contains("to disk every 10 ms, kept 7 days after the products"));
+    let said = text(&centre.stderr);
+    assert!(said.contains("the products' folder file cannot be written to: file is no folder"), "{said}");
+    assert!(said.contains("a delivery's folder file/out cannot be made: file is no folder"), "{said}");
+}
+
+#[test]
 fn a_key_is_made_once_shown_again_and_kept_from_others() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();

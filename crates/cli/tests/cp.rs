@@ -10,8 +10,14 @@ mod changing;
 mod classes;
 #[path = "cp/huge.rs"]
 mod huge;
+#[path = "cp/many.rs"]
+mod many;
+#[path = "cp/names.rs"]
+mod names;
 #[path = "cp/receipts.rs"]
 mod receipts;
+#[path = "cp/shown.rs"]
+mod shown;
 #[path = "disk_full/small_disk.rs"]
 #[allow(dead_code, reason = "the nodes' reserve is none of a copy's")]
 mod small_disk;
@@ -356,6 +362,25 @@ fn single_files_that_fail_do_not_keep_the_others_back() {
     assert!(text(&output.stderr).contains("tree/socket is a pipe, socket or device"));
     assert_eq!(fs::read(ends.path("far/tree/a")).unwrap(), b"a");
     assert_eq!(fs::read(ends.path("far/tree/c")).unwrap(), b"c");
+}
+
+#[test]
+fn names_that_are_kept_for_unfinished_files_are_told_and_not_dropped() {
+    let ends = Ends::new(&["--write"]);
+    let odd = [".x.skyhaul-part", ".x.skyhaul-map"];
+    fs::create_dir_all(ends.path("near/tree/.folder.skyhaul-part")).unwrap();
+    for name in ["a", odd[0], odd[1]] {
+        fs::write(ends.path("near/tree").join(name), name).unwrap();
+    }
+    let output = ends.cp(&["tree", "far:"]);
+    assert_told(&output, 3, &["3 of 5 were not copied"]);
+    for name in [odd[0], odd[1], ".folder.skyhaul-part"] {
+        let told = format!("tree/{name} has a name that is kept for unfinished files and was left out");
+        assert!(text(&output.stderr).contains(&told), "{}", text(&output.stderr));
+    }
+    assert_eq!(fs::read_dir(ends.path("far/tree")).unwrap().count(), 1);
+    let output = ends.cp(&["tree", "far:", "--exclude", ".*.skyhaul-*"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
 use support::page::Page;
-use support::process::{run, text};
+use support::process::{printed, run, text};
 use support::recordings::{CLEAN, DAMAGED, expected, noise, recording, sha256};
 use support::refusal::assert_refused;
 
@@ -213,6 +213,39 @@ fn the_page_of_a_damaged_capture_counts_symbols_and_codewords() {
 }
 
 #[test]
+fn the_strip_of_frames_is_red_by_the_share_of_bad_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = [
+        "generate",
+        "--mission",
+        "noaa-21",
+        "--frames",
+        "6000",
+        "--uncorrectable",
+        "10%",
+        "--output",
+        "pass.dat",
+    ];
+    assert!(run(&made, folder.path()).status.success());
+    assert!(run(&["decode", "pass.dat", "--report", "."], folder.path()).status.success());
+    let page = Page::read(&folder.path().join("report.html"));
+    let strip = page.source().split("id=\"lock-plot\"").nth(1).unwrap().split("</figure>").next().unwrap();
+    // Square pixels of the blocks of which the words say this.
+    let area = |words: &str| -> f64 {
+        let blocks = strip.split("<rect ").filter(|block| block.contains(words));
+        let side = |block: &str, name: &str| -> f64 {
+            let (_, rest) = block.split_once(&format!(" {name}=\"")).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        blocks.map(|block| side(block, "width") * side(block, "height")).sum()
+    };
+    let (bad, all) = (area(" frames set aside<"), area(" frames good<"));
+    let share = page.number("set-aside") as f64 / page.number("frames") as f64;
+    assert!((0.08..0.12).contains(&share), "{share}");
+    assert!((bad / all - share).abs() < 0.02, "{} of the strip is red for {share}", bad / all);
+}
+
+#[test]
 fn bare_frames_have_a_page_that_claims_no_lock() {
     let folder = tempfile::tempdir().unwrap();
     let frames = folder.path().join("frames.bin").display().to_string();
@@ -258,4 +291,28 @@ fn of(known: &Value) -> u64 {
 
 fn decode(arguments: &[&str]) -> Output {
     run(&[&["decode"], arguments].concat(), Path::new("."))
+}
+
+/// Bare frames of a spacecraft that no mission describes: of channel 2, but for two strays by damaged headers.
+#[test]
+fn what_is_not_looked_for_is_said_and_strays_are_not_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = (0..200_u32).flat_map(|at| {
+        let (scid, count) = if at % 90 == 60 { (at as u16, 123_456 * at) } else { (231, at) };
+        let mut bytes: Vec<u8> = (0..500_u32).map(|byte| ((byte * (at + 7)) >> 3) as u8).collect();
+        bytes[..2].copy_from_slice(&(1 << 14 | scid << 6 | 2).to_be_bytes());
+        bytes[2..6].copy_from_slice(&(count << 8).to_be_bytes());
+        bytes
+    });
+    let file = folder.path().join("unknown.bin");
+    std::fs::write(&file, frames.collect::<Vec<u8>>()).unwrap();
+    let report = printed(&["decode", "--json", "unknown.bin"], folder.path());
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let found = &report["files"][0];
+    assert_eq!((&found["mission"], &found["good_frames"]), (&"generic".into(), &200.into()), "{found}");
+    assert_eq!((&found["stray_frames"], &found["vcids"]["2"]["good_frames"]), (&2.into(), &198.into()));
+    // Those whose places the strays have.
+    assert_eq!(found["vcids"]["2"]["missing_frames"], 2);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("no packets were looked for") && notes.contains("one frame each"), "{notes}");
 }

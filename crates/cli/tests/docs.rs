@@ -7,7 +7,8 @@
 mod support;
 
 use std::path::Path;
-use support::process::printed;
+use std::process::Command;
+use support::process::{printed, text};
 
 #[test]
 fn every_page_does_what_it_shows() {
@@ -42,6 +43,30 @@ fn the_command_page_has_every_command_and_the_program_the_same_exit_codes() {
     for line in codes.lines() {
         let (code, meaning) = line.trim().split_once(' ').unwrap();
         assert!(page.contains(&format!("| {code} | {} |", meaning.trim())), "{line}");
+    }
+}
+
+/// What systemd itself says of the unit that the page shows, and of its exposure (20 stands for 2.0, `OK`).
+#[test]
+fn the_unit_on_the_page_is_sound_and_lets_the_service_do_little() {
+    let page = std::fs::read_to_string(docs().join("two-machines.md")).unwrap();
+    let (_, unit) = fences(&page)
+        .into_iter()
+        .find(|(info, _)| info == "ini file=skyhaul-station.service")
+        .expect("the page shows a unit");
+    assert!(unit.contains("ExecStart=/usr/local/bin/skyhaul station --config /etc/skyhaul/station.toml\n"));
+    // The check looks for the program.
+    let unit = unit.replace("/usr/local/bin/skyhaul", env!("CARGO_BIN_EXE_skyhaul"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("skyhaul-station.service");
+    std::fs::write(&file, unit).unwrap();
+    for arguments in [&["verify", "--man=no"][..], &["security", "--offline=true", "--threshold=20"]] {
+        let Ok(output) = Command::new("systemd-analyze").args(arguments).arg(&file).output() else {
+            eprintln!("SKIPPED: there is no systemd-analyze");
+            return;
+        };
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.success() && !said.contains("Unknown"), "{arguments:?}: {said}");
     }
 }
 

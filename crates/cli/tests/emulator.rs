@@ -71,6 +71,46 @@ fn a_lab_is_made_used_changed_and_removed() {
     assert!(!Path::new("/run/netns/skyhaul-t-cli-a").exists());
 }
 
+/// The commands of docs/emulator.md with that page's own file, on a lab of another name.
+#[test]
+fn the_emulators_page_does_what_it_shows() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/emulator.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, file) = page.split_once("```toml file=line.toml\n").unwrap();
+    std::fs::write(folder.join("line.toml"), file.split_once("```").unwrap().0).unwrap();
+    let has_iperf3 = std::process::Command::new("iperf3").arg("--version").output().is_ok();
+    let _lab = Lab("t-page", folder);
+    let commands = page.lines().filter_map(|line| line.strip_prefix("    sudo skyhaul "));
+    let mut ran = Vec::new();
+    for command in commands {
+        let words: Vec<&str> = command.split(' ').collect();
+        if words.contains(&"iperf3") && !has_iperf3 {
+            eprintln!("SKIPPED: `{command}`: there is no iperf3");
+            continue;
+        }
+        let printed = printed(&[&words[..2], &["--lab", "t-page"], &words[2..]].concat(), folder);
+        if words[1] == "up" {
+            assert!(printed.contains("skyhaul lab exec --lab t-page a -- CMD"), "{printed}");
+            assert!(printed.contains("skyhaul lab down --lab t-page\n"), "{printed}");
+        }
+        if words[1] == "set" {
+            let up = counters("t-page", folder)["up"]["config"].clone();
+            assert_eq!((&up["rate"], &up["loss"]["probability"]), (&"50 Mbit/s".into(), &"5 %".into()));
+            assert!(printed.contains(" 5 % "), "{printed}");
+        }
+        ran.push(words[1].to_owned());
+    }
+    ran.retain(|command| command != "exec");
+    assert_eq!(ran, ["up", "set", "status", "down"]);
+    let gone = run(&["lab", "status", "--lab", "t-page"], folder);
+    assert!(text(&gone.stderr).contains("`skyhaul lab up --lab t-page LINE.toml`"), "{}", text(&gone.stderr));
+}
+
 #[test]
 fn what_a_killed_lab_left_is_removed_by_down_and_by_the_next_up() {
     if !can_emulate() {
@@ -155,12 +195,19 @@ loss = { kind = \"independent\", probability = \"1 %\" } }\ndown = { rate = \"20
     };
     // Ended with the lab, if not by itself before.
     let mut serving = inside("b")
-        .args(["serve", "--bind", "198.18.0.2:4710", "--once", "--insecure-test"])
+        .args([
+            "serve",
+            "--bind",
+            "198.18.0.2:4710",
+            "--once",
+            "--insecure-test",
+            "--insecure-beyond-loopback",
+        ])
         .spawn()
         .unwrap();
     let sent = inside("a")
         .args(["send", "--to", "198.18.0.2:4710", "--cc", "line", "--rate", "20 Mbit/s"])
-        .args(["--duration", "12 s", "--insecure-test"])
+        .args(["--duration", "12 s", "--insecure-test", "--insecure-beyond-loopback"])
         .output()
         .unwrap();
     assert!(sent.status.success(), "{}", text(&sent.stderr));

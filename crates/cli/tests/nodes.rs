@@ -4,7 +4,7 @@
 mod support;
 
 use rustix::process::Signal;
-use support::process::run;
+use support::process::{Running, run};
 use support::refusal::assert_refused;
 use support::site::{Site, channel};
 
@@ -53,4 +53,22 @@ fn a_station_sends_a_file_and_ends_and_status_says_what_became_of_it() {
     assert!(shown.starts_with("centre c, up ") && shown.contains("suomi-npp"), "{shown}");
     site.centre.signal(Signal::TERM);
     assert_eq!(site.centre.end().code, Some(0), "told to end, it ends well");
+}
+
+#[test]
+fn a_status_has_contact_times_and_is_shown_again_while_it_is_watched() {
+    let site = Site::new();
+    site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{}", channel("")));
+    assert_eq!(site.start().end().code, Some(0));
+    let contact = site.assert_whole();
+    let at = |key: &str| contact[key].as_str().unwrap()[..19].replace('T', " ");
+    assert!(at("opened") <= at("closed"), "{contact:#}");
+    let mut watching =
+        Running::start(&["status", "--config", "centre.toml", "--watch", "200ms"], site.folder());
+    for part in [" UTC, every 200 ms, until interrupted", &at("opened")].repeat(2) {
+        let mut lines = std::iter::repeat_with(|| watching.line()).take_while(|line| !line.is_empty());
+        assert!(lines.any(|line| line.contains(part)), "`{part}` is not shown");
+    }
+    watching.signal(Signal::INT);
+    assert_eq!(watching.end().code, Some(0));
 }

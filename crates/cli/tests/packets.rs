@@ -11,7 +11,11 @@ use serde_json::Value;
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
 use skyhaul_ccsds::time::TimeCode;
-use skyhaul_units::{Duration, Utc};
+use skyhaul_level0::construction::{
+    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, GapEntry, ProductKind, RecordTime, SoftwareVersion,
+    SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
+};
+use skyhaul_units::{Bytes as Size, Duration, Utc};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::process::{printed, run, text};
@@ -30,6 +34,72 @@ const WHOLE: [&str; 9] = [
     "europa_clipper_ecm_raw2.bin",
     "cygnss_f7_2022_086_first101.tlm",
 ];
+
+/// A construction record with a gap in one application.
+fn construction_record() -> Vec<u8> {
+    let at = |second: i64| RecordTime::cds(Utc::from_micros(1_733_506_700_000_000 + 1_000_000 * second));
+    let span = Span { first: at(0), last: at(9) };
+    let gap = GapEntry {
+        first_missing: 17,
+        offset: Size::new(900),
+        missed: 3,
+        packet_times: span,
+        reception: span,
+    };
+    let apid = ApidEntry {
+        stream: SpacecraftApid::new(157, 801),
+        first_offset: Size::ZERO,
+        vcids: vec![SpacecraftVcid::new(157, 16)],
+        gaps: vec![gap],
+        fill: Vec::new(),
+        fill_octets: Size::ZERO,
+        length_discrepancies: Vec::new(),
+        packet_times: span,
+        reception: span,
+        corrected_packets: 2,
+        packets: 40,
+        size: Size::new(4_000),
+    };
+    let totals = Totals { packets: 40, size: Size::new(4_000), gaps: 1, ..Totals::default() };
+    let record = ConstructionRecord {
+        software: SoftwareVersion { major: 1, minor: 2 },
+        kind: ProductKind::Pds,
+        id: Text::new("P1570801AAAAAAAAAAAAAT24341173820000").unwrap(),
+        test: false,
+        sessions: vec![span],
+        totals: Totals { packet_times: span, reception: span, corrected_packets: 2, ..totals },
+        completed: at(60),
+        apids: vec![apid],
+        files: vec![FileEntry {
+            name: Text::new("P1570801AAAAAAAAAAAAAT24341173820001.PDS").unwrap(),
+            apids: vec![ApidSpan { stream: SpacecraftApid::new(157, 801), packet_times: span }],
+        }],
+    };
+    record.write().unwrap()
+}
+
+#[test]
+fn a_construction_record_is_shown_as_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "P1570801AAAAAAAAAAAAAT24341173820000.PDS";
+    let bytes = construction_record();
+    std::fs::write(folder.path().join(name), &bytes).unwrap();
+    let shown = printed(&["packets", name], folder.path());
+    for part in ["production data set", "40 packets, 4000 bytes; 1 gaps", " 801 ", "file P1570801"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let line: Value = serde_json::from_str(&printed(&["packets", name, "--json"], folder.path())).unwrap();
+    let record = &line["construction_record"];
+    assert_eq!((&record["packets"], &record["software"]), (&40.into(), &"1.2".into()));
+    assert_eq!(record["apids"][0]["gaps"][0]["missed"], 3);
+    assert_eq!(record["completed"], "2024-12-06T17:39:20.000000Z");
+    let output = run(&["packets", name, "--csv"], folder.path());
+    assert!(!output.status.success() && text(&output.stderr).contains("has no packets"));
+    // Damaged, it is told as what its name says that it is.
+    std::fs::write(folder.path().join(name), &bytes[..bytes.len() - 5]).unwrap();
+    let output = run(&["packets", name], folder.path());
+    assert!(!output.status.success() && text(&output.stderr).contains("construction record ends early"));
+}
 
 /// The summary of one file.
 fn summary(arguments: &[&str], folder: &Path) -> Value {

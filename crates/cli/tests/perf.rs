@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 use support::process::{Ended, Running, printed, run, text};
@@ -213,6 +214,43 @@ fn keys_are_made_up_only_where_it_is_said_to_be_insecure() {
     assert_no_run(&serve, 2, &["the keys are missing", help]);
     let absent = send(&["--to", "127.0.0.1:9", "--key", "absent.key", "--peer", &fingerprint('0')], here);
     assert_no_run(&absent, 3, &["the key cannot be read", "absent.key"]);
+}
+
+#[test]
+fn the_key_that_everybody_knows_is_warned_of_and_does_not_leave_loopback_unasked() {
+    let here = Path::new(".");
+    let serving = Serving::start(&["--insecure-test", "--once"], here);
+    let sent = send(&["--to", serving.address(), "--insecure-test", "--bytes", "100 kB"], here);
+    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+    assert!(text(&sent.stderr).starts_with("warning: --insecure-test: everybody knows this key"));
+    assert_eq!(serving.end().code, Some(0));
+    for node in ["192.0.2.1:4710", "[2001:db8::1]:4710", "[::ffff:192.0.2.1]:4710"] {
+        let refused = send(&["--to", node, "--insecure-test"], here);
+        assert_no_run(&refused, 2, &["is for loopback, and", "--insecure-beyond-loopback"]);
+    }
+    let further = [&["perf", "serve"][..], &["files", "serve", "--root", "."], &["stream", "serve"]];
+    for serve in further.into_iter().chain([&["forward", "serve", "--allow", "10.0.0.5:80"][..]]) {
+        let bind = ["--bind", "0.0.0.0:0", "--insecure-test"];
+        assert_no_run(
+            &run(&[serve, &bind].concat(), here),
+            2,
+            &["0.0.0.0:0 is not", "--insecure-beyond-loopback"],
+        );
+    }
+    let alone = send(&["--to", "127.0.0.1:9", "--insecure-beyond-loopback"], here);
+    assert_misused(&alone, &["--insecure-test"]);
+}
+
+#[test]
+fn a_key_that_others_may_read_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    printed(&["keygen", "open.key"], folder.path());
+    let key = folder.path().join("open.key");
+    for mode in [0o644, 0o640, 0o604] {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        let flags = ["--to", "127.0.0.1:9", "--key", "open.key", "--peer", &fingerprint('0')];
+        assert_no_run(&send(&flags, folder.path()), 3, &["others may read it", "open.key", "chmod 600"]);
+    }
 }
 
 #[test]

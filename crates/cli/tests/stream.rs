@@ -390,7 +390,7 @@ fn what_is_no_stream_is_told() {
     assert_told(
         &ends.send(&["--from", "zeros", "--to", "far:x"]),
         2,
-        &["is not known from its first frames", "--pace"],
+        &["neither VDIF nor Mark 5B frames", "skyhaul cp"],
     );
     assert_eq!(fs::read_dir(ends.path("far")).unwrap().count(), 0, "nothing was begun");
     let absent = ends.send(&["--from", "absent", "--to", "far:x", "--pace", "line"]);

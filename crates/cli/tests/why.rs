@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use support::late::Late;
 use support::process::{Running, printed, run, skyhaul, text};
+use support::quota::Quota;
 use support::refusal::assert_refused;
 use support::schema::assert_valid;
 
@@ -152,7 +153,12 @@ impl Fault {
     }
 }
 
-const FAULTS: [Fault; 8] = [
+const FAULTS: [Fault; 11] = [
+    Fault::of("reordering", "one_way_delay = \"25 ms\", queue = \"60 kB\", reordering = { probability = \"8 %\", extra_delay = \"45 ms\" }")
+        .sent(&["--cc", "cubic"]),
+    Fault::of("jitter", "one_way_delay = \"60 ms\", queue = \"60 kB\", jitter = \"40 ms\""),
+    // Two seconds of each six: whenever it is looked, there is one.
+    Fault::of("outage", OUTAGES).sent(&["--cc", "adaptive"]),
     Fault::of(
         "random-loss",
         "one_way_delay = \"25 ms\", loss = { kind = \"independent\", probability = \"3 %\" }",
@@ -173,6 +179,11 @@ const FAULTS: [Fault; 8] = [
             .sent(&["--block", "8 KiB"])
     },
 ];
+
+const OUTAGES: &str = "one_way_delay = \"25 ms\", queue = \"60 kB\", outages = [
+    { start = \"6 s\", length = \"2 s\" }, { start = \"12 s\", length = \"2 s\" }, { start = \"18 s\", length = \"2 s\" },
+    { start = \"24 s\", length = \"2 s\" }, { start = \"30 s\", length = \"2 s\" }, { start = \"36 s\", length = \"2 s\" },
+    { start = \"42 s\", length = \"2 s\" }, { start = \"48 s\", length = \"2 s\" }, { start = \"54 s\", length = \"2 s\" }]";
 
 const PLAIN: &str = "one_way_delay = \"25 ms\", queue = \"60 kB\"";
 
@@ -224,10 +235,11 @@ down = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\" }}\n",
     /// Makes the transfer, and gives the file with what it told.
     fn sent(&self) -> String {
         let at = format!("{FAR}:4710");
-        let serve = ["perf", "serve", "--bind", &at, "--insecure-test"];
+        let insecure = ["--insecure-test", "--insecure-beyond-loopback"];
+        let serve = ["perf", "serve", "--bind", &at, insecure[0], insecure[1]];
         let perf = self.serving(&[&serve, self.fault.serve].concat());
         let _late = self.fault.is_late.then(|| Late::start(perf.id()));
-        let send = ["perf", "send", "--to", &at, "--insecure-test", "--duration", "6 s", "--json"];
+        let send = ["perf", "send", "--to", &at, insecure[0], insecure[1], "--duration", "6 s", "--json"];
         let sent = self.lab.inside("a", &[&send, self.fault.transfer].concat()).output().unwrap();
         assert!(sent.status.success(), "{}: {}", self.fault.cause, text(&sent.stderr));
         let report = format!("{}.json", self.fault.cause);
@@ -257,15 +269,19 @@ fn found(fault: &Fault, folder: &Path) -> String {
 
 #[test]
 fn faults_in_emulated_lines_are_found_by_real_packets() {
-    if !rustix::process::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
-        eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
+    if !has_lab() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let causes: Vec<String> = std::thread::scope(|scope| {
-        let running: Vec<_> = FAULTS.iter().map(|fault| scope.spawn(move || found(fault, folder))).collect();
-        running.into_iter().map(|one| one.join().unwrap()).collect()
+        // No more at a time than two processors carry.
+        let batches = FAULTS.chunks(6).map(|batch| {
+            let running: Vec<_> =
+                batch.iter().map(|fault| scope.spawn(move || found(fault, folder))).collect();
+            running.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+        });
+        batches.flatten().collect()
     });
     // A machine that is busy with other things is a fault of its own, and may well be what a verdict names: then that is right.
     let right = |(fault, cause): &(&Fault, &String)| {
@@ -274,4 +290,92 @@ fn faults_in_emulated_lines_are_found_by_real_packets() {
     };
     let right = FAULTS.iter().zip(&causes).filter(right).count();
     assert!(right + 1 >= FAULTS.len(), "{right} of {}: {causes:?}", FAULTS.len());
+}
+
+/// Whether emulated lines can be had; says so where they cannot.
+fn has_lab() -> bool {
+    let has = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
+    if !has {
+        eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
+    }
+    has
+}
+
+#[test]
+fn a_transfer_into_a_hole_for_long_packets_ends_and_the_hole_is_named() {
+    if !has_lab() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fault = Fault::of("mtu-hole", "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 B\"");
+    let site = Site::new(&fault, folder.path());
+    let _probe = site.serving(&["probe", "serve", "--bind", &format!("{FAR}:4720")]);
+    let at = format!("{FAR}:4710");
+    let _perf =
+        site.serving(&["perf", "serve", "--bind", &at, "--insecure-test", "--insecure-beyond-loopback"]);
+    let send = ["--send", &at, "--insecure-test", "--insecure-beyond-loopback", "--watch", "2 s", "--json"];
+    let both = ["why", FAR, "--seconds", "4", "--max-rate", "20 Mbit/s"];
+    for asked in [&both[..], &["why"]] {
+        let output = site.lab.inside("a", &[asked, &send].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_valid(&verdict, "why.json");
+        assert_eq!(verdict["cause"], "mtu-black-hole", "{verdict:#}");
+    }
+}
+
+#[test]
+fn traffic_of_others_is_told_from_a_queue_and_from_a_timid_controller() {
+    if !has_lab() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fault = Fault::of("other-traffic", PLAIN);
+    let site = Site::new(&fault, folder.path());
+    let _probe = site.serving(&["probe", "serve", "--bind", &format!("{FAR}:4720")]);
+    let (at, theirs) = (format!("{FAR}:4710"), format!("{FAR}:4711"));
+    let _perf =
+        site.serving(&["perf", "serve", "--bind", &at, "--insecure-test", "--insecure-beyond-loopback"]);
+    let _others =
+        site.serving(&["perf", "serve", "--bind", &theirs, "--insecure-test", "--insecure-beyond-loopback"]);
+    let fill = [
+        "perf",
+        "send",
+        "--to",
+        &theirs,
+        "--insecure-test",
+        "--insecure-beyond-loopback",
+        "--cc",
+        "cubic",
+        "--duration",
+        "300 s",
+    ];
+    let mut filling = Running::of(site.lab.inside("a", &fill).stdout(Stdio::null()).stderr(Stdio::null()));
+    let ask = ["why", FAR, "--seconds", "12", "--max-rate", "30 Mbit/s", "--json"];
+    let send = ["--send", &at, "--insecure-test", "--insecure-beyond-loopback", "--watch", "6 s"];
+    let output = site.lab.inside("a", &[&ask[..], &send].concat()).output().unwrap();
+    filling.kill();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(verdict["cause"], "other-traffic", "{verdict:#}");
+}
+
+#[test]
+fn a_receiver_that_has_used_up_its_processor_quota_is_named_though_it_is_idle_most_of_the_time() {
+    let quota = match Quota::of(4) {
+        Ok(quota) => quota,
+        Err(reason) => return eprintln!("SKIPPED: no processor quota can be had: {reason}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let serve = ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test"];
+    let mut serving =
+        Running::of(quota.command(env!("CARGO_BIN_EXE_skyhaul"), &serve).stdout(Stdio::piped()));
+    let to = serving.address();
+    let verdict = judged(&["--send", &to, "--insecure-test", "--watch", "4 s"], folder.path());
+    assert_eq!(verdict["cause"], "receiver-processor", "{verdict:#}");
+    let lack = &verdict["found"]["transfer"]["receiver_lack"];
+    assert!(lack["throttled"].as_f64() > Some(0.3), "{verdict:#}");
+    assert!(verdict["found"]["transfer"]["receiver_share"].as_f64() < Some(0.3), "{verdict:#}");
+    assert!(verdict["what_to_do"].as_str().unwrap().starts_with("raise the processor quota"), "{verdict:#}");
+    serving.kill();
 }

@@ -86,6 +86,29 @@ fn a_receiver_whose_disk_is_slow_is_named_by_a_transfer_that_is_kept() {
 }
 
 #[test]
+fn a_slow_disk_is_named_while_a_long_window_hides_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let slow = match SlowDisk::below(folder, RATE) {
+        Ok(slow) => slow,
+        Err(reason) => return eprintln!("SKIPPED: no slow disk can be had: {reason}"),
+    };
+    let kept = folder.display().to_string();
+    // The window takes a hundred seconds of what comes.
+    let serve = ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--keep", &kept];
+    let mut serving = Running::of(slow.command(PROGRAM, &serve).stdout(Stdio::piped()).stderr(Stdio::null()));
+    let to = serving.address();
+    let send = ["--send", &to, "--insecure-test", "--watch", "6 s", "--cc", "line", "--rate", "20 Mbit/s"];
+    let verdict = judged(&send, folder);
+    assert_eq!(verdict["cause"], "receiver-disk", "{verdict:#}");
+    assert!(share(&verdict, "/waited/window") < 0.2, "{verdict:#}");
+    let told = verdict["sentence"].as_str().unwrap();
+    assert!(told.starts_with("the receiver's disk is slow: it takes "), "{told}");
+    assert!(verdict["evidence"].to_string().contains("received and not written yet"), "{verdict:#}");
+    serving.kill();
+}
+
+#[test]
 fn a_centre_whose_disk_is_slow_is_named_at_both_ends() {
     let mut site = Site::with("[session]\nreceive_window = \"1 MiB\"\n");
     let slow = match SlowDisk::below(site.folder(), RATE) {

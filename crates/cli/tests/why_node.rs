@@ -42,7 +42,14 @@ fn a_station_without_a_downlink_waits_for_that_and_its_centre_for_the_station() 
     let verdict = judged(&["--node", "spool/status.sock"], site.folder());
     assert_eq!(verdict["cause"], "application", "{verdict:#}");
     let said = verdict["sentence"].as_str().unwrap();
-    assert!(said.starts_with("nothing waits to be sent: the source is what is slow; it brought "), "{said}");
+    assert!(
+        said.starts_with("nothing waits to be sent: all that the receiver brings, 0.00 Mbit/s, "),
+        "{said}"
+    );
+    assert_eq!(verdict["found"]["transfer"]["source"], "live");
+    // Nobody makes an antenna faster.
+    let to_do = verdict["what_to_do"].as_str().unwrap();
+    assert!(to_do.starts_with("nothing: ") && to_do.contains("look at the antenna"), "{to_do}");
     let parts = verdict["found"]["transfer"]["waited"].as_object().unwrap();
     let all: f64 = parts.values().filter_map(Value::as_f64).sum();
     assert!((all - 1.0).abs() < 1e-6, "{parts:?}");

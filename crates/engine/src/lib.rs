@@ -5,6 +5,7 @@
 //! can move between sessions and connections. It leaves out: what a session does (crate `transport`), sockets and timers
 //! (crate `net`), and when to call whom (crate `node`).
 
+pub mod admission;
 mod carrier;
 mod engine;
 pub mod links;

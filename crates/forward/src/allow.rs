@@ -33,7 +33,8 @@ pub struct AllowError {
 
 impl Allow {
     /// Whether a connection to `target` may be made at `address`, which its host is, or was looked up to be. A rule for
-    /// addresses does not look at names, and a rule for a name takes whatever the name stands for.
+    /// addresses does not look at names, and a rule for a name takes whatever the name stands for. What listens on this
+    /// host's loopback interface counts on being reached from here alone: it must be named as such.
     pub fn permits(&self, target: &Target, address: Option<IpAddr>) -> bool {
         let fits = |ports: &RangeInclusive<u16>| {
             self.datagrams == target.is_for_datagrams()
@@ -42,10 +43,14 @@ impl Allow {
         match &self.what {
             What::Unix(allowed) => matches!(target, Target::Unix(path) if path == allowed),
             What::Net { net, bits, ports } => {
-                fits(ports) && address.is_some_and(|address| contains(*net, *bits, address))
+                fits(ports)
+                    && address.is_some_and(|address| {
+                        contains(*net, *bits, address) && (!is_own(address) || is_of_own(*net, *bits))
+                    })
             }
             What::Name { name, ports } => {
-                fits(ports) && target.host().is_some_and(|host| name.eq_ignore_ascii_case(host))
+                let is_open = || address.is_none_or(|address| !is_own(address) || names_loopback(name));
+                fits(ports) && target.host().is_some_and(|host| name.eq_ignore_ascii_case(host)) && is_open()
             }
         }
     }
@@ -59,10 +64,35 @@ impl Allow {
                 let fits = ports.contains(&port) || (port == 0 && *ports == ALL_PORTS);
                 fits && self.datagrams == matches!(local, Local::Udp(_))
                     && contains(*net, *bits, address.ip())
+                    && (!is_loopback(address.ip()) || is_of_own(*net, *bits))
             }
             _ => false,
         }
     }
+}
+
+/// Whether a connection to this address stays on this host, whoever asks for it: an address of the loopback interface, or
+/// none at all (`0.0.0.0`), which systems take for one.
+fn is_own(address: IpAddr) -> bool {
+    is_loopback(address) || address.to_canonical().is_unspecified()
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// Whether a network has no other addresses: a rule for it names the loopback interface.
+fn is_of_own(net: IpAddr, bits: u8) -> bool {
+    match net {
+        IpAddr::V4(net) => (net.is_loopback() && bits >= 8) || (net.is_unspecified() && bits == 32),
+        IpAddr::V6(net) => (net.is_loopback() || net.is_unspecified()) && bits == 128,
+    }
+}
+
+/// Whether a name stands for the loopback interface by itself (RFC 6761 6.3).
+fn names_loopback(name: &str) -> bool {
+    let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    last.eq_ignore_ascii_case("localhost")
 }
 
 /// An address that IPv6 maps (RFC 4291 2.5.5.2) is the one it stands for.
@@ -190,10 +220,29 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_no_bits_is_all_of_its_kind() {
-        assert!(permits("0.0.0.0/0:*", "127.0.0.1:1", "127.0.0.1"));
-        assert!(!permits("0.0.0.0/0:*", "[::1]:1", "::1"));
-        assert!(permits("[::]/0:*", "[::1]:65535", "::1"));
+    fn a_network_of_no_bits_is_all_of_its_kind_but_for_loopback_which_must_be_named() {
+        assert!(permits("0.0.0.0/0:*", "192.0.2.1:1", "192.0.2.1"));
+        assert!(!permits("0.0.0.0/0:*", "[2001:db8::1]:1", "2001:db8::1"));
+        assert!(permits("[::]/0:*", "[2001:db8::1]:65535", "2001:db8::1"));
+        for (wide, target, address, named) in [
+            ("0.0.0.0/0:*", "127.0.0.1:1", "127.0.0.1", "127.0.0.1:*"),
+            ("0.0.0.0/0:*", "127.9.8.7:1", "127.9.8.7", "127.0.0.0/8:*"),
+            ("112.0.0.0/4:*", "127.0.0.1:1", "127.0.0.1", "127.0.0.1:1"),
+            ("0.0.0.0/0:*", "0.0.0.0:1", "0.0.0.0", "0.0.0.0:*"),
+            ("[::]/0:*", "[::1]:1", "::1", "[::1]:1"),
+            ("[::]/0:*", "[::]:1", "::", "[::]:1"),
+            ("0.0.0.0/0:*", "[::ffff:127.0.0.1]:1", "::ffff:127.0.0.1", "127.0.0.1:1"),
+            ("0.0.0.0/0:*", "archive.example.org:1", "127.0.0.1", "127.0.0.1:1"),
+            ("archive.example.org:*", "archive.example.org:1", "127.0.0.1", "127.0.0.1:1"),
+            ("archive.example.org:*", "localhost:1", "127.0.0.1", "localhost:1"),
+        ] {
+            assert!(!permits(wide, target, address), "{wide} {target}");
+            assert!(permits(named, target, address), "{named} {target}");
+        }
+        let listens = |rule: &str, local: &str| {
+            rule.parse::<Allow>().unwrap().permits_listening(&local.parse().unwrap())
+        };
+        assert!(!listens("0.0.0.0/0:8000", "127.0.0.1:8000") && listens("127.0.0.1:8000", "127.0.0.1:8000"));
     }
 
     #[test]

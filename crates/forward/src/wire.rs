@@ -313,7 +313,7 @@ fn way(rest: &[u8]) -> Option<(Carriage, &[u8])> {
     let (deadline, rest) = number(rest)?;
     let ([priority, len], rest) = rest.split_first_chunk::<2>()?;
     let (class, rest) = rest.split_at_checked(usize::from(*len))?;
-    let class = text(class)?.to_owned();
+    let class = skyhaul_units::printable(text(class)?, class.len());
     Some((Carriage { class, priority: *priority, deadline: span(deadline) }, rest))
 }
 
@@ -329,7 +329,7 @@ fn span(millis: u32) -> Option<Duration> {
 
 fn refusal(rest: &[u8]) -> Option<(Refusal, String)> {
     let (reason, sentence) = rest.split_first().filter(|(_, rest)| rest.len() <= SENTENCE_MAX)?;
-    Some((Refusal::from_number(*reason)?, text(sentence)?.to_owned()))
+    Some((Refusal::from_number(*reason)?, skyhaul_units::printable(text(sentence)?, SENTENCE_MAX)))
 }
 
 fn target(bytes: &[u8]) -> Option<Target> {

@@ -33,6 +33,14 @@ pub enum Refusal {
     /// More handshakes are in progress than are allowed at a time.
     #[error("too many handshakes at a time: try again later")]
     Busy,
+    /// The caller left before it was up, without a fault: another of its calls stood first, or it only looked.
+    #[error("the caller took the call back before it was up")]
+    Withdrawn,
+    /// It took longer to be set up than a call may.
+    #[error(
+        "the handshake took too long: the caller went on too slowly, or the line loses nearly everything"
+    )]
+    TooSlow,
     /// Nothing came back.
     #[error(
         "no answer from the far end: check its address, that it runs, and that UDP passes (TCP for a TLS path)"

@@ -13,6 +13,7 @@ use skyhaul_engine::{CarrierEvent, ConnectError, ConnectionId};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::Path;
 use skyhaul_units::{Bytes, Instant};
+use std::collections::BTreeSet;
 use std::io;
 
 /// A carrier of whatever kind.
@@ -139,6 +140,15 @@ impl Carrier {
             Self::Udp(carrier) => carrier.send_errors(),
             Self::Tcp(_) => 0,
             Self::Lane(carrier) => carrier.send_errors(),
+        }
+    }
+
+    /// Changes whose calls are taken. Connections that stand stay.
+    pub fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
+        match self {
+            Self::Udp(carrier) => carrier.endpoint_mut().set_trusted(trusted),
+            Self::Tcp(carrier) => carrier.set_trusted(trusted),
+            Self::Lane(carrier) => carrier.set_trusted(trusted),
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Thread {
     pub name: String,
     /// For how long it ran.
     pub ran: Duration,
+    /// For how long it was ready to run and did not: other threads had the processor, or its control group had used up its quota.
+    pub waited: Duration,
 }
 
 impl ThreadTimes {
@@ -43,15 +45,29 @@ impl ThreadTimes {
         (seconds > 0.0).then(|| (most / seconds).min(1.0))
     }
 
-    /// `schedstat` of each thread begins with the nanoseconds it ran (kernel's sched-stats page).
+    /// The part of `seconds` for which the thread that wanted to run most was ready since `earlier` and did not run; `None` where that
+    /// is not known.
+    pub fn ready_since(&self, earlier: &Self, seconds: f64) -> Option<f64> {
+        let grown = |(number, thread): (&u64, &Thread)| {
+            let before = earlier.0.get(number).cloned().unwrap_or_default();
+            let waited = thread.waited.saturating_sub(before.waited);
+            (thread.ran.saturating_sub(before.ran) + waited, waited)
+        };
+        let (_, waited) = self.0.iter().map(grown).max()?;
+        (seconds > 0.0).then(|| (waited.as_secs_f64() / seconds).min(1.0))
+    }
+
+    /// `schedstat` of each thread begins with the nanoseconds it ran and those it waited for a processor (kernel's sched-stats page).
     fn read(folder: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let of = |entry: fs::DirEntry| {
             let number = entry.file_name().to_str()?.parse().ok()?;
             let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
-            let ran = Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?);
+            let mut nanos =
+                text.split_whitespace().map_while(|word| word.parse().ok()).map(Duration::from_nanos);
+            let (ran, waited) = (nanos.next()?, nanos.next().unwrap_or_default());
             let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned();
-            Some((number, Thread { name, ran }))
+            Some((number, Thread { name, ran, waited }))
         };
         Self(entries.filter_map(of).collect())
     }
@@ -63,13 +79,18 @@ mod tests {
 
     #[test]
     fn the_busiest_thread_counts_and_a_new_one_from_its_beginning() {
-        let thread = |nanos| Thread { name: "worker".to_owned(), ran: Duration::from_nanos(nanos) };
+        let thread = |nanos| Thread {
+            name: "worker".to_owned(),
+            ran: Duration::from_nanos(nanos),
+            waited: Duration::from_nanos(nanos / 4),
+        };
         let times = |threads: &[(u64, u64)]| {
             ThreadTimes(threads.iter().map(|(number, nanos)| (*number, thread(*nanos))).collect())
         };
         let before = times(&[(1, 5_000_000_000), (2, 0)]);
         let after = times(&[(1, 5_200_000_000), (2, 900_000_000), (3, 1_000_000_000)]);
         assert_eq!(after.busiest_since(&before, 2.0), Some(0.5));
+        assert_eq!(after.ready_since(&before, 2.0), Some(0.125));
         assert_eq!(times(&[]).busiest_since(&before, 2.0), None);
         assert_eq!(after.busiest_since(&before, 0.0), None);
     }

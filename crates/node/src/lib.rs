@@ -7,8 +7,11 @@ pub mod fault;
 mod guests;
 pub mod latency;
 mod life;
+pub mod log;
 pub mod payload;
 pub mod rdr;
 mod services;
 pub mod station;
 pub mod status;
+
+pub use services::{is_exposed, private_key};

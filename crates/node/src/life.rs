@@ -67,7 +67,11 @@ impl Life {
 
     /// Ends the node for this reason; the first one given counts.
     pub fn fail(&self, fault: Fault) {
-        self.state().failure.get_or_insert(fault);
+        let mut state = self.state();
+        // Whoever asks for the status while the threads end is told, too.
+        state.alarms.insert("the node ends".to_owned(), fault.to_string());
+        state.failure.get_or_insert(fault);
+        drop(state);
         self.stop();
     }
 

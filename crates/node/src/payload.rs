@@ -139,7 +139,7 @@ impl Head {
             position: BitPosition::from_bits(word(9)),
             set_aside: word(17),
             corrected_symbols: word(25),
-            channel: String::from_utf8_lossy(channel).into_owned(),
+            channel: skyhaul_units::printable(&String::from_utf8_lossy(channel), channel.len()),
             frames: frames.chunks_exact(FRAMES_ENTRY).map(entry).collect(),
         };
         Ok((head, content(records)))

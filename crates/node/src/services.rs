@@ -7,20 +7,20 @@ use skyhaul_net::{Carrier, Clock, Driver, Engine, Socket, TcpCarrier, TcpConfig,
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 
 /// The node's key.
 pub fn identity(node: &Node) -> Result<Identity, Fault> {
-    let text = fs::read_to_string(&node.key).map_err(|error| {
-        let what = format!("the private key cannot be read ({error})");
-        Fault::environment(
-            what,
-            node.key.display(),
-            "make one with `skyhaul keygen`, or correct `key` in [node]",
-        )
+    let text = private_key(&node.key).map_err(|error| {
+        let help = match is_exposed(&error) {
+            true => format!("chmod 600 {}; make a new key if somebody may have read it", node.key.display()),
+            false => "make one with `skyhaul keygen`, or correct `key` in [node]".to_owned(),
+        };
+        Fault::environment(format!("the private key cannot be read ({error})"), node.key.display(), help)
     })?;
     Identity::from_pem(&text).map_err(|error| {
         let reason = error.to_string();
@@ -31,6 +31,43 @@ pub fn identity(node: &Node) -> Result<Identity, Fault> {
             "correct `key` in [node], or make a new key with `skyhaul keygen`",
         )
     })
+}
+
+/// Reads a private key, or another secret, from a file that this user alone may read: or, where another user owns it and
+/// lets a group read it, such as root in `/etc`, that group.
+///
+/// # Errors
+/// It cannot be read; `PermissionDenied` without an error of the system where others may read it.
+pub fn private_key(file: &Path) -> io::Result<String> {
+    let opened = fs::File::open(file)?;
+    let metadata = opened.metadata()?;
+    let mode = metadata.mode() & 0o777;
+    let is_lent = metadata.uid() != rustix::process::geteuid().as_raw() && mode & 0o027 == 0;
+    if metadata.is_file() && mode & 0o077 != 0 && !is_lent {
+        let said = format!("others may read it, its mode is {mode:03o}");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
+    }
+    io::read_to_string(opened)
+}
+
+/// Whether [`private_key`] refused the file because others may read it.
+pub fn is_exposed(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
+}
+
+/// Makes the state folder, for this user alone, and makes sure that it can be written.
+pub fn make_state_folder(folder: &Path) -> Result<(), Fault> {
+    // What fails here fails below, with its reason.
+    let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    make_folder(folder)?;
+    let mode = fs::metadata(folder).map_or(0, |metadata| metadata.permissions().mode() & 0o777);
+    if mode & 0o077 != 0 {
+        let folder = folder.display();
+        tracing::warn!(
+            "others may enter the state folder {folder}, its mode is {mode:03o}: chmod 700 {folder}"
+        );
+    }
+    Ok(())
 }
 
 /// Makes a folder, and makes sure that it can be written.
@@ -53,6 +90,16 @@ pub fn disk_fault(folder: &Path, error: &io::Error) -> Fault {
     }
     let help = "mend the disk or the rights, and start the node again";
     Fault::environment(format!("the state folder cannot be used ({error})"), folder.display(), help)
+}
+
+/// What is said of a state file of which one copy was damaged.
+pub const STATE_MENDED: &str =
+    "one of its two copies; the other one counted, nothing is lost; check the disk";
+
+/// The state folder is not where it was while the node ran.
+pub fn gone(error: &io::Error) -> Fault {
+    let help = "put the folder back or mount it, and start the node again: nothing was acknowledged since";
+    Fault::environment("the state folder is gone", error, help)
 }
 
 /// The built-in missions and those of the configuration's files and folders.

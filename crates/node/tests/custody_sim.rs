@@ -12,13 +12,36 @@ use skyhaul_units::Duration;
 
 #[test]
 fn everything_promised_arrives_once_in_order_whatever_happens() {
+    many(World::new);
+}
+
+/// State folders put back from older copies, cloned machines and stations with the same key.
+#[test]
+fn copies_of_a_spool_and_others_under_its_key_lose_nothing_and_mix_nothing() {
+    let total = many(World::with_copies);
+    println!("{} spools went on as another one", total.parted);
+    assert!(
+        total.parted > 0 || number("SKYHAUL_SEED").is_some(),
+        "no copy met what the centre had of another"
+    );
+}
+
+#[test]
+fn a_contact_of_which_nothing_is_left_does_not_wait_for_ever_where_its_spool_became_another() {
+    run(World::with_copies, 111);
+    run(World::with_copies, 250);
+}
+
+#[allow(clippy::print_stdout, reason = "what a run was like is for whoever runs more of them")]
+fn many(world: fn(u64) -> World) -> Summary {
     let (first, count) = match (number("SKYHAUL_SEED"), number("SKYHAUL_SEEDS")) {
         (Some(seed), _) => (seed, 1),
         (None, seeds) => (0, seeds.unwrap_or(200)),
     };
     let (mut total, mut slowest) = (Summary::default(), Duration::ZERO);
     for seed in first..first + count {
-        let summary = run(seed);
+        let summary = run(world, seed);
+        total.parted += summary.parted;
         total.records += summary.records;
         total.flows += summary.flows;
         total.connections += summary.connections;
@@ -30,22 +53,23 @@ fn everything_promised_arrives_once_in_order_whatever_happens() {
         slowest.as_secs_f64()
     );
     assert!(records >= count * 20 && connections >= count, "the runs did next to nothing");
+    total
 }
 
 #[test]
 fn a_receipt_for_what_an_earlier_session_brought_leaves_no_hole_in_the_next_one() {
-    run(76);
+    run(World::new, 76);
 }
 
 #[test]
 fn a_report_of_room_that_got_lost_unnoticed_does_not_lock_the_line() {
-    run(601);
-    run(609);
+    run(World::new, 601);
+    run(World::new, 609);
 }
 
-fn run(seed: u64) -> Summary {
+fn run(world: fn(u64) -> World, seed: u64) -> Summary {
     let _told = TellSeed(seed);
-    World::new(seed).run()
+    world(seed).run()
 }
 
 /// Names the seed when the run fails.

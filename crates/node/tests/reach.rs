@@ -42,7 +42,9 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
     let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("station.key"), &*station.to_pem()).unwrap();
+    let key = folder.path().join("station.key");
+    std::fs::write(&key, &*station.to_pem()).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let text = format!(
         "[node]\nname = \"station-1\"\nkey = \"station.key\"\nstate = \"state\"\n\
          [centre]\nname = \"centre-1\"\naddress = \"{address}\"\nfingerprint = \"{}\"\n\

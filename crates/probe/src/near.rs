@@ -230,6 +230,17 @@ impl<L: Line> Near<L> {
     /// Whether datagrams of these payloads arrive, up and down, tried several times: a line may lose some of any size. The tries
     /// follow each other without waiting for what the one before brought.
     fn fit(&mut self, up: Option<usize>, down: Option<usize>) -> Result<(bool, bool), NearError> {
+        loop {
+            let begin = self.line.now();
+            let found = self.fit_once(up, down)?;
+            // Where not even a ping came back, the line was out, and nothing is known of the size.
+            if self.heard >= begin {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn fit_once(&mut self, up: Option<usize>, down: Option<usize>) -> Result<(bool, bool), NearError> {
         let session = self.session;
         // Where nothing is asked, nothing is waited for.
         let (mut fits_up, mut fits_down) = (up.is_none(), down.is_none());

@@ -110,6 +110,7 @@ fn state(folder: &Path) {
         count,
         modulus: Modulus::of_values(1 << 24).unwrap(),
         place: Place { received: at, position: BitPosition::from_bits(8_192 * count) },
+        packet: None,
     };
     ledger.block(&id, Seq(0), &[frame(10), frame(20)]);
     let records = Records::open(Arc::new(RealDisk::open(folder).unwrap()), "level0/gaps").unwrap();

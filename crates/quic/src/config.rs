@@ -2,7 +2,7 @@
 
 use crate::feed::{Feed, FeedFactory};
 use crate::{Fingerprint, Identity};
-use noq_proto::{AckFrequencyConfig, IdleTimeout, TransportConfig, VarInt};
+use noq_proto::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_transport::PROTOCOL_VERSION;
 use skyhaul_units::{Bytes, Duration, Rate};
@@ -55,8 +55,8 @@ pub(crate) const ALPN_PREFIX: &str = "skyhaul/";
 pub struct PathConfig {
     /// How fast this end sends.
     pub controller: ControllerConfig,
-    /// UDP payload of a full datagram, 1200 to 65527 bytes. Must fit the line: there is no search for it.
-    /// Default 1472: IPv4 packets of 1500 bytes; 1452 for IPv6.
+    /// UDP payload of a full datagram, 1200 to 65527 bytes. It should fit the line: where it does not, or no longer, that is
+    /// found, and smaller ones are used, down to 1200. Default 1472: IPv4 packets of 1500 bytes; 1452 for IPv6.
     pub udp_payload: u16,
     /// A path silent for this long is given up. Default 60 s.
     pub idle_timeout: Duration,
@@ -92,6 +92,17 @@ impl PathConfig {
         }
     }
 
+    /// The search for the size that the line carries (RFC 8899): from the configured one down to the smallest when only large
+    /// datagrams are lost, then at once upwards, and again from time to time.
+    fn search(&self) -> MtuDiscoveryConfig {
+        let mut search = MtuDiscoveryConfig::default();
+        search
+            .upper_bound(self.udp_payload)
+            .interval(SEARCH_AGAIN.to_std())
+            .black_hole_cooldown(SEARCH_AFTER.to_std());
+        search
+    }
+
     /// How many datagrams the far end may receive before it acknowledges: a batch, or what comes in 20 ms.
     /// Waiting longer would let its acknowledgement timer (25 ms) decide, and blur the round-trip time.
     pub(crate) fn ack_threshold(&self) -> u32 {
@@ -119,10 +130,9 @@ impl PathConfig {
             // Loss is told by time: long lines reorder by jitter, and packets are counted by the thousand.
             .packet_threshold(10_000)
             .time_threshold(1.25)
-            // The smallest equal to the first switches the search, and the suspicion of black holes, off.
             .initial_mtu(self.udp_payload)
-            .min_mtu(self.udp_payload)
-            .mtu_discovery_config(None)
+            .min_mtu(PAYLOAD_MIN)
+            .mtu_discovery_config(Some(self.search()))
             .ack_frequency_config(Some(acks))
             .datagram_receive_buffer_size(Some(self.receive_buffer.as_usize()))
             .datagram_send_buffer_size(usize::from(u16::MAX) * 2)
@@ -135,3 +145,13 @@ impl PathConfig {
 /// Datagrams that may come before they are acknowledged: enough to keep acknowledgements rare, few enough for the 64
 /// ranges of an acknowledgement to span many of them at 15 % loss.
 const ACK_EVERY: u32 = 9;
+
+/// Every line carries datagrams of this size whole (RFC 9000 14).
+pub(crate) const PAYLOAD_MIN: u16 = 1_200;
+
+/// A larger size is tried again after this: a detour ends. RFC 8899 5.1.1 proposes ten minutes; ten probes a minute cost nothing.
+const SEARCH_AGAIN: Duration = Duration::from_secs(60);
+
+/// The search begins so soon after large datagrams alone were lost: where it was chance, it is back at the full size a few
+/// round trips later.
+const SEARCH_AFTER: Duration = Duration::from_millis(100);

@@ -1,8 +1,11 @@
 //! The endpoint: takes and makes calls, knows each connection by its id, moves datagrams.
 
+mod admit;
+mod carrier;
+
 use crate::clock::{Clock, TokenClock};
-use crate::config::{ALPN_PREFIX, EndpointConfig};
-use crate::event::{codepoint, down_reason, refusal, transmit};
+use crate::config::{ALPN_PREFIX, EndpointConfig, PAYLOAD_MIN};
+use crate::event::{codepoint, down_reason, is_withdrawn, refusal, transmit};
 use crate::feed::Feed;
 use crate::memories::Memories;
 use crate::path::Notice;
@@ -12,9 +15,10 @@ use noq_proto::{
     ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, FourTuple, Incoming,
     RandomConnectionIdGenerator, ServerConfig, ValidationTokenConfig,
 };
-use skyhaul_engine::{Carrier, CarrierEvent, ConnectError, ConnectionId, Datagrams, Received, Transmit};
+use skyhaul_engine::admission::{Admission, CALLS_MAX, Doorkeeper, SETUP_MAX};
+use skyhaul_engine::{CarrierEvent, ConnectError, ConnectionId, Received, Transmit};
 use skyhaul_identity::{Keying, RefusedKey, Trust};
-use skyhaul_transport::{DownReason, Path};
+use skyhaul_transport::DownReason;
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -27,6 +31,7 @@ pub struct Endpoint {
     inner: noq_proto::Endpoint,
     trust: Arc<Trust>,
     refused: Arc<RefusedKey>,
+    doorkeeper: Doorkeeper,
     /// For calls taken; each gets a copy with its own transport parameters.
     server: Option<ServerConfig>,
     token_clock: Arc<TokenClock>,
@@ -52,6 +57,7 @@ struct Held {
     handle: ConnectionHandle,
     remote: SocketAddr,
     incoming: bool,
+    began: Instant,
     /// The key that must be found, on calls made here.
     expected: Option<Fingerprint>,
     stage: Stage,
@@ -65,6 +71,16 @@ struct Held {
 impl Held {
     const fn is_done(&self) -> bool {
         self.drained && (!self.shown || self.path.is_read_out())
+    }
+
+    /// Until when a call taken here must be up.
+    fn setup_ends(&self) -> Option<Instant> {
+        (self.incoming && self.stage == Stage::Handshake).then(|| self.began + SETUP_MAX)
+    }
+
+    /// When something is due.
+    fn due(&self) -> Option<Instant> {
+        [self.path.next_timeout(), self.setup_ends()].into_iter().flatten().min()
     }
 }
 
@@ -80,6 +96,8 @@ enum Stage {
 pub struct Counters {
     /// Calls refused because too many handshakes or connections were there.
     pub refused_busy: u64,
+    /// Calls overlooked by chance, because many were being set up; their callers repeat them.
+    pub overlooked: u64,
     /// Callers asked to prove their address before anything is kept for them (RFC 9000 8.1.2).
     pub retried: u64,
     /// Answers outside connections that were not sent, because too many waited.
@@ -101,7 +119,7 @@ impl Endpoint {
     pub fn new(config: EndpointConfig) -> Result<Self, ConfigError> {
         let payload = config.path.udp_payload;
         let mut inner = noq_proto::EndpointConfig::new(Arc::new(tls::reset_key(&config.identity)));
-        if payload < 1200 || inner.max_udp_payload_size(payload).is_err() {
+        if payload < PAYLOAD_MIN || inner.max_udp_payload_size(payload).is_err() {
             return Err(ConfigError::UdpPayload(payload));
         }
         inner
@@ -111,9 +129,13 @@ impl Endpoint {
         trust.accept(config.trusted.clone());
         let mut endpoint = Self {
             clock: Clock(config.epoch),
-            inner: noq_proto::Endpoint::new(Arc::new(inner), None, false),
+            // The sockets forbid fragments, so that the search for the line's size finds it.
+            inner: noq_proto::Endpoint::new(Arc::new(inner), None, true),
             trust,
             refused: Arc::default(),
+            doorkeeper: Doorkeeper::new(
+                &config.rng_seed.unwrap_or(*config.identity.fingerprint().as_bytes()),
+            ),
             server: None,
             token_clock: Arc::default(),
             connections: BTreeMap::new(),
@@ -183,6 +205,7 @@ impl Endpoint {
             handle,
             remote,
             incoming: false,
+            began: now,
             expected: Some(expected),
             stage: Stage::Handshake,
             other_version: None,
@@ -226,12 +249,18 @@ impl Endpoint {
         let due: Vec<ConnectionId> = self
             .connections
             .iter()
-            .filter(|(_, held)| held.path.next_timeout().is_some_and(|at| at <= now))
+            .filter(|(_, held)| held.due().is_some_and(|at| at <= now))
             .map(|(id, _)| *id)
             .collect();
         for id in due {
             if let Some(held) = self.connections.get_mut(&id) {
-                held.path.handle_timeout(now);
+                if held.path.next_timeout().is_some_and(|at| at <= now) {
+                    held.path.handle_timeout(now);
+                }
+                let is_late = held.setup_ends().is_some_and(|at| at <= now);
+                if is_late {
+                    self.turn_out(now, id);
+                }
             }
             self.settle(now, id);
         }
@@ -243,7 +272,7 @@ impl Endpoint {
         if let Some((_, at)) = self.unsettled {
             return Some(at);
         }
-        self.connections.values().filter_map(|held| held.path.next_timeout()).min()
+        self.connections.values().filter_map(Held::due).min()
     }
 
     /// From now on up to `segments` datagrams of one size are given out as one batch, which the system cuts apart
@@ -301,8 +330,7 @@ impl Endpoint {
     /// Somebody calls.
     fn called(&mut self, now: Instant, incoming: Incoming, bytes: usize) {
         let remote = incoming.remote_address();
-        let handshakes =
-            self.connections.values().filter(|held| held.incoming && held.stage == Stage::Handshake).count();
+        let handshakes = self.connections.values().filter(|held| held.setup_ends().is_some()).count();
         let mut answer = Vec::new();
         if handshakes >= RETRY_FROM && !incoming.remote_address_validated() && incoming.may_retry() {
             self.counters.retried += 1;
@@ -311,7 +339,12 @@ impl Endpoint {
             }
             return;
         }
-        if handshakes >= MAX_HANDSHAKES || self.connections.len() >= MAX_CONNECTIONS {
+        let admission = self.admit(now, remote);
+        if admission == Admission::Overlooked {
+            self.counters.overlooked += 1;
+            return self.inner.ignore(incoming);
+        }
+        if admission == Admission::Refused {
             self.counters.refused_busy += 1;
             let refusal = self.inner.refuse(incoming, &mut answer);
             self.answer(transmit(&refusal), answer);
@@ -336,6 +369,7 @@ impl Endpoint {
                     handle,
                     remote,
                     incoming: true,
+                    began: now,
                     expected: None,
                     stage,
                     other_version,
@@ -364,7 +398,7 @@ impl Endpoint {
             return None;
         }
         let name = offered.iter().find(|name| name.starts_with(ALPN_PREFIX.as_bytes()))?;
-        String::from_utf8(name.to_vec()).ok()
+        core::str::from_utf8(name).map(|name| skyhaul_units::printable(name, name.len())).ok()
     }
 
     fn server_config(&self) -> ServerConfig {
@@ -375,7 +409,7 @@ impl Endpoint {
         server
             .validation_token_config(no_tokens)
             .time_source(Arc::clone(&self.token_clock) as Arc<dyn noq_proto::TimeSource>)
-            .max_incoming(MAX_HANDSHAKES)
+            .max_incoming(CALLS_MAX)
             .incoming_buffer_size(INCOMING_BYTES)
             .incoming_buffer_size_total(INCOMING_BYTES * 4);
         server
@@ -478,6 +512,7 @@ impl Endpoint {
                     let reason = match (refused_key, held.expected) {
                         (Some(_), Some(expected)) => Refusal::WrongKey { expected },
                         (Some(_), None) => Refusal::UntrustedKey,
+                        (None, None) if is_withdrawn(&error) => Refusal::Withdrawn,
                         (None, _) => refusal(&error, ours, &alpn),
                     };
                     let fingerprint = refused_key.or(peer);
@@ -524,44 +559,6 @@ impl Endpoint {
     }
 }
 
-impl Carrier for Endpoint {
-    fn call(
-        &mut self,
-        now: Instant,
-        remote: SocketAddr,
-        expected: Fingerprint,
-        joins: bool,
-    ) -> Result<ConnectionId, ConnectError> {
-        if joins { self.join(now, remote, expected) } else { self.connect(now, remote, expected) }
-    }
-
-    fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path> {
-        self.path(id).map(|path| path as &mut dyn Path)
-    }
-
-    fn poll_event(&mut self) -> Option<CarrierEvent> {
-        self.poll_event()
-    }
-
-    fn next_timeout(&self) -> Option<Instant> {
-        self.next_timeout()
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.handle_timeout(now);
-    }
-}
-
-impl Datagrams for Endpoint {
-    fn handle_datagram(&mut self, now: Instant, received: Received) {
-        self.handle_datagram(now, received);
-    }
-
-    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.poll_transmit(now, out)
-    }
-}
-
 /// Not sent (no server name indication), but the TLS library wants one.
 const SERVER_NAME: &str = "skyhaul";
 
@@ -570,9 +567,6 @@ const CID_BYTES: usize = 4;
 
 /// Connections open at a time, those in handshake included. More calls are refused, and counted.
 const MAX_CONNECTIONS: usize = 1_024;
-
-/// Handshakes with callers at a time. More are refused, and counted.
-const MAX_HANDSHAKES: usize = 64;
 
 /// From so many handshakes on, a caller must prove its address first.
 const RETRY_FROM: usize = 16;

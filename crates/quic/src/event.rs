@@ -5,6 +5,7 @@ use noq_proto::{ConnectionError, EcnCodepoint};
 use skyhaul_engine::{Ecn, Transmit};
 use skyhaul_identity::Fingerprint;
 use skyhaul_transport::DownReason;
+use skyhaul_units::printable;
 
 /// The codepoint that the state machine knows.
 pub(crate) const fn codepoint(ecn: Ecn) -> EcnCodepoint {
@@ -39,7 +40,7 @@ pub(crate) const CLOSE_VERSION: u32 = 1;
 
 /// Why a handshake failed, as far as the error of the state machine tells.
 pub(crate) fn refusal(error: &ConnectionError, ours: Fingerprint, alpn: &[u8]) -> Refusal {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(MAX_REASON).collect::<String>();
+    let text = |bytes: &[u8]| shortened(&String::from_utf8_lossy(bytes));
     match error {
         ConnectionError::ConnectionClosed(close) if u64::from(close.error_code) == ACCESS_DENIED => {
             Refusal::OwnKeyUntrusted { ours }
@@ -58,16 +59,33 @@ pub(crate) fn refusal(error: &ConnectionError, ours: Fingerprint, alpn: &[u8]) -
     }
 }
 
+/// What is kept of a text that the far end may have had a hand in.
+fn shortened(text: &str) -> String {
+    printable(text, MAX_REASON)
+}
+
+/// Whether the far end, which called, has closed before the path was up, finding no fault.
+pub(crate) fn is_withdrawn(error: &ConnectionError) -> bool {
+    match error {
+        // What it says before it may speak as an application (RFC 9000 10.2.3).
+        ConnectionError::ConnectionClosed(close) => {
+            close.error_code == noq_proto::TransportErrorCode::APPLICATION_ERROR
+        }
+        ConnectionError::ApplicationClosed(_) => true,
+        _ => false,
+    }
+}
+
 /// Why a path ended, from the error of the state machine.
 pub(crate) fn down_reason(error: &ConnectionError) -> DownReason {
     match error {
         ConnectionError::TimedOut => DownReason::TimedOut,
         ConnectionError::LocallyClosed => DownReason::ClosedHere,
-        ConnectionError::ApplicationClosed(close) => DownReason::ClosedByPeer(
-            String::from_utf8_lossy(&close.reason).chars().take(MAX_REASON).collect(),
-        ),
+        ConnectionError::ApplicationClosed(close) => {
+            DownReason::ClosedByPeer(shortened(&String::from_utf8_lossy(&close.reason)))
+        }
         ConnectionError::Reset => DownReason::Failed("the far end has started anew".to_owned()),
-        other => DownReason::Failed(other.to_string().chars().take(MAX_REASON).collect()),
+        other => DownReason::Failed(shortened(&other.to_string())),
     }
 }
 

@@ -35,6 +35,8 @@ pub struct QuicPath {
     feed: Feed,
     news: Vec<News>,
     events: VecDeque<PathEvent>,
+    /// The largest datagram of the session that goes into a packet now; zero before it is up.
+    payload: usize,
     confirmed: bool,
     heard: Instant,
     pinged: Instant,
@@ -105,6 +107,7 @@ impl QuicPath {
             feed,
             news: Vec::new(),
             events: VecDeque::new(),
+            payload: 0,
             confirmed: false,
             heard: now,
             pinged: now,
@@ -193,6 +196,7 @@ impl QuicPath {
     pub(crate) fn drive(&mut self, now: Instant) -> Vec<Notice> {
         let mut notices = Vec::new();
         self.absorb(now);
+        self.resize();
         while let Some(event) = self.conn.poll() {
             match event {
                 Event::Connected => {
@@ -224,6 +228,7 @@ impl QuicPath {
             Err(broken) => self.fail(now, &broken.to_string(), notices),
             Ok(greeted) if greeted && self.confirmed => match self.conn.datagrams().max_size() {
                 Some(payload) => {
+                    self.payload = payload;
                     self.state = State::Up;
                     self.sender.up = true;
                     self.setup.up(now, self.sender.meter().smoothed());
@@ -234,6 +239,18 @@ impl QuicPath {
             },
             Ok(_) => {}
         }
+    }
+
+    /// The line carries datagrams of another size than so far: larger ones alone were lost, or one arrived.
+    fn resize(&mut self) {
+        let payload = self.conn.datagrams().max_size().filter(|_| matches!(self.state, State::Up));
+        let Some(payload) = payload.filter(|payload| *payload != self.payload) else { return };
+        if payload < self.payload {
+            // The state machine has dropped those that it held.
+            self.sender.drop_oversized(payload, &mut self.events);
+        }
+        self.payload = payload;
+        self.events.push_back(PathEvent::Up { payload });
     }
 
     fn frames_received(&mut self) -> noq_proto::FrameStats {
@@ -257,7 +274,8 @@ impl QuicPath {
     fn absorb(&mut self, now: Instant) {
         self.feed.drain_into(&mut self.news);
         if !self.is_over() {
-            self.sender.absorb(Reading { now, clock: self.clock }, &self.news, &mut self.events);
+            let largest = u64::from(self.conn.current_mtu());
+            self.sender.absorb(Reading { now, clock: self.clock, largest }, &self.news, &mut self.events);
         }
     }
 
@@ -312,7 +330,7 @@ impl QuicPath {
 
     /// Keeps up to `limit` datagrams ready in the state machine.
     fn feed_datagrams(&mut self, limit: usize) {
-        let payload = usize::from(self.config.udp_payload);
+        let payload = usize::from(self.conn.current_mtu());
         while let Some(datagram) = self.sender.hand_over(limit, payload) {
             match self.conn.datagrams().send(datagram, false) {
                 Ok(()) => {}
@@ -428,8 +446,8 @@ impl Path for QuicPath {
             min_rtt: meter.least(),
             rtt_variation: meter.variation(),
             rate: self.sender.status().rate,
-
             loss: meter.loss(),
+            answered: self.sender.answered(),
         }
     }
 

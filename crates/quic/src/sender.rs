@@ -23,6 +23,8 @@ pub(crate) struct Sender {
     /// IP and UDP headers of one datagram.
     headers: Bytes,
     newest_sent: Option<u64>,
+    /// When the far end last acknowledged anything.
+    answered: Instant,
     /// Whether the path is up: all packets are numbered in one row.
     pub(crate) up: bool,
 }
@@ -32,6 +34,8 @@ pub(crate) struct Sender {
 pub(crate) struct Reading {
     pub(crate) now: Instant,
     pub(crate) clock: Clock,
+    /// The UDP payload of a full datagram now: what is larger is a probe for the line's size, whose loss means nothing else.
+    pub(crate) largest: u64,
 }
 
 impl Sender {
@@ -45,6 +49,7 @@ impl Sender {
             room: None,
             headers,
             newest_sent: None,
+            answered: now,
             up: false,
         }
     }
@@ -118,6 +123,21 @@ impl Sender {
         self.handed.pop_back().and_then(|(token, _)| token)
     }
 
+    /// Datagrams handed over of `payload` bytes and more do not leave any more: they count as lost.
+    pub(crate) fn drop_oversized(&mut self, payload: usize, events: &mut VecDeque<PathEvent>) {
+        self.room = None;
+        self.handed.retain(|(token, length)| {
+            let stays = *length < payload;
+            events.extend(token.filter(|_| !stays).map(PathEvent::Lost));
+            stays
+        });
+    }
+
+    /// When the far end last acknowledged anything.
+    pub(crate) const fn answered(&self) -> Instant {
+        self.answered
+    }
+
     /// `count` UDP datagrams of `payload` bytes together left.
     pub(crate) fn transmitted(&mut self, now: Instant, payload: usize, count: usize) {
         self.room = None;
@@ -158,7 +178,7 @@ impl Sender {
     /// Takes in what happened to packets; the fates of tokens go to `events`.
     pub(crate) fn absorb(
         &mut self,
-        Reading { now, clock }: Reading,
+        Reading { now, clock, largest }: Reading,
         news: &[News],
         events: &mut VecDeque<PathEvent>,
     ) {
@@ -167,6 +187,7 @@ impl Sender {
         }
         for item in news {
             match *item {
+                News::Sent { bytes, .. } if self.up && bytes > largest => {}
                 News::Sent { number, bytes } => {
                     if self.newest_sent.is_some_and(|newest| number <= newest) {
                         // Each stage of the handshake counts anew (RFC 9000 12.3).
@@ -178,6 +199,7 @@ impl Sender {
                 // A packet of an earlier stage of the handshake may have had the same number.
                 News::Acked { number, sent } if self.regulated.sent_at(number) != Some(clock.ours(sent)) => {}
                 News::Acked { number, .. } => {
+                    self.answered = now;
                     events.extend(self.regulated.acked(now, number).map(PathEvent::Acked));
                 }
                 News::Marked => self.regulated.marked(1),

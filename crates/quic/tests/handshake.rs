@@ -5,10 +5,12 @@ mod pair;
 use pair::{CLIENT, Options, SERVER, World, address, identity};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
-use skyhaul_engine::CarrierEvent;
+use skyhaul_engine::admission::{ADDRESS_MAX, SETUP_MAX};
+use skyhaul_engine::{CarrierEvent, Received};
 use skyhaul_quic::Refusal;
 use skyhaul_transport::{DownReason, Path};
 use skyhaul_units::{Duration, Instant};
+use std::net::SocketAddr;
 
 /// The only event of `node`, which must be a refusal.
 fn refusal(world: &World, node: usize) -> (&Refusal, Option<skyhaul_quic::Fingerprint>) {
@@ -163,7 +165,7 @@ fn many_callers_at_a_time_must_prove_their_addresses_and_are_bounded() {
         let mut client = pair::endpoint(&options, CLIENT);
         client.connect(Instant::ZERO, address(SERVER), identity(1).fingerprint()).unwrap();
         client.poll_transmit(Instant::ZERO, &mut out).unwrap();
-        let received = skyhaul_engine::Received {
+        let received = Received {
             remote: ([198, 51, 100, 1], 1_000 + caller).into(),
             local_ip: None,
             ecn: None,
@@ -191,6 +193,82 @@ fn a_caller_that_proves_its_address_is_let_in_under_load() {
     assert!(world.run_until(Instant::ZERO + Duration::from_secs(2), World::both_ready));
     // Each copy of its hello is answered.
     assert!((1..=3).contains(&world.nodes[SERVER].counters().retried));
+}
+
+/// Begins a handshake with the server, proves the address where it is asked to, and never goes on.
+fn slow_caller(world: &mut World, from: SocketAddr) {
+    let mut client = pair::endpoint(&Options { setup_copies: 1, ..Options::default() }, CLIENT);
+    let (now, mut out) = (world.now, Vec::new());
+    client.connect(now, address(SERVER), identity(1).fingerprint()).expect("an address that can be called");
+    for _ in 0..2 {
+        if client.poll_transmit(now, &mut out).is_none() {
+            return;
+        }
+        world.inject(SERVER, from, &out);
+        while let Some(answer) = world.nodes[SERVER].poll_transmit(now, &mut out) {
+            // A Retry (RFC 9000 17.2.5).
+            if answer.to == from && out[0] & 0xf0 == 0xf0 {
+                let payload = out[..].into();
+                let received = Received { remote: address(SERVER), local_ip: None, ecn: None, payload };
+                client.handle_datagram(now, received);
+            }
+        }
+    }
+}
+
+/// Seen with 64 handshakes that never went on: no station came in for a minute.
+#[test]
+fn slow_handshakes_of_one_address_keep_nobody_else_out_and_are_over_after_15_s() {
+    let mut world = World::new(&Options::default());
+    for port in 0..300 {
+        slow_caller(&mut world, ([198, 51, 100, 1], 1_000 + port).into());
+    }
+    let counters = world.nodes[SERVER].counters();
+    assert_eq!((counters.refused_busy, counters.overlooked), (300 - ADDRESS_MAX as u64, 0));
+    assert!(world.run_until(Instant::ZERO + Duration::from_secs(2), World::both_ready));
+    world.run(SETUP_MAX);
+    let slow = |(_, event): &&(Instant, CarrierEvent)| {
+        matches!(event, CarrierEvent::Refused { reason: Refusal::TooSlow, .. })
+    };
+    assert_eq!(world.seen[SERVER].events.iter().filter(slow).count(), ADDRESS_MAX);
+    let ready = world.seen[SERVER].ready;
+    assert!(ready.is_some_and(|id| world.nodes[SERVER].path(id).is_some()), "who is in stays");
+}
+
+#[test]
+fn slow_handshakes_of_many_networks_delay_others_and_keep_nobody_out() {
+    let mut world = World::new(&Options::default());
+    // More than there are places, from as many networks, and 20 more each second.
+    for second in 0..10_u8 {
+        for caller in 0..if second == 0 { 200 } else { 20 } {
+            slow_caller(&mut world, ([10, second, caller, 1], 1_000).into());
+        }
+        let limit = Instant::ZERO + Duration::from_secs(u64::from(second) + 1);
+        if world.run_until(limit, World::both_ready) {
+            println!("in after {}", world.now);
+            return;
+        }
+    }
+    panic!("kept out for 10 s");
+}
+
+#[test]
+fn a_call_that_its_caller_takes_back_is_no_strangers() {
+    let mut world = World::new(&Options::default());
+    world.run(Duration::from_millis(90));
+    let id = world.call;
+    let now = world.now;
+    world.nodes[CLIENT].path(id).expect("it is being set up").close(now, "another connection stood first");
+    world.run(Duration::from_secs(1));
+    let reasons: Vec<&Refusal> = world.seen[SERVER]
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            CarrierEvent::Refused { reason, .. } => Some(reason),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reasons, [&Refusal::Withdrawn]);
 }
 
 #[test]

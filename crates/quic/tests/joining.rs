@@ -7,7 +7,7 @@ use nodes::{CALLED, CALLER, World, address, identity};
 use skyhaul_engine::{CarrierEvent, ConnectError, ConnectionId, SocketId};
 use skyhaul_identity::Keying;
 use skyhaul_transport::wire::Control;
-use skyhaul_transport::{DownReason, Path as _, PathEvent, PathId, PathOptions};
+use skyhaul_transport::{DownReason, Path as _, PathEvent, PathId, PathOptions, RefusalCause};
 use skyhaul_units::Duration;
 
 const FIRST: PathId = PathId(0);
@@ -191,7 +191,7 @@ fn a_connection_that_joins_and_says_something_else_first_is_closed() {
     let id = world.bare.join(world.now, address(CALLED, 0), called).unwrap();
     assert!(world.run(2, |world| matches!(world.bare.poll_event(), Some(CarrierEvent::Ready { .. }))));
     let now = world.now;
-    let refuse = Control::Refuse { reason: "no".to_owned() }.encode();
+    let refuse = Control::Refuse { cause: RefusalCause::Told, reason: "no".to_owned() }.encode();
     world.bare.path(id).unwrap().send_control(now, &refuse);
     let closed = world.run(5, |world| matches!(world.bare.poll_event(), Some(CarrierEvent::Closed { .. })));
     assert!(closed);

@@ -33,6 +33,8 @@ pub struct Loaded {
     pub records: Vec<(String, Vec<u8>)>,
     /// Files that are no record, or one that the disk gave back damaged.
     pub damaged: Vec<String>,
+    /// Records of which one of two copies was damaged: the other one counted. See [`Ledger::mend`].
+    pub mended: Vec<String>,
 }
 
 /// Why a ledger cannot be read or written.
@@ -97,12 +99,30 @@ impl Ledger {
         let mut loaded = Loaded::default();
         for entry in entries.into_iter().filter(|entry| entry.kind == EntryKind::File) {
             match load_state(&*self.disk, &self.path(&entry.name)) {
-                Ok(Some(body)) => loaded.records.push((entry.name, body)),
+                Ok(Some(state)) => {
+                    if state.is_damaged {
+                        loaded.mended.push(entry.name.clone());
+                    }
+                    loaded.records.push((entry.name, state.body));
+                }
                 Ok(None) => {}
                 Err(_) => loaded.damaged.push(entry.name),
             }
         }
         Ok(loaded)
+    }
+
+    /// Writes the records again of which one copy was damaged, and says which they were.
+    ///
+    /// # Errors
+    /// [`LedgerError::Io`].
+    pub fn mend(&self, loaded: &Loaded) -> Result<Vec<String>, LedgerError> {
+        let mut told = Vec::new();
+        for (name, body) in loaded.records.iter().filter(|(name, _)| loaded.mended.contains(name)) {
+            self.put(name, body)?;
+            told.push(format!("{name}: one of its two copies; the other one counted, nothing is lost"));
+        }
+        Ok(told)
     }
 
     /// Writes a record, replacing one of that name in one step. Durable when this returns.
@@ -174,6 +194,15 @@ mod tests {
         ledger.put("a", b"one").unwrap();
         ledger.put("b", b"two").unwrap();
         disk.damage("jobs/a", Bytes::new(9)).unwrap();
+        let loaded = ledger.load().unwrap();
+        assert_eq!(
+            (&loaded.damaged, &loaded.mended, loaded.records.len()),
+            (&vec![], &vec!["a".to_owned()], 2)
+        );
+        assert!(ledger.mend(&loaded).unwrap()[0].starts_with("a: one of its two copies"));
+        assert!(ledger.load().unwrap().mended.is_empty());
+        disk.damage("jobs/a", Bytes::new(9)).unwrap();
+        disk.damage("jobs/a", Bytes::new(20)).unwrap();
         let loaded = ledger.load().unwrap();
         assert_eq!((loaded.damaged, loaded.records.len()), (vec!["a".to_owned()], 1));
         ledger.remove("b").unwrap();

@@ -8,14 +8,16 @@
 //! once.
 //!
 //! ```
-//! use skyhaul_store::{Spool, SpoolConfig, SpoolItem, sim::SimDisk};
+//! use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolItem, sim::SimDisk};
 //! use skyhaul_units::{Bytes, Utc};
 //! use std::sync::Arc;
 //!
 //! let now = Utc::from_micros(1_730_419_200_000_000);
 //! let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
 //! let config = SpoolConfig { max_size: Bytes::mib(32), segment_size: Bytes::mib(8), ..SpoolConfig::default()
-//! }; let mut spool = Spool::open(disk, config, now)?;
+//! };
+//! let drawn = SpoolDraw([7; 24]); // of the system's randomness
+//! let mut spool = Spool::open(disk, config, now, drawn)?;
 //! let flow = spool.open_flow(now)?;
 //! spool.append(flow, b"frames", now)?;
 //! let mut reader = spool.reader_from_custody();
@@ -34,23 +36,26 @@ mod contacts;
 mod disk;
 mod ledger;
 mod log;
+mod mark;
 mod publish;
 pub mod raw;
 mod spool;
 
 pub use contacts::{
-    Appended, Arrival, Commit, ContactConfig, ContactReader, ContactStats, ContactStore, ContactSync,
-    ContactSynced, FlowStatus, KeptReader, Receipt, Resume, StationName, StationNameError, StoreError,
+    Admitted, Appended, Arrival, Commit, ContactConfig, ContactReader, ContactStats, ContactStore,
+    ContactSync, ContactSynced, FlowStatus, KeptReader, MAX_SPOOLS, Receipt, Resume, Sender, SpoolKnown,
+    SpoolState, StationName, StationNameError, StoreError,
 };
 pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
 pub use ledger::{Ledger, LedgerError, Loaded};
 pub use log::{
-    Cursor, Damage, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD, NewRecord, Position,
-    Record, SegmentNo, Summary, SyncHandle, Synced, open_bytes,
+    Cursor, Damage, DamageFate, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD, NewRecord,
+    Position, Record, SegmentNo, Summary, SyncHandle, Synced, open_bytes,
 };
+pub use mark::mark;
 pub use publish::{Pending, PublishError, Publisher};
-pub use skyhaul_units::{FlowId, Seq};
+pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use spool::{
-    Depth, FLOW_END, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolError, SpoolItem, SpoolReader,
-    SpoolStats, Waiting,
+    Depth, FLOW_END, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolDraw, SpoolError, SpoolItem,
+    SpoolReader, SpoolStats, Waiting,
 };

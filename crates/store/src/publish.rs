@@ -194,12 +194,19 @@ pub(crate) fn is_plain_name(name: &str, longest: usize) -> bool {
     !name.is_empty() && name.len() <= longest && !name.starts_with('.') && name.bytes().all(plain)
 }
 
-/// Replaces a small state file in one step: magic and version, checksum, then `body`.
+/// What a state file holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub body: Vec<u8>,
+    /// One of its two copies was damaged: write it again.
+    pub is_damaged: bool,
+}
+
+/// Replaces a small state file in one step. It holds the same twice, so that damage of one copy costs nothing: magic and
+/// version, checksum, then `body`. Never two files: one of them might be older.
 pub(crate) fn save_state(disk: &dyn Disk, dir: &str, name: &str, body: &[u8]) -> io::Result<()> {
     let (temporary, path) = (format!("{dir}/.{name}{TEMPORARY}"), format!("{dir}/{name}"));
-    let mut bytes = STATE_MAGIC.to_vec();
-    bytes.extend_from_slice(&crc(&[body]).to_be_bytes());
-    bytes.extend_from_slice(body);
+    let bytes = [&STATE_MAGIC[..], &crc(&[body]).to_be_bytes(), body].concat().repeat(2);
     let file = disk.create(&temporary)?;
     let outcome =
         file.append(&bytes).and_then(|()| file.sync()).and_then(|()| disk.rename(&temporary, &path));
@@ -211,24 +218,29 @@ pub(crate) fn save_state(disk: &dyn Disk, dir: &str, name: &str, body: &[u8]) ->
 }
 
 /// Reads what `save_state` wrote; `None` where there is no such file.
-pub(crate) fn load_state(disk: &dyn Disk, path: &str) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = match read_small(disk, path, STATE_LARGEST) {
+pub(crate) fn load_state(disk: &dyn Disk, path: &str) -> io::Result<Option<State>> {
+    let bytes = match read_small(disk, path, STATE_LARGEST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
-    let intact = bytes
-        .strip_prefix(&STATE_MAGIC)
-        .and_then(|rest| rest.split_first_chunk::<4>())
-        .is_some_and(|(sum, body)| *sum == crc(&[body]).to_be_bytes());
-    if !intact {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "damaged, or of another version"));
-    }
-    Ok(Some(bytes.split_off(STATE_MAGIC.len() + 4)))
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    let copies = [first, second].map(intact);
+    let is_damaged = copies.contains(&None);
+    let Some(body) = copies.into_iter().flatten().next() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "damaged twice, or of another version"));
+    };
+    Ok(Some(State { body: body.to_vec(), is_damaged }))
 }
 
-const STATE_MAGIC: [u8; 4] = *b"SKS\x01";
+/// What one copy holds.
+fn intact(copy: &[u8]) -> Option<&[u8]> {
+    let (sum, body) = copy.strip_prefix(&STATE_MAGIC)?.split_first_chunk::<4>()?;
+    (*sum == crc(&[body]).to_be_bytes()).then_some(body)
+}
+
+const STATE_MAGIC: [u8; 4] = *b"SKS\x02";
 /// Far above what the bounds on flows allow.
-const STATE_LARGEST: Bytes = Bytes::mib(1);
+const STATE_LARGEST: Bytes = Bytes::mib(2);
 
 #[cfg(test)]
 mod tests {
@@ -291,16 +303,24 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_state_file_is_an_error_not_a_state() {
+    fn damage_of_a_state_file_at_any_byte_costs_nothing_and_is_told_and_of_both_copies_is_an_error() {
         let disk = SimDisk::new(Bytes::mib(1));
         disk.make_dir("s").unwrap();
         assert_eq!(load_state(&disk, "s/x").unwrap(), None);
-        save_state(&disk, "s", "x", b"body").unwrap();
-        assert_eq!(load_state(&disk, "s/x").unwrap().unwrap(), b"body");
-        for offset in 0..12 {
-            disk.damage("s/x", Bytes::new(offset)).unwrap();
-            assert!(load_state(&disk, "s/x").is_err(), "{offset}");
-            disk.damage("s/x", Bytes::new(offset)).unwrap();
+        for body in [&b"body"[..], b""] {
+            save_state(&disk, "s", "x", body).unwrap();
+            let kept = |is_damaged| Some(State { body: body.to_vec(), is_damaged });
+            assert_eq!(load_state(&disk, "s/x").unwrap(), kept(false));
+            let copy = (8 + body.len()) as u64;
+            for offset in 0..2 * copy {
+                disk.damage("s/x", Bytes::new(offset)).unwrap();
+                assert_eq!(load_state(&disk, "s/x").unwrap(), kept(true), "{offset}");
+                let other = Bytes::new((offset + copy) % (2 * copy));
+                disk.damage("s/x", other).unwrap();
+                assert!(load_state(&disk, "s/x").is_err(), "{offset}");
+                disk.damage("s/x", other).unwrap();
+                disk.damage("s/x", Bytes::new(offset)).unwrap();
+            }
         }
     }
 }

@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
-    Appended, Arrival, ContactConfig, ContactStore, FlowId, FlowStatus, Item, Seq, Spool, SpoolConfig,
-    SpoolError, SpoolItem, SpoolReader, StationName, StoreError,
+    Appended, Arrival, ContactConfig, ContactStore, FlowId, FlowStatus, Held, Item, Seq, Spool, SpoolConfig,
+    SpoolDraw, SpoolError, SpoolItem, SpoolReader, StationName, StoreError,
 };
 use skyhaul_units::{Bytes, Duration, Utc};
 use std::collections::BTreeMap;
@@ -51,8 +51,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::KillStation),
         1 => Just(Op::KillCentre),
         1 => Just(Op::Reconnect),
-        1 => (0u64..8_000).prop_map(Op::StationCapacity),
-        1 => (0u64..8_000).prop_map(Op::CentreCapacity),
+        1 => (0u64..16_000).prop_map(Op::StationCapacity),
+        1 => (0u64..16_000).prop_map(Op::CentreCapacity),
         1 => (0u64..12).prop_map(Op::StationFault),
         1 => (0u64..12).prop_map(Op::CentreFault),
     ]
@@ -87,8 +87,8 @@ const ROOMY: Bytes = Bytes::mib(4);
 
 fn spool_config() -> SpoolConfig {
     SpoolConfig {
-        segment_size: Bytes::new(900),
-        max_size: Bytes::new(6_000),
+        segment_size: Bytes::new(1_850),
+        max_size: Bytes::new(12_300),
         retention: Duration::from_secs(10),
         reserve: Bytes::new(300),
     }
@@ -96,15 +96,16 @@ fn spool_config() -> SpoolConfig {
 
 fn contact_config() -> ContactConfig {
     ContactConfig {
-        segment_size: Bytes::new(900),
+        segment_size: Bytes::new(1_850),
         max_size: Bytes::mib(1),
         retention: Duration::from_secs(10),
         reserve: Bytes::new(300),
+        preface: 0,
     }
 }
 
 fn open_spool(disk: &SimDisk, now: Utc) -> Spool {
-    Spool::open(Arc::new(disk.clone()), spool_config(), now).unwrap()
+    Spool::open(Arc::new(disk.clone()), spool_config(), now, SpoolDraw([7; 24])).unwrap()
 }
 
 fn open_centre(disk: &SimDisk) -> ContactStore {
@@ -320,7 +321,7 @@ impl World {
     }
 
     fn reconnect(&mut self) {
-        for (flow, next) in self.centre.resume(&self.name).flows {
+        for Held { flow, next, .. } in self.centre.resume(&self.name).flows {
             self.spool.custody(flow, next);
         }
         self.held = None;
@@ -363,7 +364,7 @@ impl World {
             self.spool.append(flow, &[0; 300], self.now).unwrap();
         }
         self.spool.free(self.now).unwrap();
-        assert!(self.spool.size() < Bytes::new(4_000), "{:?}", self.spool.size());
+        assert!(self.spool.size() < Bytes::new(8_200), "{:?}", self.spool.size());
     }
 }
 
@@ -379,4 +380,48 @@ proptest! {
         }
         world.settle();
     }
+}
+
+#[test]
+fn no_receipt_is_given_for_a_folder_that_is_gone() {
+    let disk = SimDisk::new(ROOMY);
+    let (station, flow) = (StationName::new("svalbard").unwrap(), FlowId(7));
+    let mut centre = open_centre(&disk);
+    let received = Utc::from_micros(1_730_419_200_000_000);
+    let arrive = |centre: &mut ContactStore, seq| {
+        centre.append(Arrival { station: &station, flow, seq: Seq(seq), received, payload: &[1; 100] })
+    };
+    arrive(&mut centre, 0).unwrap();
+    assert_eq!(centre.sync().receipts.len(), 1);
+    centre.in_place().unwrap();
+    let remade = disk.remove_all();
+    arrive(&mut centre, 1).unwrap();
+    let commit = centre.sync();
+    assert!(commit.receipts.is_empty() && commit.failed.len() == 1, "{commit:?}");
+    let reason = commit.failed[0].2.to_string();
+    assert!(reason.contains("removed, moved or unmounted"), "{reason}");
+    assert_eq!(centre.in_place().unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert!(centre.finish(&station, flow, received).is_err());
+    // A folder of the same name is another one.
+    let mut other = open_centre(&remade);
+    other.in_place().unwrap();
+    arrive(&mut other, 0).unwrap();
+    assert_eq!(other.sync().receipts.len(), 1);
+    assert!(centre.in_place().is_err());
+}
+
+#[test]
+fn a_spool_whose_folder_is_gone_promises_nothing() {
+    let disk = SimDisk::new(ROOMY);
+    let now = Utc::from_micros(1_730_419_200_000_000);
+    let mut spool = open_spool(&disk, now);
+    let flow = spool.open_flow(now).unwrap();
+    spool.append(flow, &[1; 100], now).unwrap();
+    let handle = spool.sync_handle().unwrap();
+    let _remade = disk.remove_all();
+    assert!(matches!(spool.synced(handle.sync()), Err(SpoolError::Log(_))));
+    assert!(spool.in_place().is_err());
+    assert!(matches!(spool.open_flow(now), Err(SpoolError::State { .. })));
+    let mut reader = spool.reader_from_custody();
+    assert_eq!(spool.read(&mut reader).unwrap(), None);
 }

@@ -2,7 +2,7 @@
 
 use skyhaul_store::{
     Appended, Arrival, ContactConfig, ContactStore, Disk, FlowId, FlowStatus, Publisher, RealDisk, Seq,
-    Spool, SpoolConfig, SpoolItem, StationName,
+    Spool, SpoolConfig, SpoolDraw, SpoolItem, StationName,
 };
 use skyhaul_units::{Bytes, Duration, Utc};
 use std::io::Write;
@@ -21,7 +21,7 @@ fn a_spool_on_files_survives_being_opened_again() {
     };
     let flow = {
         let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
-        let mut spool = Spool::open(disk, config, NOW).unwrap();
+        let mut spool = Spool::open(disk, config, NOW, SpoolDraw([7; 24])).unwrap();
         let flow = spool.open_flow(NOW).unwrap();
         for n in 0..100u8 {
             spool.append(flow, &vec![n; 5_000], NOW).unwrap();
@@ -39,7 +39,7 @@ fn a_spool_on_files_survives_being_opened_again() {
     let mut last = std::fs::OpenOptions::new().append(true).open(segments.last().unwrap()).unwrap();
     last.write_all(&[0; 777]).unwrap();
     let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
-    let mut spool = Spool::open(disk, config, NOW).unwrap();
+    let mut spool = Spool::open(disk, config, NOW, SpoolDraw([7; 24])).unwrap();
     assert_eq!(spool.stats().log.torn, Bytes::new(777));
     let mut reader = spool.reader_from_custody();
     for n in 0..100u8 {
@@ -95,4 +95,55 @@ fn a_place_that_cannot_be_a_directory_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = RealDisk::open(&file.path().join("sub")).unwrap_err();
     assert!(error.to_string().contains(&file.path().display().to_string()), "{error}");
+}
+
+#[test]
+fn nothing_is_durable_in_a_folder_that_was_moved_replaced_or_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let state = home.path().join("state");
+    type Away = fn(&std::path::Path);
+    let ways: [Away; 3] = [
+        |state| std::fs::rename(state, state.with_extension("moved")).unwrap(),
+        |state| {
+            std::fs::rename(state, state.with_extension("older")).unwrap();
+            std::fs::create_dir_all(state.join("spool")).unwrap();
+        },
+        |state| std::fs::remove_dir_all(state).unwrap(),
+    ];
+    for away in ways {
+        let disk = RealDisk::open(&state).unwrap();
+        disk.make_dir("spool").unwrap();
+        let file = disk.create("spool/a").unwrap();
+        file.append(b"bytes").unwrap();
+        file.sync().unwrap();
+        disk.sync_dir("spool").unwrap();
+        away(&state);
+        file.append(b"more").unwrap();
+        let refused = [file.sync(), disk.sync_dir("spool"), disk.in_place()].map(Result::unwrap_err);
+        for error in &refused {
+            assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+        }
+        assert!(refused[0].to_string().contains("removed, moved or unmounted"), "{}", refused[0]);
+        let _ = std::fs::remove_dir_all(&state);
+    }
+}
+
+#[test]
+fn a_sync_of_a_segment_that_was_sealed_and_removed_meanwhile_is_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
+    let config = SpoolConfig {
+        segment_size: Bytes::kib(8),
+        max_size: Bytes::kib(64),
+        retention: Duration::ZERO,
+        reserve: Bytes::ZERO,
+    };
+    let mut spool = Spool::open(disk, config, NOW, SpoolDraw([7; 24])).unwrap();
+    let flow = spool.open_flow(NOW).unwrap();
+    spool.append(flow, &[1; 5_000], NOW).unwrap();
+    let handle = spool.sync_handle().unwrap();
+    spool.append(flow, &[2; 5_000], NOW).unwrap();
+    spool.custody(flow, Seq(1));
+    assert!(spool.free(NOW).unwrap() > Bytes::ZERO);
+    spool.synced(handle.sync()).unwrap();
 }

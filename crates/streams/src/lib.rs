@@ -23,6 +23,6 @@ pub use ring::Ring;
 pub use send::{Options, groups, send};
 pub use serve::serve;
 pub use sink::Allowed;
-pub use source::{Source, SourceError};
+pub use source::{Holds, Source, SourceError};
 pub use spec::{FarSink, SinkSpec, SourceSpec, SpecError};
 pub use wait::Waiter;

@@ -5,6 +5,7 @@
 
 use crate::{TlsEndpoint, TlsPath};
 use core::net::SocketAddr;
+use skyhaul_engine::admission::{Admission, Doorkeeper};
 use skyhaul_engine::{Carrier, CarrierEvent, ConnectError, ConnectionId};
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
 use skyhaul_transport::Path;
@@ -22,6 +23,7 @@ pub struct TlsCarrier {
     /// Bounded by twice the connections, and the refusals of one turn of the owner: see [`MAX_EVENTS`].
     events: VecDeque<CarrierEvent>,
     refused_busy: u64,
+    doorkeeper: Doorkeeper,
 }
 
 struct Held {
@@ -52,6 +54,11 @@ enum Stage {
 }
 
 impl Held {
+    /// Whether it is a call taken here that is not up yet.
+    fn is_being_set_up(&self) -> bool {
+        self.incoming && !self.path.is_up() && self.path.end_reason().is_none()
+    }
+
     /// Whether nobody needs it any more.
     fn is_done(&self) -> bool {
         match self.stage {
@@ -64,8 +71,9 @@ impl Held {
 
 impl TlsCarrier {
     /// A carrier without connections.
-    pub const fn new(endpoint: TlsEndpoint) -> Self {
+    pub fn new(endpoint: TlsEndpoint) -> Self {
         Self {
+            doorkeeper: Doorkeeper::new(endpoint.fingerprint().as_bytes()),
             endpoint,
             connections: BTreeMap::new(),
             calls: VecDeque::new(),
@@ -80,7 +88,7 @@ impl TlsCarrier {
         &mut self.endpoint
     }
 
-    /// Calls refused because too many were being set up or open.
+    /// Calls refused or closed by chance because too many were being set up or open.
     pub const fn refused_busy(&self) -> u64 {
         self.refused_busy
     }
@@ -89,7 +97,18 @@ impl TlsCarrier {
     pub fn accept(&mut self, now: Instant, remote: SocketAddr) -> Option<ConnectionId> {
         self.sweep();
         let room = self.connections.len() < MAX_CONNECTIONS;
-        let accepted = if room { self.endpoint.accept(now) } else { Err(Refusal::Busy) };
+        let others = self.connections.values().filter(|held| held.is_being_set_up());
+        // Closed at once, whatever the reason: its caller calls again.
+        let others = others.map(|held| (held.remote.ip(), held.path.began()));
+        let admission = self.doorkeeper.admit(now, remote.ip(), others);
+        if admission == Admission::Replaces {
+            let slow = self.connections.values_mut().filter(|held| held.is_being_set_up());
+            if let Some(oldest) = slow.min_by_key(|held| held.path.began()) {
+                oldest.path.turn_out(now);
+            }
+        }
+        let is_taken = room && matches!(admission, Admission::Taken | Admission::Replaces);
+        let accepted = if is_taken { self.endpoint.accept(now) } else { Err(Refusal::Busy) };
         match accepted {
             Ok(path) => Some(self.hold(Held { path, remote, incoming: true, stage: Stage::Setup })),
             Err(reason) => {

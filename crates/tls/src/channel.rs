@@ -201,7 +201,7 @@ fn other_version<'a>(offered: impl Iterator<Item = &'a [u8]>, ours: &[u8]) -> Op
         return None;
     }
     let name = offered.into_iter().find(|name| name.starts_with(ALPN_PREFIX.as_bytes()))?;
-    String::from_utf8(name.to_vec()).ok()
+    core::str::from_utf8(name).map(|name| skyhaul_units::printable(name, name.len())).ok()
 }
 
 /// Not sent (no server name indication), but the TLS library wants one.

@@ -1,5 +1,6 @@
 //! What is configured of an endpoint and its paths.
 
+use skyhaul_engine::admission::SETUP_MAX;
 use skyhaul_identity::{Fingerprint, Identity};
 use skyhaul_transport::PROTOCOL_VERSION;
 use skyhaul_units::{Bytes, Duration};
@@ -67,7 +68,7 @@ impl Default for TlsPathConfig {
     fn default() -> Self {
         Self {
             payload: 1438,
-            setup_timeout: Duration::from_secs(15),
+            setup_timeout: SETUP_MAX,
             idle_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(5),
             receive_buffer: Bytes::mib(4),

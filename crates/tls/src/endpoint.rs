@@ -3,6 +3,7 @@
 use crate::TlsPath;
 use crate::channel::{Channel, Terms};
 use crate::config::TlsEndpointConfig;
+use skyhaul_engine::admission::CALLS_MAX;
 use skyhaul_identity::{Fingerprint, Refusal, Trust};
 use skyhaul_units::Instant;
 use std::collections::BTreeSet;
@@ -44,15 +45,20 @@ impl TlsEndpoint {
     /// The near end of a stream on which somebody calls.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] where 64 calls are being set up: close the stream.
+    /// [`Refusal::Busy`] where [`CALLS_MAX`] calls are being set up: close the stream.
     pub fn accept(&mut self, now: Instant) -> Result<TlsPath, Refusal> {
-        if Arc::strong_count(&self.setups) > MAX_SETUPS {
+        if Arc::strong_count(&self.setups) > CALLS_MAX {
             return Err(Refusal::Busy);
         }
         let channel = Channel::answer(self.terms.clone());
         let mut path = TlsPath::new(now, self.config.path, channel, self.terms(None));
         path.occupy(Arc::clone(&self.setups));
         Ok(path)
+    }
+
+    /// This node's key.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.terms.identity.fingerprint()
     }
 
     fn terms(&self, expected: Option<Fingerprint>) -> PathTerms {
@@ -68,6 +74,3 @@ pub(crate) struct PathTerms {
     pub(crate) expected: Option<Fingerprint>,
     pub(crate) alpn: Vec<u8>,
 }
-
-/// Calls being set up at a time. More are refused.
-const MAX_SETUPS: usize = 64;

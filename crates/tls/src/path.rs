@@ -118,6 +118,16 @@ impl TlsPath {
         self.joins = true;
     }
 
+    /// Since when it is being set up.
+    pub(crate) const fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// It takes too long to be set up.
+    pub(crate) fn turn_out(&mut self, now: Instant) {
+        self.refuse(now, Refusal::TooSlow);
+    }
+
     pub(crate) fn occupy(&mut self, setup: Arc<()>) {
         self.setup = Some(setup);
     }
@@ -180,12 +190,26 @@ impl TlsPath {
         if matches!(self.state, State::Up) {
             self.end(now, DownReason::Failed("the stream ended without a farewell".to_owned()));
         } else {
+            let is_unheard = self.counters.received == Bytes::ZERO;
+            let is_called = self.terms.expected.is_none();
             self.refuse(
                 now,
-                Refusal::Failed("the far end closed the stream before the path was up".to_owned()),
+                match (is_unheard, is_called) {
+                    (true, true) => Refusal::Withdrawn,
+                    (true, false) => Refusal::Unreachable(WORDLESS.to_owned()),
+                    (false, _) => Refusal::Failed(EARLY.to_owned()),
+                },
             );
         }
         self.read_out();
+    }
+
+    /// The far end has taken its leave.
+    fn farewell_came(&mut self, now: Instant) {
+        if matches!(self.state, State::Handshake | State::Greeting) && self.terms.expected.is_none() {
+            self.refuse(now, Refusal::Withdrawn);
+        }
+        self.end_of_stream(now);
     }
 
     /// The stream is broken in both directions, or could not be had at all.
@@ -197,8 +221,14 @@ impl TlsPath {
             } else {
                 // Before the far end has said a word, it is the way there that fails.
                 let is_unheard = self.counters.received == Bytes::ZERO;
-                let refusal = if is_unheard { Refusal::Unreachable } else { Refusal::Failed };
-                self.refuse(now, refusal(reason));
+                self.refuse(
+                    now,
+                    match is_unheard {
+                        true if self.terms.expected.is_none() => Refusal::Withdrawn,
+                        true => Refusal::Unreachable(reason),
+                        false => Refusal::Failed(reason),
+                    },
+                );
             }
         }
         self.unwritten.clear();
@@ -226,7 +256,8 @@ impl TlsPath {
         match &mut self.state {
             State::Handshake | State::Greeting => {
                 if now >= self.began + self.config.setup_timeout {
-                    self.refuse(now, Refusal::NoAnswer);
+                    let is_caller = self.terms.expected.is_none() && self.counters.received > Bytes::ZERO;
+                    self.refuse(now, if is_caller { Refusal::TooSlow } else { Refusal::NoAnswer });
                 }
             }
             State::Up => {
@@ -342,7 +373,7 @@ impl TlsPath {
         match progress {
             _ if self.is_over() => {}
             Ok(Progress::Open) => {}
-            Ok(Progress::Ended) => self.end_of_stream(now),
+            Ok(Progress::Ended) => self.farewell_came(now),
             Err(error) => self.broken(now, &error),
         }
     }
@@ -375,6 +406,9 @@ impl TlsPath {
             }
             (State::Greeting, Frame::Close { code: CLOSE_VERSION, reason }) => {
                 self.refuse(now, refusal::of_version(&self.terms, &reason));
+            }
+            (State::Greeting, Frame::Close { .. }) if self.terms.expected.is_none() => {
+                self.refuse(now, Refusal::Withdrawn);
             }
             (State::Greeting, Frame::Close { reason, .. }) => self.refuse(now, Refusal::Failed(reason)),
             (State::Up, Frame::Datagram(datagram)) => {
@@ -532,6 +566,7 @@ impl Path for TlsPath {
             rtt_variation: window.meter().variation(),
             rate: window.rate().scaled(packet, carried),
             loss: Probability::ZERO,
+            answered: Instant::ZERO,
         }
     }
 
@@ -546,6 +581,11 @@ impl Path for TlsPath {
         }
     }
 }
+
+/// What a node does that has no place for a call.
+const WORDLESS: &str = "it closed the stream without a word, as a node does that sets up too many calls";
+/// It began to speak.
+const EARLY: &str = "the far end closed the stream before the path was up";
 
 /// Encrypted bytes kept for the stream: four times what one system call takes. At the bound nothing more is encrypted.
 const MOST_UNWRITTEN: usize = 256 * 1024;

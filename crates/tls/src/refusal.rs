@@ -13,6 +13,10 @@ pub(crate) fn of_error(error: &Error, refused: Option<Fingerprint>, terms: &Path
         (Error::AlertReceived(AlertDescription::AccessDenied), ..) => {
             Refusal::OwnKeyUntrusted { ours: terms.ours }
         }
+        // What a caller says that has no fault to find.
+        (Error::AlertReceived(AlertDescription::CloseNotify | AlertDescription::UserCanceled), _, None) => {
+            Refusal::Withdrawn
+        }
         (other, ..) => Refusal::Failed(shortened(&other.to_string())),
     }
 }
@@ -29,5 +33,5 @@ pub(crate) fn name(alpn: &[u8]) -> String {
 
 /// What is kept of a text that the far end may have had a hand in.
 pub(crate) fn shortened(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_REASON.min(text.len()))].to_owned()
+    skyhaul_units::printable(text, MAX_REASON)
 }

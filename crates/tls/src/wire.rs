@@ -113,7 +113,8 @@ impl Frame {
             PONG => number().map(Self::Pong),
             CLOSE => {
                 let (code, reason) = body.split_first().ok_or(wrong)?;
-                let reason = String::from_utf8_lossy(&reason[..reason.len().min(MAX_REASON)]).into_owned();
+                let reason = String::from_utf8_lossy(&reason[..reason.len().min(MAX_REASON)]);
+                let reason = skyhaul_units::printable(&reason, MAX_REASON);
                 Ok(Self::Close { code: *code, reason })
             }
             _ => Err(WireError::UnknownType(kind)),

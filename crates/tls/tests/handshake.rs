@@ -4,8 +4,10 @@
 mod pair;
 
 use pair::{App, CLIENT, Options, SERVER, World, endpoint, identity};
+use skyhaul_engine::Carrier;
+use skyhaul_engine::admission::{ADDRESS_MAX, CALLS_MAX, SETUP_MAX};
 use skyhaul_identity::Refusal;
-use skyhaul_tls::TlsPathConfig;
+use skyhaul_tls::{TlsCarrier, TlsPathConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 
@@ -91,7 +93,7 @@ fn nobody_there_is_said_after_the_time_for_the_set_up() {
 fn calls_being_set_up_are_bounded_and_free_their_places() {
     let options = Options::default();
     let mut server = endpoint(&options, SERVER);
-    let mut calls: Vec<_> = (0..64).map(|_| server.accept(Instant::ZERO).ok().unwrap()).collect();
+    let mut calls: Vec<_> = (0..CALLS_MAX).map(|_| server.accept(Instant::ZERO).ok().unwrap()).collect();
     assert_eq!(server.accept(Instant::ZERO).err(), Some(Refusal::Busy));
     calls.pop();
     calls.push(server.accept(Instant::ZERO).ok().unwrap());
@@ -105,7 +107,7 @@ fn a_path_that_is_up_frees_its_place() {
     let options = Options::default();
     let mut server = endpoint(&options, SERVER);
     let mut world = World::new(&options);
-    let _others: Vec<_> = (0..63).map(|_| server.accept(Instant::ZERO).ok().unwrap()).collect();
+    let _others: Vec<_> = (1..CALLS_MAX).map(|_| server.accept(Instant::ZERO).ok().unwrap()).collect();
     world.paths[SERVER] = server.accept(Instant::ZERO).ok().unwrap();
     assert!(server.accept(Instant::ZERO).is_err());
     world.run(Duration::from_secs(1));
@@ -135,7 +137,7 @@ fn closing_before_it_is_up_is_said_too() {
     world.paths[CLIENT].close(now, "changed my mind");
     world.run(Duration::from_secs(5));
     assert_eq!(world.paths[CLIENT].refusal(), Some(&Refusal::ClosedHere));
-    assert!(matches!(world.paths[SERVER].refusal(), Some(Refusal::Failed(_))));
+    assert_eq!(world.paths[SERVER].refusal(), Some(&Refusal::Withdrawn));
 }
 
 #[test]
@@ -202,4 +204,32 @@ fn the_payload_is_what_is_configured() {
     let path = TlsPathConfig { payload: 16_000, ..TlsPathConfig::default() };
     let world = World::connected(&Options { path, ..Options::default() });
     assert_eq!(world.seen[CLIENT].events[0].1, PathEvent::Up { payload: 16_000 });
+}
+
+#[test]
+fn calls_from_one_address_take_their_part_of_the_places_and_no_more() {
+    let options = Options::default();
+    let mut server = TlsCarrier::new(endpoint(&options, SERVER));
+    let from = |host: u8, port: usize| ([198, 51, 100, host], 1_000 + port as u16).into();
+    let taken = (0..100).filter(|port| server.accept(Instant::ZERO, from(1, *port)).is_some()).count();
+    assert_eq!((taken, server.refused_busy()), (ADDRESS_MAX, 100 - ADDRESS_MAX as u64));
+    assert!(server.accept(Instant::ZERO, from(2, 0)).is_some(), "another has a place");
+    server.handle_timeout(Instant::ZERO + SETUP_MAX);
+    while server.poll_event().is_some() {}
+    let again = (0..100).filter(|port| server.accept(Instant::ZERO, from(1, *port)).is_some()).count();
+    assert_eq!(again, ADDRESS_MAX, "they are free again after {SETUP_MAX}");
+}
+
+#[test]
+fn a_call_that_its_caller_takes_back_or_that_says_nothing_is_no_strangers() {
+    let mut world = World::new(&Options::default());
+    world.run(Duration::from_millis(90));
+    let now = world.now;
+    world.paths[CLIENT].close(now, "another connection stood first");
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.paths[SERVER].refusal(), Some(&Refusal::Withdrawn));
+    let mut server = endpoint(&Options::default(), SERVER);
+    let mut path = server.accept(Instant::ZERO).unwrap();
+    path.end_of_stream(Instant::ZERO);
+    assert_eq!(path.refusal(), Some(&Refusal::Withdrawn));
 }

@@ -1,7 +1,8 @@
 //! What a transfer tells while it goes on.
 
 use skyhaul_files::{Hash, Refusal, RelPath};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
@@ -23,6 +24,8 @@ pub enum Fate {
     Copied(Hash),
     /// It was there already.
     Unchanged,
+    /// It was there already, and has got the rights that the source has.
+    Rights,
     /// A folder or link was made.
     Made,
     /// It would be copied.
@@ -44,10 +47,12 @@ pub struct Counters {
     pub bytes: AtomicU64,
     /// Whether all were found.
     pub walked: AtomicU64,
+    /// Whether one is under way whose end nobody knows.
+    pub endless: AtomicBool,
     /// Bytes of files handed to the session, or written; with those that need not be.
     pub moved: AtomicU64,
-    /// The large file that is under way.
-    pub current: Mutex<Option<Current>>,
+    /// Large files that were handed over, in their order: at most [`CURRENT_MAX`], the newest.
+    current: Mutex<VecDeque<Current>>,
     /// Blocks that the receiving end got, and those of them that needed repair, as it says at the end.
     pub blocks: (AtomicU64, AtomicU64),
     /// Bytes that an earlier transfer had brought.
@@ -65,6 +70,30 @@ pub struct Current {
     pub size: u64,
     /// How much of it was moved, in this transfer or an earlier one.
     pub moved: u64,
+    /// How much of that in an earlier one.
+    pub held: u64,
+}
+
+/// Large files that a full session has room for, and more.
+const CURRENT_MAX: usize = 4096;
+
+impl Counters {
+    /// The large file that is under way, as far as it is, when the last `waiting` bytes still wait in the session.
+    pub fn current(&self, mut waiting: u64) -> Option<Current> {
+        let mut files = self.current.lock().ok()?;
+        let at = files.iter().rposition(|file| {
+            let carried = file.moved - file.held;
+            let is_it = waiting < carried;
+            waiting -= if is_it { 0 } else { carried };
+            is_it
+        });
+        // Those before it are through.
+        files.drain(..at.unwrap_or(0));
+        let file = files.front()?.clone();
+        // Where even the first waits, nothing of it has moved.
+        let waiting = if at.is_some() { waiting } else { file.moved - file.held };
+        Some(Current { moved: file.moved - waiting, ..file })
+    }
 }
 
 /// Where a transfer tells.
@@ -87,6 +116,21 @@ impl Reports {
         add(&self.counters.bytes, bytes);
     }
 
+    /// There is more of what has an end that nobody knows.
+    pub(crate) fn grew(&self, bytes: u64) {
+        add(&self.counters.bytes, bytes);
+    }
+
+    /// One begins whose end nobody knows.
+    pub(crate) fn open(&self) {
+        self.counters.endless.store(true, Ordering::Relaxed);
+    }
+
+    /// Its end is known.
+    pub(crate) fn closed(&self) {
+        self.counters.endless.store(false, Ordering::Relaxed);
+    }
+
     /// Bytes that need not be moved.
     pub(crate) fn spared(&self, bytes: u64) {
         add(&self.counters.moved, bytes);
@@ -96,7 +140,7 @@ impl Reports {
         add(&self.counters.moved, bytes);
         add(&self.counters.carried, bytes);
         if let Ok(mut current) = self.counters.current.lock()
-            && let Some(current) = &mut *current
+            && let Some(current) = current.back_mut()
         {
             current.moved += bytes;
         }
@@ -113,7 +157,10 @@ impl Reports {
 
     pub(crate) fn begin(&self, path: &RelPath, size: u64, held: u64) {
         if let Ok(mut current) = self.counters.current.lock() {
-            *current = Some(Current { path: path.clone(), size, moved: held });
+            if current.len() == CURRENT_MAX {
+                current.pop_front();
+            }
+            current.push_back(Current { path: path.clone(), size, moved: held, held });
         }
         add(&self.counters.moved, held);
         add(&self.counters.resumed, held);
@@ -122,4 +169,43 @@ impl Reports {
 
 fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(counters: &Counters, waiting: u64) -> (String, u64) {
+        let Some(file) = counters.current(waiting) else { return (String::new(), 0) };
+        (file.path.to_string(), file.moved)
+    }
+
+    #[test]
+    fn the_file_under_way_is_the_one_whose_bytes_leave_the_session() {
+        let (events, _told) = std::sync::mpsc::sync_channel(1);
+        let reports = Reports { events, counters: Arc::default() };
+        assert_eq!(shown(&reports.counters, 0), (String::new(), 0));
+        for (name, size, held) in [("a", 100, 0), ("b", 50, 20)] {
+            reports.begin(&RelPath::new(name.as_bytes()).unwrap(), size, held);
+            reports.moved(size - held);
+        }
+        // All waits, then ever less of it.
+        for (waiting, name, moved) in
+            [(130, "a", 0), (90, "a", 40), (30, "a", 100), (29, "b", 21), (0, "b", 50), (10, "b", 40)]
+        {
+            assert_eq!(shown(&reports.counters, waiting), (name.to_owned(), moved), "{waiting}");
+        }
+    }
+
+    #[test]
+    fn files_that_were_handed_over_are_bounded() {
+        let (events, _told) = std::sync::mpsc::sync_channel(1);
+        let reports = Reports { events, counters: Arc::default() };
+        for number in 0..2 * CURRENT_MAX {
+            reports.begin(&RelPath::new(number.to_string().as_bytes()).unwrap(), 1, 0);
+            reports.moved(1);
+        }
+        assert_eq!(reports.counters.current.lock().unwrap().len(), CURRENT_MAX);
+        assert_eq!(shown(&reports.counters, 0), ((2 * CURRENT_MAX - 1).to_string(), 1));
+    }
 }

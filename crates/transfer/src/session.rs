@@ -6,9 +6,10 @@ use crate::event::Reports;
 use crate::place::{Place, refusal};
 use crate::receive::Receiving;
 use crate::send::{Sending, Source};
+use rustix::io::Errno;
 use skyhaul::{Block, ClassId, ClassTree, Session};
-use skyhaul_files::wire::{CONTROL, Direction, Hello, Message, WireError};
-use skyhaul_files::{Reason, Refusal, Selection, SelectionError};
+use skyhaul_files::wire::{CONTROL, Direction, Hello, Message, Naming, WireError};
+use skyhaul_files::{Reason, Refusal, RelPath, Selection, SelectionError};
 use skyhaul_net::Clock;
 
 /// What the calling end does.
@@ -19,7 +20,8 @@ pub struct Task {
     pub class: ClassId,
     /// What is sent; of [`Direction::Put`].
     pub sources: Vec<Source>,
-    /// Where it goes; of [`Direction::Get`].
+    /// Where it goes; of [`Direction::Get`]. With [`Naming::As`] in the greeting the folder above that, in which the target is
+    /// made as a folder where the far end says that the source is more than a file.
     pub into: Option<Place>,
 }
 
@@ -41,8 +43,10 @@ pub struct Root {
 /// How a transfer did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// The far end does not do it, or this one.
+    /// The far end does not do it.
     Refused(Refusal),
+    /// This end cannot do it.
+    Here(Refusal),
     /// The session has ended.
     Lost(String),
     /// The far end said what cannot be.
@@ -63,15 +67,47 @@ pub fn call(link: &Session, mut task: Task, reports: &Reports, cancel: &Cancel) 
             let mut sending = Sending::new(link, cancel, reports, Clock::start());
             (sending.options, sending.class) = (hello.options, task.class);
             sending.selection = selection(&hello).map_err(pattern)?;
+            if hello.naming == Naming::As && welcomed(link, cancel)? == Naming::As {
+                let name = last(&hello.target)?;
+                task.sources.iter_mut().for_each(|source| source.rename(name.clone()));
+            }
             sending.run(&mut task.sources)
         }
         Direction::Get => {
             let options = hello.options;
             let (claims, peer) = (Claims::default(), peer(link));
             let selection = Selection::default();
-            Receiving { link, cancel, reports, options, selection, claims, peer }.run(task.into)
+            let place = match hello.naming {
+                Naming::As if welcomed(link, cancel)? == Naming::Into => below(task.into, &hello)?,
+                Naming::As | Naming::Into => task.into,
+            };
+            Receiving { link, cancel, reports, options, selection, claims, peer }.run(place)
         }
     }
+}
+
+/// What the far end says of the name that was asked for.
+fn welcomed(link: &Session, cancel: &Cancel) -> Result<Naming, End> {
+    let incoming = cancel.or(link.recv()).ok_or(End::Cancelled)?;
+    let Some(incoming) = incoming else { return Err(End::lost(link)) };
+    match Message::decode(&incoming.bytes)? {
+        Message::Welcome(naming) => Ok(naming),
+        Message::Refused(refusal) => Err(End::Refused(refusal)),
+        _ => Err(End::Malformed("something else than whether it is done".to_owned())),
+    }
+}
+
+/// The last name of a path.
+fn last(path: &RelPath) -> Result<RelPath, End> {
+    let name = path.split().and_then(|(_, name)| RelPath::new(name).ok());
+    name.ok_or_else(|| End::Malformed("no name where there should be one".to_owned()))
+}
+
+/// The folder that is named below the one it is to be made in.
+fn below(above: Option<Place>, hello: &Hello) -> Result<Option<Place>, End> {
+    let Some(above) = above.filter(|_| !hello.options.dry_run) else { return Ok(None) };
+    let made = above.make(&hello.target);
+    made.map(Some).map_err(|error| End::Here(refusal(&hello.target, "cannot be used as a folder", error)))
 }
 
 /// Does what the node at the far end of `link` asks for, as far as `root` lets it.
@@ -90,8 +126,17 @@ pub fn serve(link: &Session, root: &Root, reports: &Reports, cancel: &Cancel) ->
         Err(error) => Err(error.into()),
     };
     drop(first);
-    if let Err(End::Refused(refused)) = &asked {
-        say(link, cancel, &Message::Refused(refused.clone()))?;
+    match &asked {
+        Err(End::Refused(refused)) => say(link, cancel, &Message::Refused(refused.clone()))?,
+        // Another call would meet the same: the far end is to know that.
+        Err(End::Malformed(what)) => {
+            let sentence = format!(
+                "the far end got what it does not understand ({what}); install the same version at both ends"
+            );
+            // It may have ended.
+            let _ = say(link, cancel, &Message::Refused(Refusal::new(Reason::Version, &sentence)));
+        }
+        Ok(()) | Err(End::Here(_) | End::Lost(_) | End::Cancelled) => {}
     }
     asked
 }
@@ -116,18 +161,8 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
                 root.write,
                 "be written to; the far end would have to be started with --write, or have `write = true` in [peer.files]",
             )?;
-            let opened = if options.dry_run {
-                root.place.folder(&hello.target)
-            } else {
-                root.place.make(&hello.target)
-            };
-            let place = match opened {
-                Err(rustix::io::Errno::NOENT) if options.dry_run => None,
-                other => Some(other.map_err(|error| {
-                    End::Refused(refusal(&hello.target, "cannot be used as a folder", error))
-                })?),
-            };
-            say(link, cancel, &Message::Welcome)?;
+            let (naming, place) = opened(root, &hello)?;
+            say(link, cancel, &Message::Welcome(naming))?;
             let (claims, peer) = (root.claims.clone(), peer(link));
             Receiving { link, cancel, reports, options, selection, claims, peer }.run(place)
         }
@@ -137,23 +172,53 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
                 "be read from; the far end would have to be started without --write-only, or have `read = true` in [peer.files]",
             )?;
             let class = class(&root.classes, &hello.class)?;
-            say(link, cancel, &Message::Welcome)?;
-            let mut sources = Vec::new();
+            let (mut sources, mut missing) = (Vec::new(), Vec::new());
             for path in &hello.sources {
                 match Source::below(&root.place, path) {
                     Ok(found) => sources.extend(found),
                     Err(error) => {
                         let refused =
                             Refusal::new(Reason::Absent, &format!("{path} cannot be sent: {error}"));
-                        say(link, cancel, &Message::Missing(path.clone(), refused))?;
+                        missing.push(Message::Missing(path.clone(), refused));
                     }
                 }
+            }
+            let naming = match sources.len() > 1 || sources.iter().any(|source| !source.is_single()) {
+                true => Naming::Into,
+                false => hello.naming,
+            };
+            if naming == Naming::As {
+                let name = last(&hello.target)?;
+                sources.iter_mut().for_each(|source| source.rename(name.clone()));
+            }
+            say(link, cancel, &Message::Welcome(naming))?;
+            for message in &missing {
+                say(link, cancel, message)?;
             }
             let mut sending = Sending::new(link, cancel, reports, Clock::start());
             (sending.options, sending.selection, sending.tells) = (options, selection, true);
             sending.class = class;
             sending.run(&mut sources)
         }
+    }
+}
+
+/// Where what is put goes: into the folder that is named, or under the name that is.
+fn opened(root: &Root, hello: &Hello) -> Result<(Naming, Option<Place>), End> {
+    let open = |path: &RelPath| match hello.options.dry_run {
+        true => root.place.folder(path),
+        false => root.place.make(path),
+    };
+    let above = hello.target.split().filter(|_| hello.naming == Naming::As).map(|(above, _)| above);
+    let (naming, place) = match (above, root.place.folder(&hello.target)) {
+        (Some(above), Err(Errno::NOENT | Errno::NOTDIR)) => (Naming::As, open(&above)),
+        (None, Err(Errno::NOENT)) => (Naming::Into, open(&hello.target)),
+        (_, found) => (Naming::Into, found),
+    };
+    match place {
+        Err(Errno::NOENT) if hello.options.dry_run => Ok((naming, None)),
+        Err(error) => Err(End::Refused(refusal(&hello.target, "cannot be used as a folder", error))),
+        Ok(place) => Ok((naming, Some(place))),
     }
 }
 

@@ -42,6 +42,6 @@ pub use schedule::{
 pub use session::{
     CloseReason, Event, Hint, Opening, PathStats, PathStatus, SendError, Session, SessionConfig, Waits,
 };
-pub use skyhaul_units::{FlowId, Seq};
+pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use stats::Stats;
-pub use wire::{PROTOCOL_VERSION, Resume};
+pub use wire::{Custody, PROTOCOL_VERSION, RefusalCause, Resume, SPOOLS_MAX};

@@ -61,6 +61,8 @@ pub struct Estimate {
     pub rate: Rate,
     /// Share of datagrams lost, over the last few thousand.
     pub loss: Probability,
+    /// When the far end last acknowledged anything, signs of life included; zero where the path does not say.
+    pub answered: Instant,
 }
 
 impl core::fmt::Display for DownReason {
@@ -100,6 +102,11 @@ pub enum PathState {
     /// It has not answered for longer than a round trip allows: nothing goes there but a report now and then, to see
     /// whether it is back.
     Stalled,
+    /// Nothing was heard from it for long, and no other path carries its data: only what loses its worth by waiting goes
+    /// there, and a report now and then, to see whether it is back.
+    Silent,
+    /// It answers short datagrams, and brings no symbols: full ones are tried now and then.
+    BlackHole,
     /// A hint says that it is out, or will be before an answer came back.
     Absent,
 }
@@ -112,6 +119,8 @@ impl PathState {
             Self::Active => "active",
             Self::Standby => "standby",
             Self::Stalled => "stalled",
+            Self::Silent => "silent",
+            Self::BlackHole => "black-hole",
             Self::Absent => "absent",
         }
     }

@@ -97,6 +97,11 @@ impl Inbox {
         }
     }
 
+    /// Where the far end's flows go on: said before the first symbol is taken.
+    pub fn resume_at(&mut self, resume: Resume) {
+        self.resume = resume;
+    }
+
     /// The next block.
     pub fn pop(&mut self) -> Option<Received> {
         self.ready.pop_front()

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_lab::PlainLine;
 use skyhaul_transport::{
-    Block, BlockId, CloseReason, Event, FlowId, Mode, Opening, PathEvent, PathId, PathOptions, Received,
-    Resume, SendError, Seq, Session, SessionConfig,
+    Block, BlockId, BlockMark, CloseReason, Custody, Event, FlowId, Held, Mode, Opening, PathEvent, PathId,
+    PathOptions, Received, Resume, SendError, Seq, Session, SessionConfig, SpoolId, SpoolIdentity,
 };
 use skyhaul_units::{Bytes as Amount, Duration, Instant};
 use support::{World, thousandths};
@@ -107,11 +107,16 @@ fn receipts_reach_the_sender_and_a_new_session_goes_on_from_them() {
     }));
 
     let mut world = World::new(PlainLine::default(), SessionConfig::default(), 4);
-    let resume = Resume { finished_below: FlowId(4), open: vec![(FlowId(4), Seq(3))] };
+    let resume = Resume {
+        finished_below: FlowId(4),
+        open: vec![Held { flow: FlowId(4), next: Seq(3), last: BlockMark(9) }],
+    };
     world.open(0, "station", Resume::default());
     world.open(1, "centre", resume.clone());
     world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
-    assert_eq!(world.events[0], [Event::Greeted { name: "centre".to_owned(), resume }]);
+    let custody = Some(Custody { resume, ..Custody::default() });
+    let spool = SpoolIdentity::default();
+    assert_eq!(world.events[0], [Event::Greeted { name: "centre".to_owned(), spool, custody }]);
     world.sessions[0].start_flow(FlowId(4), Seq(3));
     for seq in 3..6 {
         world.send(0, block(4, seq, 3000)).unwrap();
@@ -207,6 +212,43 @@ fn a_refusal_reaches_the_far_end_as_a_sentence() {
     let closed = Event::Closed(CloseReason::Refused("this centre takes no data from `station`".to_owned()));
     assert!(world.run_until(deadline, |world| world.events[0].contains(&closed)));
     assert!(world.path.ends[1].closed().is_some());
+}
+
+#[test]
+fn an_end_whose_key_another_node_uses_too_is_told_so() {
+    let mut world = World::opened(PlainLine::default(), SessionConfig::default(), 6);
+    world.sessions[1].replace("another node uses this key");
+    let deadline = world.now + secs(2);
+    let closed = Event::Closed(CloseReason::Replaced("another node uses this key".to_owned()));
+    assert!(world.run_until(deadline, |world| world.events[0].contains(&closed)));
+    assert!(world.path.ends[0].closed().is_some(), "it closes the path");
+}
+
+/// The end that is called says what it has of several spools before it knows which one calls.
+#[test]
+fn each_end_goes_on_with_what_the_other_has_of_its_own_spool() {
+    let spool = |number| SpoolIdentity { id: SpoolId([number; 16]), ..SpoolIdentity::default() };
+    let custody = |number: u8| {
+        let flow = Held { flow: FlowId(4), next: Seq(u64::from(number)), last: BlockMark(u64::from(number)) };
+        Custody { spool: spool(number), resume: Resume { finished_below: FlowId(0), open: vec![flow] } }
+    };
+    for (number, known) in [(3, Some(custody(3))), (2, Some(custody(2))), (7, None)] {
+        let mut world = World::new(PlainLine::default(), SessionConfig::default(), 4);
+        world.sessions[1].open(Opening { custody: vec![custody(2), custody(3)], ..Opening::default() });
+        // The answer may be there before the calling end has said anything.
+        world.run_until(Instant::ZERO + secs(1), |_| false);
+        assert_eq!(world.events[0], []);
+        world.sessions[0].open(Opening { spool: spool(number), ..Opening::default() });
+        world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
+        let greeted = |spool, custody| [Event::Greeted { name: String::new(), spool, custody }];
+        assert_eq!(world.events[0], greeted(SpoolIdentity::default(), known.clone()));
+        assert_eq!(world.events[1], greeted(spool(number), None));
+        let from = known.map_or(Seq(0), |custody| custody.resume.next(FlowId(4)).unwrap());
+        world.sessions[0].start_flow(FlowId(4), from);
+        world.send(0, block(4, from.0, 3000)).unwrap();
+        assert!(world.run_until(Instant::ZERO + secs(4), |world| world.received[1].len() == 1));
+        assert_eq!(world.received[1][0].id.seq, from);
+    }
 }
 
 #[test]

@@ -91,3 +91,17 @@ fn what_overtakes_a_late_greeting_is_not_more_than_can_be_kept() {
         assert_eq!((near.stats().symbols_denied, near.stats().symbols_repeated), (0, 0));
     }
 }
+
+#[test]
+fn a_name_that_would_steer_a_terminal_is_read_as_what_can_be_shown() {
+    let mut near = Session::new(SessionConfig::default());
+    near.open(Opening { name: "polar\n\u{1b}[2J".to_owned(), ..Opening::default() });
+    near.handle(Instant::ZERO, PathId(0), PathEvent::Up { payload: PAYLOADS[0] });
+    let mut far = session(PAYLOADS[0]);
+    far.handle(Instant::ZERO, PathId(0), PathEvent::Control(greeting(&mut near)));
+    let names = std::iter::from_fn(|| far.poll()).find_map(|event| match event {
+        Event::Greeted { name, .. } => Some(name),
+        _ => None,
+    });
+    assert_eq!(names.as_deref(), Some(r"polar\x0a\x1b[2J"));
+}

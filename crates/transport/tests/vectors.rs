@@ -5,9 +5,11 @@ use proptest::prelude::*;
 use skyhaul_transport::repair::{RepairSymbol, Sid};
 use skyhaul_transport::wire::{
     Control, ControlReader, Datagram, FlowReport, Head, Notice, Recovered, Report, Symbol, SymbolHeader,
-    encode_protected, encode_repair,
+    encode_protected, encode_repair, padding,
 };
-use skyhaul_transport::{FlowId, Resume, Seq};
+use skyhaul_transport::{
+    BlockMark, Custody, FlowId, Held, Resume, SPOOLS_MAX, Seq, SpoolId, SpoolIdentity, SpoolOpening,
+};
 use skyhaul_units::{Duration, Utc};
 
 fn vectors() -> serde_json::Value {
@@ -50,6 +52,7 @@ fn datagram_text(datagram: &Datagram) -> String {
             let one = |(flow, seq, cost): &(FlowId, u64, u64)| format!(" {flow}:{seq} cost={cost}");
             format!("notice{}", notice.given_up.iter().map(one).collect::<String>())
         }
+        Datagram::Padding(size) => format!("padding size={size}"),
         Datagram::Report(report) => {
             let range = |(start, end): &(u32, Option<u32>)| {
                 format!("{start}..{}", end.map_or(String::new(), |end| end.to_string()))
@@ -69,16 +72,28 @@ fn datagram_text(datagram: &Datagram) -> String {
     }
 }
 
+fn spool_text(spool: &SpoolIdentity) -> String {
+    let SpoolIdentity { id, opening } = spool;
+    format!("{id}/{}/{:016x}", opening.count, opening.drawn)
+}
+
+fn custody_text(custody: &Custody) -> String {
+    let Custody { spool, resume } = custody;
+    let held = |held: &Held| format!("{}:{}/{:016x}", held.flow, held.next, held.last.0);
+    let open: Vec<String> = resume.open.iter().map(held).collect();
+    let (spool, below, open) = (spool_text(spool), resume.finished_below, open.join(" "));
+    format!(" custody={spool} finished_below={below} open=[{open}]")
+}
+
 fn control_text(control: &Control) -> String {
     match control {
-        Control::Hello { name, window, flow_base, resume } => {
-            let open: Vec<String> = resume.open.iter().map(|(flow, next)| format!("{flow}:{next}")).collect();
-            let below = resume.finished_below;
-            let open = open.join(" ");
-            format!("hello name={name} window={window} base={flow_base} finished_below={below} open=[{open}]")
+        Control::Hello { name, window, flow_base, spool, custody } => {
+            let custody: String = custody.iter().map(custody_text).collect();
+            let spool = spool_text(spool);
+            format!("hello name={name} window={window} base={flow_base} spool={spool}{custody}")
         }
         Control::Receipt { flow, next } => format!("receipt flow={flow} next={next}"),
-        Control::Refuse { reason } => format!("refuse reason={reason}"),
+        Control::Refuse { cause, reason } => format!("refuse cause={cause:?} reason={reason}"),
         Control::Application { body } => format!("application {}", digits(body)),
         Control::Join { path, proof } => format!("join path={path} proof={}", digits(proof)),
     }
@@ -89,6 +104,7 @@ fn encode(datagram: &Datagram) -> Bytes {
         Datagram::Symbol(symbol) => symbol.header.encode(&symbol.bytes),
         Datagram::Report(report) => report.encode(),
         Datagram::Notice(notice) => notice.encode(),
+        Datagram::Padding(size) => padding(*size),
         Datagram::Protected { sid, content } => encode_protected(content, *sid),
         Datagram::Repair { path, symbol } => encode_repair(*path, symbol),
     }
@@ -200,12 +216,17 @@ proptest! {
 
     #[test]
     fn greetings_survive(
-        name in ".{0,60}", window in 0u64..1 << 62, below in any::<u32>(),
-        open in proptest::collection::btree_map(any::<u32>(), 0u64..1 << 62, 0..50),
+        name in "[a-zA-Z0-9 é_.-]{0,60}", window in 0u64..1 << 62, below in any::<u32>(),
+        spools in proptest::collection::vec((any::<[u8; 16]>(), 0u64..1 << 62, any::<u64>()), 1..=SPOOLS_MAX),
+        open in proptest::collection::btree_map(any::<u32>(), (0u64..1 << 62, any::<u64>()), 0..50),
     ) {
-        let open = open.into_iter().map(|(flow, next)| (FlowId(flow), Seq(next))).collect();
-        let resume = Resume { finished_below: FlowId(below), open };
-        let hello = Control::Hello { name, window, flow_base: FlowId(below / 2), resume };
+        let held = |(flow, (next, last))| Held { flow: FlowId(flow), next: Seq(next), last: BlockMark(last) };
+        let resume = Resume { finished_below: FlowId(below), open: open.into_iter().map(held).collect() };
+        let spool = |(id, count, drawn)| SpoolIdentity { id: SpoolId(id), opening: SpoolOpening { count, drawn } };
+        let custody: Vec<Custody> =
+            spools.into_iter().map(|one| Custody { spool: spool(one), resume: resume.clone() }).collect();
+        let spool = custody[0].spool;
+        let hello = Control::Hello { name, window, flow_base: FlowId(below / 2), spool, custody };
         let mut reader = ControlReader::default();
         reader.push(&hello.encode());
         prop_assert_eq!(reader.next_message(), Ok(Some(hello)));

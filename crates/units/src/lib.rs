@@ -17,13 +17,15 @@ mod id;
 mod parse;
 mod probability;
 mod rate;
+mod text;
 mod time;
 mod utc;
 
 pub use bytes::Bytes;
-pub use id::{FlowId, Seq};
+pub use id::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use parse::ParseError;
 pub use probability::Probability;
 pub use rate::Rate;
+pub use text::printable;
 pub use time::{Duration, Instant};
 pub use utc::Utc;

@@ -18,7 +18,7 @@ pub struct Counters {
     pub late: u64,
     /// That did not come.
     pub lost: u64,
-    /// That came after ones with a higher number.
+    /// That came some milliseconds after ones with a higher number: overtaken on the line, or repaired.
     pub reordered: u64,
     /// By how many frames, at most.
     pub reordered_by: u64,

@@ -7,7 +7,7 @@ use crate::hold::{Held, Hold, Transit};
 use crate::wire::{End, Group, WireError};
 use bytes::Bytes;
 use skyhaul_units::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The sink's end of a stream.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Arrival {
     next: u64,
     /// Behind the highest frame that came.
     highest: u64,
+    /// The groups of the last [`SIDE_BY_SIDE`] that were the highest when they came, with when: at most [`RECENT_MAX`].
+    recent: VecDeque<(u64, Instant)>,
     /// The length of the stream, and since when it is known.
     ended: Option<(u64, Instant)>,
     /// Missing frames in a row, up to the next one.
@@ -53,6 +55,11 @@ pub struct Given {
 
 /// Frames of which it is kept what was said, at most.
 const EXCEPTIONS_MAX: usize = 1 << 16;
+/// Groups are on their way side by side, so that one may be whole before one that was sent before it, without anything having been
+/// overtaken on the line: those of 1 ms are gathered, and a host takes what came in one go.
+const SIDE_BY_SIDE: Duration = Duration::from_millis(5);
+/// Groups remembered for that: more than come meanwhile at 10 Gbit/s.
+const RECENT_MAX: usize = 1_024;
 /// Bytes of invalid frames that are made at a time, where a frame is not longer.
 const FILLED: usize = 64 << 10;
 
@@ -68,6 +75,7 @@ impl Arrival {
             exceptions: BTreeMap::new(),
             next: 0,
             highest: 0,
+            recent: VecDeque::new(),
             ended: None,
             run: 0,
             frame_len: 0,
@@ -93,9 +101,11 @@ impl Arrival {
         self.newest = self.newest.max(group.stamp);
         self.slowest = self.slowest.max(now.since(self.transit.expected(group.stamp)));
         self.learn(first, &group.recap);
-        if first < self.highest {
+        if first < self.highest && self.is_overtaken(now, first) {
             self.counters.reordered += count;
             self.counters.reordered_by = self.counters.reordered_by.max(self.highest - first);
+        } else if end > self.highest {
+            self.note_highest(now, first);
         }
         self.highest = self.highest.max(end);
         self.counters.sent = self.counters.sent.max(self.highest);
@@ -110,6 +120,23 @@ impl Arrival {
             self.counters.overflowed += count;
         }
         Ok(())
+    }
+
+    /// Whether a group behind this one was there so long ago that both can't have been on their way side by side.
+    fn is_overtaken(&self, now: Instant, first: u64) -> bool {
+        // What is not remembered is further back than that.
+        let behind = self.recent.iter().find(|(other, _)| *other > first);
+        behind.is_none_or(|(_, at)| now.since(*at) > SIDE_BY_SIDE)
+    }
+
+    fn note_highest(&mut self, now: Instant, first: u64) {
+        let is_old = |at: Instant| now.since(at) > SIDE_BY_SIDE;
+        while let Some((_, at)) = self.recent.front()
+            && (is_old(*at) || self.recent.len() >= RECENT_MAX)
+        {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((first, now));
     }
 
     /// The stream has ended.

@@ -285,7 +285,7 @@ fn hello(fields: &mut Fields<'_>) -> Option<Hello> {
 
 fn refusal(fields: &mut Fields<'_>) -> Option<Refusal> {
     let reason = Reason::ALL.get(usize::from(fields.u8()?))?;
-    Some(Refusal { reason: *reason, sentence: fields.text(TEXT_MAX)? })
+    Some(Refusal { reason: *reason, sentence: skyhaul_units::printable(&fields.text(TEXT_MAX)?, TEXT_MAX) })
 }
 
 fn group(fields: &mut Fields<'_>, bytes: &Bytes, format: Format) -> Option<Group> {

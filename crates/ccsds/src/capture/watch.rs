@@ -9,7 +9,7 @@ use super::stage::{FrameSource, StageEvent};
 use super::{CaptureEvent, CaptureOptions};
 use crate::frame;
 use crate::id::Scid;
-use crate::identify::{Identification, InputFormat, Unidentified, identify, identify_marked};
+use crate::identify::{Identification, InputFormat, bare_frames, first_frame, identify, identify_marked};
 use crate::inner::{InnerDecoder, identify_symbols};
 use crate::mission::{FrameFormat, MissionSet};
 use crate::quality::{BitPosition, CapturedFrame, Verdict};
@@ -202,13 +202,18 @@ impl Watch {
             let is_thorough =
                 is_whole || self.fruitless.is_power_of_two() || self.fruitless.is_multiple_of(THOROUGH);
             let known = (!is_thorough).then(|| found.mission.block_len());
-            let seen = recognise(found.format, &self.held.bytes[..len], missions, (is_whole, known));
+            let sample = &self.held.bytes[..len];
+            let seen = recognise(found.format, sample, missions, (is_whole, known));
+            let (seen, skipped) = seen.map_or((None, 0), |(seen, skipped)| (Some(seen), skipped));
             let is_other = |seen: &Identification| {
-                let is_reframed = seen.mission.block_len() != found.mission.block_len();
+                let is_reframed =
+                    seen.mission.block_len() != found.mission.block_len() || !has_layout_of(found, seen);
                 !is_same(found, seen) && (is_reframed || self.has_changed(ended))
             };
-            let other = seen.ok().filter(is_other);
-            let successor = other.and_then(|other| self.prove(found, other, options, ended));
+            // A layout that the caller named stays.
+            let seen = seen.filter(|seen| options.format.is_none() || has_layout_of(found, seen));
+            let other = seen.filter(is_other);
+            let successor = other.and_then(|other| self.prove(found, (other, skipped), options, ended));
             if let Some(successor) = successor.filter(|successor| successor.from < reached.place) {
                 return Some(successor);
             }
@@ -228,17 +233,22 @@ impl Watch {
         }
     }
 
-    /// Whether what is held gives frames of the downlink that was recognised in it.
+    /// Whether what is held gives frames of the downlink that was recognised in it, behind so many bytes of something else.
     fn prove(
         &self,
         found: &Identification,
-        other: Identification,
+        (other, mut skipped): (Identification, usize),
         options: &CaptureOptions,
         ended: bool,
     ) -> Option<Successor> {
-        let start = self.own_end.max(BitPosition::from_bits(8 * self.held.start));
+        let held = BitPosition::from_bits(8 * self.held.start);
+        let start = if skipped > 0 { held.plus_bits(8 * skipped as u64) } else { self.own_end.max(held) };
         let mut source = FrameSource::new(&other.mission, other.format, start, options);
-        self.held.pushes().for_each(|(received, bytes)| source.push(received, bytes));
+        for (received, bytes) in self.held.pushes() {
+            let (_, rest) = bytes.split_at(skipped.min(bytes.len()));
+            skipped -= bytes.len() - rest.len();
+            source.push(received, rest);
+        }
         if ended {
             source.finish();
         }
@@ -253,8 +263,9 @@ impl Watch {
         let is_proven =
             |frame: &&CapturedFrame| matches!(frame.quality.verdict, Verdict::Clean | Verdict::Corrected);
         // Damaged frames of the downlink itself look like frames without coding, of the same length and spacecraft.
-        let differs =
-            other.mission.block_len() != found.mission.block_len() || other.scid != found.scid.or(other.scid);
+        let differs = other.mission.block_len() != found.mission.block_len()
+            || other.scid != found.scid.or(other.scid)
+            || !has_layout_of(found, &other);
         if good().count() < BELIEVED || !(differs || good().filter(is_proven).count() >= BELIEVED) {
             return None;
         }
@@ -291,27 +302,39 @@ pub(super) fn unit_bits(found: &Identification) -> u64 {
     }
 }
 
+/// What the sample is, behind how many bytes of something else.
 fn recognise(
     format: InputFormat,
     sample: &[u8],
     missions: &MissionSet,
     (is_whole, known_length): (bool, Option<usize>),
-) -> Result<Identification, Unidentified> {
-    match (format, format.symbols()) {
+) -> Option<(Identification, usize)> {
+    let seen = match (format, format.symbols()) {
         (_, Some(symbols)) => identify_symbols(sample, symbols, missions, is_whole),
-        (InputFormat::Frames, None) => {
-            let seen = identify(sample, missions, is_whole);
-            seen.and_then(|seen| match seen.format {
-                InputFormat::Frames => Ok(seen),
-                _ => Err(Unidentified::Nothing),
-            })
-        }
+        (InputFormat::Frames, None) => identify(sample, missions, is_whole),
         (_, None) => identify_marked(sample, missions, is_whole, known_length),
+    };
+    // To look for frames at every length and place takes milliseconds, as to try every coding does.
+    let is_marked = format != InputFormat::Frames && format.symbols().is_none();
+    match seen {
+        Ok(seen) => Some((seen, 0)),
+        Err(_) if is_marked && known_length.is_none() => {
+            let skipped = first_frame(sample, missions).unwrap_or(0);
+            Some((bare_frames(&sample[skipped..], missions, is_whole)?, skipped))
+        }
+        Err(_) => None,
     }
+}
+
+/// Whether both have markers, or neither has.
+fn has_layout_of(found: &Identification, seen: &Identification) -> bool {
+    (found.format == InputFormat::Frames) == (seen.format == InputFormat::Frames)
 }
 
 /// Whether both are the same spacecraft's downlink.
 fn is_same(found: &Identification, seen: &Identification) -> bool {
     let is_named = !found.mission.scids().is_empty();
-    found.mission.text() == seen.mission.text() && (is_named || found.scid == seen.scid)
+    has_layout_of(found, seen)
+        && found.mission.text() == seen.mission.text()
+        && (is_named || found.scid == seen.scid)
 }

@@ -1,12 +1,13 @@
 //! By what a frame is known at several inputs, and which copy of it is the better one.
 
-use crate::count::Modulus;
+use crate::count::{Modulus, Step};
 use crate::frame::{VcCount, glimpse_as};
 use crate::id::{Channel, Vcid};
 use crate::mission::{FrameFormat, FrameKind};
 use crate::quality::{CapturedFrame, Reason, Verdict};
 use std::cmp::Reverse;
 use std::hash::{DefaultHasher, Hasher};
+use std::ops::RangeInclusive;
 
 /// Frames that are counted together: those of a virtual channel; in USLP, those in sequence and expedited ones apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +22,18 @@ pub(super) struct Key {
     pub series: Series,
     pub count: u64,
     digest: u64,
+}
+
+impl Key {
+    /// Whether both say the same spacecraft, channel and count.
+    pub fn has_header_of(&self, other: &Self) -> bool {
+        (self.series, self.count) == (other.series, other.count)
+    }
+
+    /// From the least to the greatest of the frames with this header.
+    pub const fn alike(&self) -> RangeInclusive<Self> {
+        Self { digest: u64::MIN, ..*self }..=Self { digest: u64::MAX, ..*self }
+    }
 }
 
 /// What a good frame says of itself.
@@ -51,6 +64,12 @@ impl Identity {
             kind == FrameKind::Uslp && frame.bytes.get(6).is_some_and(|flags| flags & 0x80 != 0);
         let key = Key { series: Series { channel, is_expedited }, count, digest: hasher.finish() };
         Some(Self { key, modulus, is_idle })
+    }
+
+    /// Whether it may come before the other one: it is of another series, or its count is before the other's.
+    pub fn precedes(&self, other: &Self) -> bool {
+        self.key.series != other.key.series
+            || matches!(self.modulus.step(self.key.count, other.key.count), Step::Next | Step::Gap { .. })
     }
 
     /// From how many frames on one with the same bytes may be another one: its count has come round.

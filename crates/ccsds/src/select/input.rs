@@ -59,8 +59,10 @@ pub(super) struct Input {
     pub is_open: bool,
     /// Bits from one frame to the next.
     pub stride: u64,
-    /// When its last frame was received.
-    pub last: Option<Utc>,
+    /// When its last frame was received, and where it stood.
+    last: Option<(Utc, BitPosition)>,
+    /// The time from one frame to the next, as it is lately.
+    pace: Duration,
     /// Frames whose place is not known.
     pub waiting: VecDeque<Arrived>,
     waiting_keys: BTreeSet<Key>,
@@ -82,6 +84,8 @@ pub(super) struct Input {
     lags: VecDeque<Duration>,
 }
 
+/// An input that was silent for so long may have lost any number of bits.
+pub(super) const SILENCE: Duration = Duration::from_secs(1);
 /// Frames by which an input's skew is told.
 const LAGS: usize = 16;
 /// Frames by which an input must be further on to be past one that it did not have: where streams lost pieces, places may be wrong
@@ -99,6 +103,7 @@ impl Input {
             is_open: true,
             stride: stride.max(1),
             last: None,
+            pace: Duration::ZERO,
             waiting: VecDeque::new(),
             waiting_keys: BTreeSet::new(),
             pending: 0,
@@ -120,6 +125,20 @@ impl Input {
     /// The place of its last frame.
     pub fn place(&self) -> Option<i64> {
         self.at.map(|(place, _)| place)
+    }
+
+    /// A frame was received of an input that can't be held back. Where much more time passed since the one before than bits did, an unknown
+    /// number of bits is lost, and where it stands is not known: frames placed by their bits would go out before those of the others that
+    /// come before them, once these have waited for the `window`.
+    pub fn keep_time(&mut self, frame: &CapturedFrame, window: Duration) {
+        let Some((at, position)) = self.last.replace((frame.received, frame.position)) else { return };
+        let passed = frame.received.since(at);
+        let steps = self.steps(position, frame.position).max(1).cast_unsigned();
+        if passed > SILENCE || passed > self.pace.scaled(2 * steps, 1) + window.scaled(1, 2) {
+            self.lose_place();
+        } else {
+            self.pace = (self.pace.scaled(7, 1) + passed.scaled(1, steps)).scaled(1, 8);
+        }
     }
 
     /// Where it stands is not known any more.

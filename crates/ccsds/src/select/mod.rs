@@ -5,9 +5,11 @@
 //! [`Select::due`]. A frame waits until every input has given it or has come past it by some frames, at most for the window: so an input that is
 //! silent holds nothing up beyond that.
 //!
-//! A good frame is known by its bytes. The others have their place among their neighbours: where one input stands in the
-//! downlink is known from the last frame that it had in common with others, and how far it went since then from its positions.
-//! Counts of the virtual channels overrule places where an input lost part of its stream. A frame set aside at one input is
+//! A good frame is known by its bytes; one that no code proves, and whose bytes differ, by its header and place: frames of which
+//! spacecraft, channel or count differ are never the same. The others have their place among their neighbours: where one input
+//! stands in the downlink is known from the last frame that it had in common with others, and how far it went since then from its positions.
+//! Counts of the virtual channels overrule places where an input lost part of its stream, and so does a frame in common: what an input
+//! gave before it goes out before it. A frame set aside at one input is
 //! dropped if another has it good, and kept once otherwise.
 //!
 //! Memory is bounded by [`SelectOptions::held`] frames that wait, and as many remembered as come in twice the longest window, at
@@ -20,7 +22,7 @@ mod timeline;
 use crate::mission::FrameFormat;
 use crate::quality::{BitPosition, CapturedFrame, Verdict};
 use identity::{Identity, Key, Series};
-use input::{Arrived, Input};
+use input::{Arrived, Input, SILENCE};
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, VecDeque};
 use timeline::Timeline;
@@ -76,8 +78,6 @@ pub struct Select {
 pub const MAX_INPUTS: usize = 16;
 /// Most frames that are remembered after they have gone out: two seconds at 1 Gbit/s, 30 MB.
 pub const REMEMBERED: usize = 1 << 18;
-/// An input that was silent for so long may have lost any number of bits.
-const SILENCE: Duration = Duration::from_secs(1);
 /// Most channels whose idle frames are looked at: as many as a spacecraft has.
 const MAX_CHANNELS: usize = 64;
 /// Beyond so many frames, a jump of a place is a mistake or another downlink.
@@ -117,10 +117,9 @@ impl Select {
         if alone {
             return self.passed.push_back(frame);
         }
-        if source.last.is_some_and(|last| self.window.is_some() && frame.received.since(last) > SILENCE) {
-            source.lose_place();
+        if let Some(window) = self.window {
+            source.keep_time(&frame, window);
         }
-        source.last = Some(frame.received);
         self.newest = self.newest.max(frame.received);
         let identity = Identity::of(&frame, &self.format);
         self.note_idle(identity.as_ref());
@@ -224,7 +223,12 @@ impl Select {
             }
         }
         let identity = arrived.identity.as_ref().filter(|identity| self.is_distinct(identity))?;
-        let index = self.timeline.find(&identity.key)?;
+        let Some(index) = self.timeline.find(&identity.key) else {
+            return self
+                .timeline
+                .alike(identity, expected?)
+                .find(|index| self.is_same(*index, input, arrived));
+        };
         let away = expected.map_or(0, |place| place.abs_diff(self.timeline.slot(index).place));
         let again = self.timeline.slot(index).is_given_by(input) && away >= identity.comes_round();
         (!again).then_some(index)
@@ -232,8 +236,10 @@ impl Select {
 
     /// The frame is that of slot `index`: from here on it is known where the input stands.
     fn join(&mut self, input: usize, index: usize, arrived: Arrived) {
+        let index = self.straighten(input, index);
         let (bits, slot) = (arrived.frame.position, self.timeline.slot(index));
         let (place, is_own, first) = (slot.place, slot.is_given_by(input), slot.first);
+        let known = slot.identity.as_ref().map(|identity| identity.key);
         let expected = self.inputs[input].expect(&arrived);
         if is_own {
             self.inputs[input].account.repeated += 1;
@@ -259,7 +265,7 @@ impl Select {
         self.inputs[input].note_lag(arrived.frame.received.since(first.0));
         self.inputs[first.1].note_lag(Duration::ZERO);
         self.widen(input);
-        let found = id.and_then(|key| {
+        let found = known.and_then(|key| {
             let here = self.timeline.at(place).find(|index| self.timeline.slot(*index).has(&key));
             here.or_else(|| self.timeline.find(&key))
         });
@@ -271,6 +277,14 @@ impl Select {
             Some(index) => self.add(input, index, arrived.frame),
             None => self.inputs[input].account.late += 1,
         }
+    }
+
+    /// What the input gave before its copy of slot `index`, and was held to be behind that, goes before it. Returns where the slot is
+    /// then.
+    fn straighten(&mut self, input: usize, index: usize) -> usize {
+        let place = self.timeline.slot(index).place;
+        let is_behind = self.inputs[input].place().is_some_and(|at| at >= place);
+        if is_behind { self.timeline.bring_before(index, input) } else { index }
     }
 
     /// What waited to be placed is before the frame that is at `place`.
@@ -337,15 +351,19 @@ impl Select {
     }
 
     /// Whether the slot at the place of a frame is that frame, though the bytes differ: at most one of them is known to be right.
+    /// Frames whose headers differ never are.
     fn is_same(&self, index: usize, input: usize, arrived: &Arrived) -> bool {
         let slot = self.timeline.slot(index);
         if slot.is_given_by(input) {
             return false;
         }
+        let headers = slot.identity.as_ref().zip(arrived.identity.as_ref());
+        let is_alike = headers.map(|(one, other)| one.key.has_header_of(&other.key));
         match &slot.best.1 {
             // A good frame is not lost for one set aside that has gone out.
-            None => arrived.identity.is_none() && !arrived.frame.is_good(),
-            Some(best) => !(is_checked(best) && is_checked(&arrived.frame)),
+            None if is_alike.is_none() => arrived.identity.is_none() && !arrived.frame.is_good(),
+            None => is_alike == Some(true) && !is_checked(&arrived.frame),
+            Some(best) => is_alike != Some(false) && !(is_checked(best) && is_checked(&arrived.frame)),
         }
     }
 
@@ -403,13 +421,12 @@ impl Select {
     /// What waits longest waits no longer, nor does what is known to be before it.
     fn force(&mut self) {
         let Some(oldest) = self.oldest() else { return };
-        let next = self.timeline.through_oldest().checked_sub(1).map(|past| self.timeline.gone() + past);
-        let next = next.and_then(|index| self.timeline.slot(index).identity);
+        let next = self.timeline.last_of_next(self.timeline.through_oldest());
         for input in 0..self.inputs.len() {
             let source = &self.inputs[input];
             let is_old = |arrived: &Arrived| arrived.frame.received <= oldest;
             if source.waiting.front().is_some_and(is_old)
-                || next.is_some_and(|next| source.waits_before(&next))
+                || next.values().any(|next| source.waits_before(next))
             {
                 self.settle(input);
             }

@@ -5,6 +5,8 @@ use crate::quality::{CorrectedSymbols, Quality, Reason, Verdict};
 use bytes::Bytes;
 use proptest::prelude::*;
 
+mod unproven;
+
 /// A frame of the downlink: of a virtual channel, with its count there; `None`: idle, with a count that stands still.
 type Sent = Option<(u8, u32)>;
 
@@ -394,4 +396,18 @@ fn frames_of_another_kind_and_inputs_that_there_are_not_do_no_harm() {
     select.finish();
     assert_eq!(std::iter::from_fn(|| select.poll(frame.received)).count(), 3);
     assert_eq!(format().kind, FrameKind::Aos);
+}
+
+#[test]
+fn frames_of_an_input_that_waits_come_before_those_of_others_by_their_count() {
+    let sent = [Some((3, 201)), Some((3, 202)), Some((0, 201))];
+    let ways = [
+        (vec![Fate::Clean, Fate::SetAside, Fate::SetAside], 27_930),
+        (vec![Fate::SetAside, Fate::Missed, Fate::Clean], 0),
+        (vec![Fate::Lost, Fate::Clean, Fate::Clean], 6),
+    ];
+    let given = ways.map(|(fates, skew)| received(&sent, &fates, Duration::from_micros(skew), &[]));
+    let mut select = select(3);
+    let out = run(&mut select, &given);
+    assert_eq!(numbers(&out), [0, 1, 2]);
 }

@@ -1,7 +1,7 @@
 //! The frames of a downlink in the spacecraft's order, as far as the inputs tell: those that wait, and for a while those that
 //! have gone out.
 
-use super::identity::{Identity, Key, Rank};
+use super::identity::{Identity, Key, Rank, Series};
 use crate::count::{Modulus, Step};
 use crate::quality::CapturedFrame;
 use skyhaul_units::Utc;
@@ -35,13 +35,17 @@ pub(super) struct Timeline {
     gone: usize,
     /// The newest place of each good frame.
     places: BTreeMap<Key, i64>,
-    /// The slots that wait, by number: the first one waits longest.
-    waiting: BTreeMap<u64, Utc>,
+    /// The slots that wait, by the reception of their first copy, and number: the first one waits longest.
+    waiting: BTreeSet<(Utc, u64)>,
     next_id: u64,
 }
 
 /// Slots that are looked through for frames of the same channel: channels whose frames are further apart are left as they stand.
 const REACH: usize = 256;
+
+/// Places by which a frame may be off where its input lost or repeated bits since it was last known where it stands: less than half of
+/// the shortest count.
+const NEAR: u64 = 64;
 
 impl Timeline {
     /// Whether there was never a frame.
@@ -82,6 +86,43 @@ impl Timeline {
     pub fn find(&self, key: &Key) -> Option<usize> {
         let place = *self.places.get(key)?;
         self.at(place).rev().find(|index| self.slots[*index].has(key))
+    }
+
+    /// Slots of good frames with the same header as one that is held to be at `place`, not far from there.
+    pub fn alike(&self, identity: &Identity, place: i64) -> impl Iterator<Item = usize> {
+        let counted = (identity.modulus != Modulus::NONE).then(|| identity.key.alike());
+        let known = counted.into_iter().flat_map(|alike| self.places.range(alike));
+        let near = known.filter(move |(_, at)| at.abs_diff(place) <= NEAR);
+        near.filter_map(|(key, _)| self.find(key))
+    }
+
+    /// Brings what `input` gave and stands behind slot `index` before it, which it is about to give, too: not what one that gave
+    /// that slot gave after it, nor past frames of the same channel that come before. Returns where the slot is then.
+    pub fn bring_before(&mut self, index: usize, input: usize) -> usize {
+        if index < self.gone {
+            return index;
+        }
+        let givers = self.slots[index].givers;
+        let mut stays: Vec<Identity> = self.slots[index].identity.into_iter().collect();
+        let mut to = index;
+        for from in index + 1..(index + REACH).min(self.slots.len()) {
+            let slot = &self.slots[from];
+            let is_its = slot.is_given_by(input) && slot.givers & givers == 0;
+            if !is_its || slot.identity.is_some_and(|own| stays.iter().any(|other| !own.precedes(other))) {
+                stays.extend(slot.identity);
+                continue;
+            }
+            let Some(mut slot) = self.slots.remove(from) else { continue };
+            let least =
+                to.checked_sub(1).map_or(slot.place, |before| self.slots[before].place.saturating_add(1));
+            slot.place = least.min(self.slots[to].place);
+            if let Some(identity) = &slot.identity {
+                self.places.insert(identity.key, slot.place);
+            }
+            self.slots.insert(to, slot);
+            to += 1;
+        }
+        to
     }
 
     /// Where a frame belongs that is held to be at `place`: there, behind others of that place, but in the order of the counts
@@ -137,7 +178,7 @@ impl Timeline {
         let most = self.slots.get(index).map_or(i64::MAX, |after| after.place);
         let place = place.max(least).min(most);
         let first = (frame.received, input);
-        self.waiting.insert(self.next_id, frame.received);
+        self.waiting.insert((frame.received, self.next_id));
         let (id, givers) = (self.next_id, 1 << input);
         let good_givers = if frame.is_good() { givers } else { 0 };
         let best = (input, Some(frame));
@@ -191,14 +232,20 @@ impl Timeline {
 
     /// When the first copy of the slot that waits longest came, and its index.
     pub fn oldest(&self) -> Option<Utc> {
-        self.waiting.first_key_value().map(|(_, since)| *since)
+        self.waiting.first().map(|(since, _)| *since)
     }
 
     /// The slots that wait up to the one that does so longest, that one included.
     pub fn through_oldest(&self) -> usize {
-        let Some((oldest, _)) = self.waiting.first_key_value() else { return 0 };
+        let Some((_, oldest)) = self.waiting.first() else { return 0 };
         let before = self.slots.range(self.gone..).take_while(|slot| slot.id != *oldest).count();
         before + 1
+    }
+
+    /// The last frame of each channel among so many of the next ones to go out.
+    pub fn last_of_next(&self, slots: usize) -> BTreeMap<Series, Identity> {
+        let next = self.slots.range(self.gone..(self.gone + slots).min(self.slots.len()));
+        next.filter_map(|slot| slot.identity).map(|identity| (identity.key.series, identity)).collect()
     }
 
     /// The next slot to go out.
@@ -210,7 +257,7 @@ impl Timeline {
     pub fn release(&mut self) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(self.gone)?;
         self.gone += 1;
-        self.waiting.remove(&slot.id);
+        self.waiting.remove(&(slot.first.0, slot.id));
         Some(slot)
     }
 

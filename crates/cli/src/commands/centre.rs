@@ -2,6 +2,7 @@
 
 use super::signals::Process;
 use crate::failure::{Exit, Failure};
+use skyhaul_node::centre::Reload;
 use skyhaul_node::config::{self, Config};
 use std::path::PathBuf;
 
@@ -9,8 +10,9 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(
     after_help = "Receives from its stations, keeps what arrived on its disk, and writes Level-0 products, until it is
-interrupted. It can be killed at any time and goes on from what is on its disk. docs/configuration.md lists every
-key of the file.
+interrupted. It can be killed at any time and goes on from what is on its disk. On SIGHUP it reads its configuration
+again: stations, what they may have it connect and listen to, classes, and the store's limits change at once, the rest is
+named in the log. docs/configuration.md lists every key of the file.
 
 Example:
   skyhaul centre --config centre.toml"
@@ -33,6 +35,7 @@ pub fn run(command: &Centre) -> Result<(), Failure> {
         let place = command.config.display().to_string();
         return Err(Failure::new(Exit::Usage, "this is a station's configuration", help).at(&place));
     };
-    let stop = command.process.begin()?;
-    Ok(skyhaul_node::centre::run(&config, &stop)?)
+    let (stop, hangup) = (command.process.begin()?, super::signals::reload_flag()?);
+    let reload = Reload::new(&hangup, command.config.clone(), (*config).clone());
+    Ok(skyhaul_node::centre::run(&config, &stop, reload)?)
 }

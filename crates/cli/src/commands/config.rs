@@ -1,15 +1,19 @@
 //! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
 
+mod doubts;
 mod guests;
+mod words;
 
 use crate::failure::{Exit, Failure};
+use doubts::doubts;
 use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
 use skyhaul_node::config::{
     self, CentreConfig, Channel, Class, DeliveryMode, Live, Presence, ProductForm, Refill, StationConfig,
     Table, Window,
 };
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use words::{kept, spoken, to_disk};
 
 /// Checks and explains configuration files.
 #[derive(clap::Subcommand)]
@@ -17,6 +21,7 @@ pub enum Config {
     /// Reads a station.toml or centre.toml and says in words what it would do.
     #[command(after_help = "Example:
   skyhaul config check /etc/skyhaul/station.toml
+  skyhaul config check --strict /etc/skyhaul/centre.toml
   skyhaul config check --connect /etc/skyhaul/station.toml")]
     Check {
         /// The configuration file.
@@ -25,6 +30,10 @@ pub enum Config {
         /// is interrupted for a second.
         #[arg(long)]
         connect: bool,
+        /// Refuses (exit code 2) what otherwise is a warning: a key that is not there, an example's fingerprint, a folder
+        /// that cannot be made. Run it as the user that the node runs as.
+        #[arg(long)]
+        strict: bool,
     },
     /// Lists every key of both files with its default and meaning, as Markdown.
     #[command(after_help = "Example:\n  skyhaul config keys")]
@@ -37,26 +46,48 @@ pub enum Config {
 /// The file is not a configuration, the centre cannot be reached, or the result cannot be written.
 pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
-        Config::Check { file, connect } => match config::load(&file)? {
-            config::Config::Station(station) => {
-                write_station(&station, out)?;
-                if connect {
-                    out.flush()?;
-                    let round_trip = skyhaul_node::station::reach(&station)?;
-                    let millis = round_trip.as_secs_f64() * 1e3;
-                    writeln!(out, "the centre answers, round trip {millis:.1} ms")?;
-                }
-            }
-            config::Config::Centre(_) if connect => {
+        Config::Check { file, connect, strict } => {
+            let config = config::load(&file)?;
+            if let (true, config::Config::Centre(_)) = (connect, &config) {
                 let help = "leave --connect away; stations connect to a centre";
                 let place = file.display().to_string();
                 return Err(Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place));
             }
-            config::Config::Centre(centre) => write_centre(&centre, out)?,
-        },
+            write_config(&config, out)?;
+            out.flush()?;
+            judge(&doubts(&config), strict, &file)?;
+            if let (true, config::Config::Station(station)) = (connect, &config) {
+                let round_trip = skyhaul_node::station::reach(station)?;
+                let millis = round_trip.as_secs_f64() * 1e3;
+                writeln!(out, "the centre answers, round trip {millis:.1} ms")?;
+            }
+        }
         Config::Keys => write_keys(out)?,
     }
     Ok(())
+}
+
+fn write_config(config: &config::Config, out: &mut dyn Write) -> io::Result<()> {
+    match config {
+        config::Config::Station(station) => write_station(station, out),
+        config::Config::Centre(centre) => write_centre(centre, out),
+    }
+}
+
+/// Says what would keep the node from working; refuses it where that is asked for.
+fn judge(doubts: &[String], strict: bool, file: &Path) -> Result<(), Failure> {
+    for doubt in doubts {
+        writeln!(io::stderr(), "warning: {doubt}")?;
+    }
+    if !strict || doubts.is_empty() {
+        return Ok(());
+    }
+    let what = match doubts.len() {
+        1 => "the configuration has a warning".to_owned(),
+        count => format!("the configuration has {count} warnings"),
+    };
+    let help = "mend what they name, or leave --strict away";
+    Err(Failure::new(Exit::Usage, &what, help).at(&file.display().to_string()))
 }
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
@@ -105,8 +136,11 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     }
     writeln!(
         out,
-        "  spool      up to {} in files of {}, to disk every {}, kept {} after custody",
-        spool.max_size, spool.segment_size, spool.sync_interval, spool.retention
+        "  spool      up to {} in files of {}, {}, {}",
+        spool.max_size,
+        spool.segment_size,
+        to_disk(spool.sync_interval),
+        kept(spool.retention, "custody")
     )?;
     writeln!(
         out,
@@ -132,14 +166,15 @@ fn write_channel(channel: &Channel, out: &mut dyn Write) -> io::Result<()> {
     let pace = channel.rate.map_or(String::new(), |rate| format!(" at {rate}"));
     let symbols = if channel.keep_check_symbols { ", check symbols sent too" } else { "" };
     let class = channel.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-    let deadline = channel.deadline.map_or(String::new(), |deadline| format!(", due within {deadline}"));
+    let deadline =
+        channel.deadline.map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
     writeln!(
         out,
         "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of silence{symbols}{class}{deadline}",
         channel.name,
         channel.sources(),
         channel.format,
-        channel.silence
+        spoken(channel.silence)
     )
 }
 
@@ -193,8 +228,10 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "  store      up to {}, to disk every {}, kept {} after the products",
-        store.max_size, store.sync_interval, store.retention
+        "  store      up to {}, {}, {}",
+        store.max_size,
+        to_disk(store.sync_interval),
+        kept(store.retention, "the products")
     )?;
     writeln!(
         out,
@@ -213,12 +250,12 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     for entry in expedited {
         let of = entry.product.as_ref().map_or("all products".to_owned(), ToString::to_string);
         let kind = if entry.quick_look { ", for quick look" } else { "" };
-        writeln!(out, "  expedited  {of} every {} of a contact{kind}", entry.slice)?;
+        writeln!(out, "  expedited  {of} every {} of a contact{kind}", spoken(entry.slice))?;
     }
     for entry in delivery {
         let when = match entry.mode {
             DeliveryMode::First => "each version at once".to_owned(),
-            DeliveryMode::Complete => format!("what is complete, or after {}", entry.patience),
+            DeliveryMode::Complete => format!("what is complete, or after {}", spoken(entry.patience)),
         };
         writeln!(out, "  delivers   to {} in {}, {when}", entry.name, entry.dir.display())?;
     }
@@ -235,6 +272,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn made_of(session: bool, window: Option<Window>, form: ProductForm) -> String {
+    let window = window.map(|window| spoken(window.0.as_duration()));
     let of = match (session, window) {
         (true, None) => "of each contact".to_owned(),
         (true, Some(window)) => format!("of each contact and of every {window}"),

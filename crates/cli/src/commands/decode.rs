@@ -313,7 +313,7 @@ impl Downlink {
         if report.cadus == 0 {
             return None;
         }
-        let mut notes = notes::notes(&report, &stats, &clocks);
+        let mut notes = notes::notes(&report, &identified.mission, &stats, &clocks);
         notes.extend(of_inputs);
         let page = course.map(|course| {
             page::page(&Contact {
@@ -400,8 +400,23 @@ fn write_channels(channels: &BTreeMap<u8, ChannelReport>, out: &mut dyn Write) -
             channel.bytes,
             apids.join(", ")
         )?;
+        if channel.resets > 0 {
+            writeln!(out, "       {}", resets(channel.resets))?;
+        }
     }
     Ok(())
+}
+
+/// Says that a channel's count went back, or on by more than there was room for.
+fn resets(count: u64) -> String {
+    let times = match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    };
+    format!(
+        "its frame count was set anew {times}: by a reset, a replay or a damaged header; nothing is counted as missing there"
+    )
 }
 
 /// 256 KiB: large enough that reading costs nothing beside decoding.

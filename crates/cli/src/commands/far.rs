@@ -34,7 +34,7 @@ pub fn far(
         let help = format!("say where it listens, like --node {node}=198.51.100.1:4740");
         return Err(Failure::new(Exit::Usage, &what, &help));
     }
-    let accepted = keys.read()?;
+    let accepted = keys.read(remotes.iter().copied())?;
     let peer = *accepted.peers.first().expect("there is one, as it was read");
     let bind = remotes.iter().map(|remote| match remote {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

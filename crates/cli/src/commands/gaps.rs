@@ -5,6 +5,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_node::status::{
     GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked, ask_again, ask_gaps,
 };
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// The arguments of `skyhaul gaps`.
@@ -137,12 +138,20 @@ fn write_report(report: &GapReport, out: &mut dyn Write) -> io::Result<()> {
     if report.gaps.is_empty() {
         return Ok(());
     }
+    write_summary(&report.gaps, out)?;
+    let left_out = report.gaps.len().saturating_sub(LISTED);
+    if left_out > 0 {
+        writeln!(
+            out,
+            "\n  the newest {LISTED} gaps; {left_out} more with --json, or with --contact or --station"
+        )?;
+    }
     writeln!(
         out,
         "\n  {:<22} {:<12} {:<16} {:>10} {:>7} {:>7}  {:<13} {:<27}",
         "contact", "mission", "channel", "first", "missed", "missing", "state", "from"
     )?;
-    for gap in &report.gaps {
+    for gap in &report.gaps[left_out..] {
         let vcids: Vec<String> = gap.vcids.iter().map(u8::to_string).collect();
         let place = match gap.apid {
             Some(apid) => format!("APID {apid} (VC {})", vcids.join(" ")),
@@ -164,6 +173,68 @@ fn write_report(report: &GapReport, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// How many gaps each contact has, by what is done about them and why they stay.
+fn write_summary(gaps: &[GapStatus], out: &mut dyn Write) -> io::Result<()> {
+    let mut groups: BTreeMap<Group<'_>, Sum> = BTreeMap::new();
+    for gap in gaps {
+        let reason = gap.why.as_deref().unwrap_or(match gap.state {
+            GapProgress::Open => "the station is to be asked",
+            GapProgress::Requested => "the station was asked",
+            GapProgress::Filled | GapProgress::Unrecoverable => "-",
+        });
+        let group = Group {
+            contact: (&gap.station, gap.flow),
+            of: if gap.apid.is_some() { "packets" } else { "frames" },
+            state: word(gap.state),
+            reason,
+        };
+        let sum = groups.entry(group).or_default();
+        sum.gaps += 1;
+        sum.missed += gap.missed;
+        sum.missing += gap.missing.unwrap_or(0);
+    }
+    writeln!(
+        out,
+        "\n  {:<22} {:<8} {:<13} {:>7} {:>9} {:>9}  reason",
+        "contact", "of", "state", "gaps", "missed", "missing"
+    )?;
+    for (group, sum) in groups {
+        // Of packets it is known when a further version of the product is made.
+        let missing = if group.of == "frames" { sum.missing.to_string() } else { "-".to_owned() };
+        writeln!(
+            out,
+            "  {:<22} {:<8} {:<13} {:>7} {:>9} {missing:>9}  {}",
+            format!("{}-{}", group.contact.0, group.contact.1),
+            group.of,
+            group.state,
+            sum.gaps,
+            sum.missed,
+            group.reason
+        )?;
+    }
+    Ok(())
+}
+
+/// Gaps that have so much in common that they are one line of the summary.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Group<'a> {
+    contact: (&'a str, u32),
+    of: &'static str,
+    state: &'static str,
+    reason: &'a str,
+}
+
+/// What they come to.
+#[derive(Default)]
+struct Sum {
+    gaps: u64,
+    missed: u64,
+    missing: u64,
+}
+
+/// Lines of the list; the summary is over all.
+const LISTED: usize = 200;
+
 /// How many gaps there are, in a line.
 pub fn in_words(counts: &GapCounts) -> String {
     let GapCounts { open, requested, filled, unrecoverable, missing_frames, overflow, unfollowed, .. } =
@@ -183,5 +254,57 @@ const fn word(state: GapProgress) -> &'static str {
         GapProgress::Requested => "requested",
         GapProgress::Filled => "filled",
         GapProgress::Unrecoverable => "unrecoverable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(flow: u32, missing: u64, state: GapProgress, why: Option<&str>) -> GapStatus {
+        GapStatus {
+            station: "polar".to_owned(),
+            flow,
+            channel: "x".to_owned(),
+            mission: "noaa-21".to_owned(),
+            scid: Some(177),
+            vcids: vec![16],
+            apid: None,
+            first: 7,
+            missed: 10,
+            missing: Some(missing),
+            asked: 1,
+            from: "2026-11-24T00:00:00Z".to_owned(),
+            to: "2026-11-24T00:00:01Z".to_owned(),
+            state,
+            why: why.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn gaps_are_summed_up_by_contact_and_reason() {
+        let lost = |flow| gap(flow, 10, GapProgress::Unrecoverable, Some("nothing was recorded then"));
+        let mut gaps: Vec<_> = (0..300).map(|_| lost(1)).collect();
+        gaps.extend([gap(1, 0, GapProgress::Filled, None), gap(2, 4, GapProgress::Requested, None), lost(2)]);
+        let mut out = Vec::new();
+        write_report(&GapReport { counts: GapCounts::default(), gaps }, &mut out).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        let rows: Vec<String> = said
+            .lines()
+            .skip(3)
+            .take(4)
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "polar-1 frames filled 1 10 0 -",
+                "polar-1 frames unrecoverable 300 3000 3000 nothing was recorded then",
+                "polar-2 frames requested 1 10 4 the station was asked",
+                "polar-2 frames unrecoverable 1 10 10 nothing was recorded then"
+            ],
+            "{said}"
+        );
+        assert!(said.contains("the newest 200 gaps; 103 more with --json"), "{said}");
     }
 }

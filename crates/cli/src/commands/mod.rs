@@ -22,6 +22,7 @@ mod rdr;
 mod relay;
 mod replay;
 mod signals;
+mod stamped;
 mod station;
 mod status;
 mod stream;
@@ -91,6 +92,25 @@ pub enum Command {
     Tune(tune::Tune),
     /// Says what holds a transfer or a line back, how sure that is, on what evidence, and what to do about it.
     Why(why::Why),
+}
+
+impl Command {
+    /// Whether it runs until it is stopped: what it writes must not hold it up.
+    pub fn is_service(&self) -> bool {
+        match self {
+            Self::Centre(_)
+            | Self::Station(_)
+            | Self::Forward(_)
+            | Self::Files(_)
+            | Self::Stream(_)
+            | Self::Relay(_)
+            | Self::Perf(perf::Perf::Serve(_))
+            | Self::OneWay(one_way::OneWay::Receive(_)) => true,
+            Self::Probe(probe) => probe.is_service(),
+            Self::Sync(sync) => sync.is_service(),
+            _ => false,
+        }
+    }
 }
 
 /// Carries out `command`; its result goes to `out`.

@@ -21,6 +21,7 @@ use skyhaul_net::Engine;
 use skyhaul_net::{
     Carrier, Clock, Driver, LaneCarrier, Socket, TcpCarrier, TcpConfig, UdpCarrier, Waker, drops,
 };
+use skyhaul_node::log;
 use skyhaul_quic::{Endpoint, EndpointConfig};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::Bytes;
@@ -71,8 +72,7 @@ fn bound(address: SocketAddr, socket: std::io::Result<Socket>) -> Result<Socket,
 /// Says what the system refuses of a socket's buffers; others are as the first.
 fn advise(socket: &Socket) {
     if let Some(advice) = socket.buffers().advice() {
-        // Standard error may be closed; the run goes on all the same.
-        let _ = writeln!(std::io::stderr(), "note: {advice}");
+        log::say(&format!("note: {advice}"));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use skyhaul_node::log;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -55,10 +56,10 @@ impl Process {
             Failure::new(Exit::Usage, &format!("`{}` is not a log level ({error})", self.log), help)
         })?;
         let colours = io::IsTerminal::is_terminal(&io::stderr());
-        let log =
-            tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours);
+        let subscriber =
+            tracing_subscriber::fmt().with_env_filter(filter).with_writer(log::errors).with_ansi(colours);
         // A process has one log; a second one would only be set in a test.
-        let _ = log.try_init();
+        let _ = subscriber.try_init();
         if self.end_with_parent {
             // Where the system cannot do it, the parent's own clearing up has to suffice.
             let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));

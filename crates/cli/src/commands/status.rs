@@ -1,17 +1,20 @@
 //! `skyhaul status`: asks a running node how it is.
 
+mod contacts;
 mod guests;
+mod watch;
 
 use super::gaps::in_words;
 use crate::failure::{Exit, Failure};
+use contacts::{CONTACTS_SHOWN, write_captured, write_received};
 use guests::{write_files, write_forwards, write_mirrors, write_sinks, write_streams};
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
-    AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
-    DeliveryStatus, InputFrames, InputStatus, LinePath, LineState, LineStatus, LiveStatus, NodeStatus,
-    RecordingStatus, StageLatency, StationStatus, StoreState, Vita49Status, WaitedStatus, ask,
+    AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus, InputFrames,
+    InputStatus, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, RecordingStatus, StageLatency,
+    StationStatus, StoreState, Vita49Status, WaitedStatus, ask,
 };
-use skyhaul_units::{Bytes, Probability};
+use skyhaul_units::{Duration, Probability};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -22,6 +25,7 @@ use std::path::PathBuf;
 
 Example:
   skyhaul status --config station.toml
+  skyhaul status --config centre.toml --watch 5s
   skyhaul status --socket state/status.sock --json")]
 pub struct Status {
     #[command(flatten)]
@@ -29,6 +33,9 @@ pub struct Status {
     /// Prints the status as one JSON line.
     #[arg(long)]
     json: bool,
+    /// Shows it again and again until interrupted, this often; without a value every 2 s.
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "2 s")]
+    watch: Option<Duration>,
 }
 
 /// Which node is asked.
@@ -47,16 +54,21 @@ pub struct Node {
 /// # Errors
 /// No node answers, or the configuration is wrong.
 pub fn run(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
-    let status = ask(&command.node.socket()?)?;
-    if command.json {
-        let line = serde_json::to_string(&status).expect("a status has text keys only");
-        return Ok(writeln!(out, "{line}")?);
+    if let Some(span) = command.watch {
+        return watch::run(command, span, out);
     }
-    match &status {
-        NodeStatus::Station(station) => write_station(station, out)?,
-        NodeStatus::Centre(centre) => write_centre(centre, out)?,
+    Ok(show(&ask(&command.node.socket()?)?, command.json, out)?)
+}
+
+fn show(status: &NodeStatus, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    if json {
+        let line = serde_json::to_string(status).expect("a status has text keys only");
+        return writeln!(out, "{line}");
     }
-    Ok(())
+    match status {
+        NodeStatus::Station(station) => write_station(station, out),
+        NodeStatus::Centre(centre) => write_centre(centre, out),
+    }
 }
 
 impl Node {
@@ -85,6 +97,7 @@ impl Node {
 
 fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()> {
     write_head("station", &station.name, station.uptime_s, (station.rss_bytes, station.rss_peak_bytes), out)?;
+    write_log(station.log_dropped, out)?;
     writeln!(
         out,
         "\n  {:<16} {:<8} {:<12} {:>10} {:>10} {:>9}",
@@ -110,6 +123,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
             write_recording(recording, out)?;
         }
     }
+    write_captured(&station.contacts, out)?;
     write_saved(&station.contacts, out)?;
     let spool = &station.spool;
     writeln!(
@@ -322,19 +336,22 @@ fn seconds(span: f64) -> String {
         ..9.95 => format!("{span:.1} s"),
         ..600.0 => format!("{span:.0} s"),
         ..36_000.0 => format!("{:.0} min", span / 60.0),
+        // What comes of a rate next to nothing says no more than that.
+        86_400.0.. => "> 1 day".to_owned(),
         _ => format!("{:.1} h", span / 3_600.0),
     }
 }
 
 fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
     write_head("centre", &centre.name, centre.uptime_s, (centre.rss_bytes, centre.rss_peak_bytes), out)?;
+    write_log(centre.log_dropped, out)?;
     writeln!(out, "\n  listens  on {}, {} strangers refused", centre.address, centre.refused)?;
     for station in &centre.stations {
         writeln!(
             out,
             "  station  {}: {} delivered, {} blocks at once and {} after repair, {} under way",
             station.name,
-            Bytes::new(station.bytes_delivered),
+            megabytes(station.bytes_delivered),
             station.blocks_delivered,
             station.blocks_repaired,
             station.blocks_in_flight
@@ -349,24 +366,15 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
         "  store    {}, {} blocks, {} on disk",
         store_word(store.state),
         store.blocks,
-        Bytes::new(store.disk_bytes)
+        megabytes(store.disk_bytes)
     )?;
     writeln!(out, "  {}", in_words(&centre.gaps))?;
-    if !centre.contacts.is_empty() {
-        writeln!(
-            out,
-            "\n  {:<16} {:<6} {:<12} {:>10} {:>8} {:>9} {:>9}",
-            "contact", "state", "mission", "frames", "missing", "set aside", "products"
-        )?;
-    }
-    for contact in centre.contacts.iter().rev().take(CONTACTS_SHOWN).rev() {
-        write_contact(contact, out)?;
-    }
+    write_received(&centre.contacts, out)?;
     write_assembled(&centre.assembled, out)?;
     write_deliveries(&centre.deliveries, out)?;
     for live in &centre.live {
         let LiveStatus { to, packets, bytes, dropped } = live;
-        writeln!(out, "  live     {packets} packets to {to}, {bytes} bytes; {dropped} dropped")?;
+        writeln!(out, "  live     {packets} packets to {to}, {}; {dropped} dropped", megabytes(*bytes))?;
     }
     write_latency(&centre.latency_s, out)?;
     write_alarms(&centre.alarms, out)
@@ -415,26 +423,6 @@ fn write_deliveries(deliveries: &[DeliveryStatus], out: &mut dyn Write) -> io::R
     Ok(())
 }
 
-fn write_contact(contact: &ContactReceived, out: &mut dyn Write) -> io::Result<()> {
-    let ready = match contact.last_bit_to_product_s {
-        Some(seconds) if contact.state == ContactState::Done => {
-            format!("  {seconds:.2} s after the last bit")
-        }
-        _ => String::new(),
-    };
-    writeln!(
-        out,
-        "  {:<16} {:<6} {:<12} {:>10} {:>8} {:>9} {:>9}{ready}",
-        format!("{}-{}", contact.station, contact.flow),
-        word(&contact.state),
-        contact.mission,
-        contact.frames,
-        contact.missing,
-        contact.set_aside,
-        contact.products.len()
-    )
-}
-
 fn write_latency(latency: &StageLatency, out: &mut dyn Write) -> io::Result<()> {
     let Some(total) = latency.get("total").filter(|total| total.count > 0) else { return Ok(()) };
     writeln!(
@@ -458,6 +446,13 @@ fn write_head(
     writeln!(out, "{role} {name}, up {uptime_s:.0} s, memory {} MB, at the most {} MB", mega(rss), mega(peak))
 }
 
+fn write_log(dropped: u64, out: &mut dyn Write) -> io::Result<()> {
+    match dropped {
+        0 => Ok(()),
+        dropped => writeln!(out, "  log      {dropped} lines dropped: nobody read them"),
+    }
+}
+
 fn write_alarms(alarms: &[String], out: &mut dyn Write) -> io::Result<()> {
     alarms.iter().try_for_each(|alarm| writeln!(out, "  ALARM    {alarm}"))
 }
@@ -475,6 +470,3 @@ const fn store_word(state: StoreState) -> &'static str {
         StoreState::Failed => "its disk failed: data is held back, and it is tried again",
     }
 }
-
-/// The newest contacts; --json has all.
-const CONTACTS_SHOWN: usize = 20;

@@ -1,5 +1,7 @@
 //! A station and a centre as processes, wherever the test puts their folders.
 
+#![allow(dead_code, reason = "each program of tests takes the part it needs")]
+
 use crate::support::node::{self, NODES};
 use crate::support::patience::until;
 use crate::support::process::Running;
@@ -25,7 +27,7 @@ pub struct Folders {
 
 pub struct Site {
     home: tempfile::TempDir,
-    states: [PathBuf; 2],
+    pub states: [PathBuf; 2],
     pub products: PathBuf,
     children: [Option<Running>; 2],
 }
@@ -82,6 +84,29 @@ impl Site {
         let child = self.children[node as usize].take().expect("it runs");
         child.signal(Signal::TERM);
         child.end().code
+    }
+
+    /// A file of the nodes' folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub fn signal(&self, node: Node, signal: Signal) {
+        self.children[node as usize].as_ref().expect("it runs").signal(signal);
+    }
+
+    /// Waits until a node has said something.
+    pub fn logged(&self, node: Node, part: &str) {
+        let log = self.file(&format!("{}.log", node.name()));
+        self.wait(part, || fs::read_to_string(&log).is_ok_and(|log| log.contains(part)).then_some(()));
+    }
+
+    /// Waits until a node has ended by itself: its exit code, and its log.
+    pub fn ended(&mut self, node: Node) -> (Option<i32>, String) {
+        let child = self.children[node as usize].take().expect("it runs");
+        let code = child.end().code;
+        let log = fs::read_to_string(self.home.path().join(format!("{}.log", node.name())));
+        (code, log.expect("the node has a log"))
     }
 
     /// What the station says, once it is as `wanted`.

@@ -61,7 +61,11 @@ fn what_is_not_allowed_is_told_once_and_what_follows_is_dropped() {
     let client = socket();
     let place = ends.local[0].strip_prefix("udp:").unwrap().to_owned();
     client.send_to(b"first", &place).unwrap();
-    assert!(ends.near.log_until("was not connected").contains("rules do not allow it"));
+    assert!(
+        ends.near
+            .log_until("was not connected")
+            .contains("the rules of the node that would connect do not allow it")
+    );
     client.send_to(b"second", &place).unwrap();
     // What was sent is taken before the signal, or lies there unread: it is never sent.
     ends.near.signal(rustix::process::Signal::INT);

@@ -91,8 +91,10 @@ fn curl_sees_a_reset_where_nobody_listens_and_where_the_far_end_allows_nothing()
         return;
     }
     let target = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    for (allow, reason) in [(&["--allow", &target][..], "Connection refused"), (&[], "rules do not allow it")]
-    {
+    for (allow, reason) in [
+        (&["--allow", &target][..], "Connection refused"),
+        (&[], "the rules of the node that would connect do not allow it"),
+    ] {
         let mut ends = Ends::start(allow, &["-L", &format!("0=far:{target}")], 1);
         let url = format!("http://127.0.0.1:{}/", ends.port());
         let failed = program(&["curl", "-sS", "--noproxy", "*", "--max-time", "60", &url]);

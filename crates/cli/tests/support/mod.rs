@@ -9,6 +9,7 @@ pub mod page;
 pub mod patience;
 pub mod places;
 pub mod process;
+pub mod quota;
 pub mod recordings;
 pub mod refusal;
 pub mod schema;

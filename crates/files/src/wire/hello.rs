@@ -15,6 +15,16 @@ pub enum Direction {
     Get,
 }
 
+/// Under which name what is copied stands at the receiving end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Naming {
+    /// Under its own, in the folder that is named.
+    #[default]
+    Into,
+    /// Under the one that is named: it is one file, and no folder has that name.
+    As,
+}
+
 /// What both ends keep to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
@@ -41,12 +51,32 @@ pub struct Hello {
     pub options: Options,
     /// The class that blocks of the sending end are sent under; empty is the default one.
     pub class: String,
-    /// Where the called end puts what comes; [`Direction::Put`].
+    /// What the called end is to find out: [`Naming::As`] where the one source may take the name of the target. Its
+    /// [`super::Message::Welcome`] says which it is.
+    pub naming: Naming,
+    /// Where the called end puts what comes; of [`Direction::Get`] with [`Naming::As`], the name that its source may take.
     pub target: RelPath,
     /// What the called end is to send, patterns among them; [`Direction::Get`].
     pub sources: Vec<RelPath>,
     /// What takes part of it; [`Direction::Get`], and what is not removed at a [`super::Message::Only`].
     pub rules: Vec<Rule>,
+}
+
+impl Naming {
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Into => 0,
+            Self::As => 1,
+        }
+    }
+
+    pub(super) const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Into),
+            1 => Some(Self::As),
+            _ => None,
+        }
+    }
 }
 
 impl Hello {
@@ -59,7 +89,13 @@ impl Hello {
         let Options { dry_run, checksum, delete, limit, deadline, priority } = self.options;
         out.extend(VERSION.to_be_bytes());
         let get = self.direction == Direction::Get;
-        out.push(u8::from(get) | u8::from(dry_run) << 1 | u8::from(checksum) << 2 | u8::from(delete) << 3);
+        out.push(
+            u8::from(get)
+                | u8::from(dry_run) << 1
+                | u8::from(checksum) << 2
+                | u8::from(delete) << 3
+                | self.naming.number() << 4,
+        );
         out.push(priority);
         out.extend(limit.map_or(0, Rate::as_bps).to_be_bytes());
         // One that is shorter than a millisecond is one of a millisecond, and none is 0.
@@ -76,11 +112,11 @@ impl Hello {
     }
 
     pub(super) fn take(mut fields: Fields<'_>) -> Option<Self> {
-        let flags = fields.u8().filter(|flags| *flags < 16)?;
+        let flags = fields.u8().filter(|flags| *flags < 32)?;
         let priority = fields.u8()?;
         let limit = fields.u64()?;
         let millis = fields.u32()?;
-        let class = fields.text(Self::CLASS_MAX)?;
+        let class = skyhaul_units::printable(&fields.text(Self::CLASS_MAX)?, Self::CLASS_MAX);
         let target = RelPath::new(fields.short()?).ok()?;
         let count = usize::from(fields.u16()?);
         if count > Self::SOURCES_MAX {
@@ -107,6 +143,7 @@ impl Hello {
             direction,
             options,
             class,
+            naming: Naming::from_number(flags >> 4)?,
             target,
             sources,
             rules,

@@ -18,9 +18,11 @@
 //! from either flow. An offer has a number, which is free again when it was settled by an answer or by `Done`.
 
 mod hello;
+mod pack;
 mod read;
 
-pub use hello::{Direction, Hello, Options};
+pub use hello::{Direction, Hello, Naming, Options};
+pub use pack::Pack;
 pub use read::WireError;
 
 use crate::entry::Entry;
@@ -56,8 +58,8 @@ pub type Id = u32;
 pub enum Message {
     /// What the calling end wants.
     Hello(Hello),
-    /// The called end does it.
-    Welcome,
+    /// The called end does it; and whether the one source takes the target's name.
+    Welcome(Naming),
     /// The transfer does not begin, or is over.
     Refused(Refusal),
     /// Entries that may be wanted.
@@ -105,6 +107,8 @@ pub enum Answer {
     Compare(Hash),
     /// Nothing: it cannot be had.
     No(Refusal),
+    /// Its contents are there already, and it has got its rights.
+    Rights,
 }
 
 impl Message {
@@ -113,7 +117,10 @@ impl Message {
         let mut out = vec![self.kind()];
         match self {
             Self::Hello(hello) => hello.put(&mut out),
-            Self::Welcome => out.extend(VERSION.to_be_bytes()),
+            Self::Welcome(naming) => {
+                out.extend(VERSION.to_be_bytes());
+                out.push(naming.number());
+            }
             Self::Refused(refusal) => put_refusal(&mut out, refusal),
             Self::Offer(entries) => put_each(&mut out, entries, Entry::put),
             Self::Answers(answers) => put_each(&mut out, answers, put_answer),
@@ -123,7 +130,7 @@ impl Message {
             }
             Self::Small(files) => {
                 for (id, hash, bytes) in files {
-                    put_small(&mut out, *id, hash, bytes);
+                    pack::put(&mut out, *id, hash, bytes);
                 }
             }
             Self::Data(id, offset, bytes) => {
@@ -163,12 +170,12 @@ impl Message {
     const fn kind(&self) -> u8 {
         match self {
             Self::Hello(_) => 0,
-            Self::Welcome => 1,
+            Self::Welcome(_) => 1,
             Self::Refused(_) => 2,
             Self::Offer(_) => 3,
             Self::Answers(_) => 4,
             Self::Held(..) => 5,
-            Self::Small(_) => 6,
+            Self::Small(_) => pack::KIND_SMALL,
             Self::Data(..) => KIND_DATA,
             Self::End(..) => 8,
             Self::Same(_) => 9,
@@ -192,19 +199,6 @@ pub fn data_head(id: Id, offset: u64) -> Vec<u8> {
     head.extend(offset.to_be_bytes());
     head
 }
-
-/// Puts one file to a message of [`Message::Small`], which begins with [`KIND_SMALL`].
-pub fn put_small(out: &mut Vec<u8>, id: Id, hash: &Hash, bytes: &[u8]) {
-    out.extend(id.to_be_bytes());
-    out.extend(hash.as_bytes());
-    out.extend((bytes.len() as u32).to_be_bytes());
-    out.extend(bytes);
-}
-
-/// The first byte of a [`Message::Small`].
-pub const KIND_SMALL: u8 = 6;
-/// What a file takes in a [`Message::Small`] besides its bytes.
-pub const SMALL_HEAD: usize = 4 + 32 + 4;
 
 /// The bytes of an entry with its number, for who fills a block.
 pub fn offer_len(entry: &Entry) -> usize {
@@ -238,6 +232,7 @@ fn put_answer(answer: &Answer, out: &mut Vec<u8>) {
             out.push(4);
             put_refusal(out, refusal);
         }
+        Answer::Rights => out.push(5),
     }
 }
 

@@ -1,12 +1,16 @@
 //! Messages out of blocks.
 
-use super::{Answer, BLOCK_MAX, CHAINS_MAX, DATA_HEAD, Hello, ITEMS_MAX, Id, KIND_DATA, Message, VERSION};
+use super::pack::KIND_SMALL;
+use super::{
+    Answer, BLOCK_MAX, CHAINS_MAX, DATA_HEAD, Hello, ITEMS_MAX, Id, KIND_DATA, Message, Naming, VERSION,
+};
 use crate::entry::Entry;
 use crate::fields::Fields;
 use crate::hash::Hash;
 use crate::path::RelPath;
 use crate::reason::{Reason, Refusal, SENTENCE_MAX};
 use bytes::Bytes;
+use skyhaul_units::printable;
 
 /// Why a block is no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +47,10 @@ impl Message {
 fn read(kind: u8, mut fields: Fields<'_>, block: &Bytes) -> Option<Message> {
     Some(match kind {
         0 => Message::Hello(Hello::take(fields)?),
-        1 => ended(fields, Message::Welcome)?,
+        1 => {
+            let naming = Naming::from_number(fields.u8()?)?;
+            ended(fields, Message::Welcome(naming))?
+        }
         2 => {
             let refusal = refusal(&mut fields)?;
             ended(fields, Message::Refused(refusal))?
@@ -55,7 +62,7 @@ fn read(kind: u8, mut fields: Fields<'_>, block: &Bytes) -> Option<Message> {
             let chains = fields.all(Fields::array)?;
             (chains.len() <= CHAINS_MAX).then_some(Message::Held(id, chains))?
         }
-        6 => Message::Small(bounded(fields, |fields| small(fields, block))?),
+        KIND_SMALL => Message::Small(bounded(fields, |fields| small(fields, block))?),
         KIND_DATA => {
             let (id, offset) = (fields.u32()?, fields.u64()?);
             let bytes = block.slice(DATA_HEAD..);
@@ -123,7 +130,10 @@ fn hash(fields: &mut Fields<'_>) -> Option<Hash> {
 }
 
 fn refusal(fields: &mut Fields<'_>) -> Option<Refusal> {
-    Some(Refusal { reason: Reason::from_number(fields.u8()?)?, sentence: fields.text(SENTENCE_MAX)? })
+    Some(Refusal {
+        reason: Reason::from_number(fields.u8()?)?,
+        sentence: printable(&fields.text(SENTENCE_MAX)?, SENTENCE_MAX),
+    })
 }
 
 fn answer(fields: &mut Fields<'_>) -> Option<Answer> {
@@ -133,6 +143,7 @@ fn answer(fields: &mut Fields<'_>) -> Option<Answer> {
         2 => Answer::Send,
         3 => Answer::Compare(hash(fields)?),
         4 => Answer::No(refusal(fields)?),
+        5 => Answer::Rights,
         _ => return None,
     })
 }

@@ -11,11 +11,12 @@ fn messages() -> Vec<Message> {
     let kinds =
         [Kind::File { size: 1 << 50 }, Kind::Folder, Kind::Link { target: b"../x".to_vec() }, Kind::Pipe];
     let entries: Vec<(Id, Entry)> = (0..).zip(kinds.map(entry)).collect();
-    let answers =
-        [Answer::Have, Answer::Made, Answer::Send, Answer::Compare(hash), Answer::No(refusal.clone())];
+    let no = Answer::No(refusal.clone());
+    let answers = [Answer::Have, Answer::Made, Answer::Send, Answer::Compare(hash), no, Answer::Rights];
     vec![
         Message::Hello(hello(&path)),
-        Message::Welcome,
+        Message::Welcome(Naming::Into),
+        Message::Welcome(Naming::As),
         Message::Refused(refusal.clone()),
         Message::Offer(entries.clone()),
         Message::Answers((0..).zip(answers).collect()),
@@ -47,6 +48,7 @@ fn hello(path: &RelPath) -> Hello {
             priority: 2,
         },
         class: "bulk".to_owned(),
+        naming: Naming::As,
         target: RelPath::here(),
         sources: vec![path.clone(), RelPath::here()],
         rules: vec![Rule { include: false, pattern: "*.tmp".to_owned() }],
@@ -65,8 +67,31 @@ fn messages_cross_and_no_part_of_one_is_taken_for_another() {
 }
 
 #[test]
+fn packs_of_files_of_any_length_are_taken_whole() {
+    for (files, size) in [(2 * ITEMS_MAX + 1, 0), (20_000, 23), (20_000, 25), (50, 64 << 10)] {
+        let (mut pack, mut blocks, contents) = (Pack::default(), Vec::new(), vec![7; size]);
+        let hash = blake3::hash(&contents);
+        for id in 0..files as Id {
+            if !pack.has_room(size) {
+                blocks.extend(pack.take());
+            }
+            pack.put(id, &hash, &contents);
+        }
+        blocks.extend(pack.take());
+        assert!(pack.is_empty() && pack.take().is_none());
+        let mut ids = Vec::new();
+        for block in &blocks {
+            let Ok(Message::Small(some)) = Message::decode(block) else { panic!("{size} bytes") };
+            assert_eq!(Message::Small(some.clone()).encode(), block);
+            ids.extend(some.into_iter().map(|(id, _, bytes)| (id, bytes.len())));
+        }
+        assert!(ids.into_iter().eq((0..files as Id).map(|id| (id, size))), "{files} of {size} bytes");
+    }
+}
+
+#[test]
 fn another_version_is_told_by_its_number() {
-    let mut block = Message::Welcome.encode().to_vec();
+    let mut block = Message::Welcome(Naming::Into).encode().to_vec();
     block[2] += 1;
     assert_eq!(Message::decode(&block.into()), Err(WireError::Version(VERSION + 1)));
 }

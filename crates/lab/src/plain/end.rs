@@ -211,6 +211,7 @@ impl Path for PlainEnd {
             rtt_variation: Duration::ZERO,
             rate: self.line.rate,
             loss: self.line.loss,
+            answered: Instant::ZERO,
         }
     }
 

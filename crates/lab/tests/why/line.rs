@@ -1,11 +1,12 @@
 //! The probe's both ends over the links and hosts of a case.
 
 use crate::case::Case;
-use crate::machine::Socket;
+use crate::cross::Cross;
+use crate::machine::{Socket, encoded, is_others, numbers};
 use skyhaul_link::Link;
 use skyhaul_probe::why::{ExaminePlan, LineFound, examine};
 use skyhaul_probe::wire::Limits;
-use skyhaul_probe::{Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near};
+use skyhaul_probe::{Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near, NearError};
 use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
 
 struct Virtual {
@@ -19,10 +20,11 @@ struct Virtual {
     own: Socket,
     payload_max: usize,
     clock_step: Option<(Duration, i64)>,
+    others: Option<Cross>,
 }
 
-/// Measures the line of a case.
-pub fn measured(case: &Case, seed: u64) -> LineFound {
+/// Measures the line of a case; none where its far end is too slow to answer.
+pub fn measured(case: &Case, seed: u64) -> Option<LineFound> {
     let limits = Limits { rate: Rate::from_mbps(400), time: Duration::from_secs(600), datagrams: 1 << 18 };
     let line = Virtual {
         now: Instant::ZERO,
@@ -33,6 +35,7 @@ pub fn measured(case: &Case, seed: u64) -> LineFound {
         own: Socket::new(case.sender, seed + 1),
         payload_max: case.payload_max,
         clock_step: case.clock_step,
+        others: case.others.map(|others| Cross::new(others, case.up.one_way_delay, seed + 2)),
     };
     let mut near = Near::open(line, seed).unwrap();
     let plan = ExaminePlan {
@@ -42,13 +45,31 @@ pub fn measured(case: &Case, seed: u64) -> LineFound {
         payload_max: Bytes::new(8_972),
         headers: Bytes::new(28),
     };
-    examine(&mut near, &plan, &mut |_| {}).unwrap_or_else(|error| panic!("{error}: {case:?}"))
+    match examine(&mut near, &plan, &mut |_| {}) {
+        Err(NearError::Lost(_)) => None,
+        found => Some(found.unwrap_or_else(|error| panic!("{error}: {case:?}"))),
+    }
 }
 
 impl Virtual {
+    /// All that they have at this moment, into the same link.
+    fn let_others_send(&mut self) {
+        let Some(cross) = &mut self.others else { return };
+        while let Some(packet) = cross.poll(self.now) {
+            self.up.send(self.now, cross.packet(), encoded(packet, cross.packet()));
+        }
+    }
+
     /// Lets the far end do what it has to do now.
     fn far(&mut self) {
+        self.let_others_send();
         while let Some(datagram) = self.up.poll(self.now) {
+            if is_others(&datagram) {
+                if let Some(cross) = &mut self.others {
+                    cross.arrived(self.now, numbers(&datagram));
+                }
+                continue;
+            }
             if self.socket.admits(datagram.len()) {
                 self.socket.push(self.now, datagram);
             }
@@ -106,8 +127,14 @@ impl Line for Virtual {
             if self.now >= until {
                 return Ok(None);
             }
-            let events =
-                [self.up.next_event(), self.down.next_event(), self.far.next_timeout(), self.socket.due()];
+            let others = self.others.as_ref().map(Cross::due);
+            let events = [
+                self.up.next_event(),
+                self.down.next_event(),
+                self.far.next_timeout(),
+                self.socket.due(),
+                others,
+            ];
             let next = events.into_iter().flatten().min().unwrap_or(until);
             self.now = next.max(self.now + Duration::from_nanos(1)).min(until);
         }

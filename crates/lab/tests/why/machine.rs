@@ -1,9 +1,11 @@
 //! A host of the model: a processor that takes time for each datagram, a socket that holds so much, a backlog that drops.
 
+use crate::cross::Cross;
 use crate::draw::Draws;
 use skyhaul_lab::{Datagram, Endpoint};
 use skyhaul_units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// What a host is like. The default is as good as none.
 #[derive(Debug, Clone, Copy)]
@@ -16,11 +18,19 @@ pub struct Host {
     pub gather: Duration,
     /// The part of what arrives that is dropped before the socket.
     pub backlog_drops: f64,
+    /// The process may run for no more than this part of each [`PERIOD`].
+    pub quota: f64,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Self { cost: Duration::ZERO, socket: Bytes::mib(4), gather: Duration::ZERO, backlog_drops: 0.0 }
+        Self {
+            cost: Duration::ZERO,
+            socket: Bytes::mib(4),
+            gather: Duration::ZERO,
+            backlog_drops: 0.0,
+            quota: 1.0,
+        }
     }
 }
 
@@ -35,6 +45,8 @@ pub struct Counted {
     pub arrived: u64,
     /// Processor time.
     pub busy: Duration,
+    /// Time for which the process was stopped because it had used up its quota.
+    pub throttled: Duration,
 }
 
 /// What stands between the network and a process.
@@ -47,6 +59,9 @@ pub struct Socket {
     /// When the process came last.
     served: Instant,
     busy_until: Instant,
+    /// The period that the quota is counted in, and what it ran in that.
+    period: u64,
+    ran: Duration,
     pub counted: Counted,
 }
 
@@ -59,6 +74,8 @@ impl Socket {
             chance: Draws::new(seed),
             served: Instant::ZERO,
             busy_until: Instant::ZERO,
+            period: 0,
+            ran: Duration::ZERO,
             counted: Counted::default(),
         }
     }
@@ -108,6 +125,23 @@ impl Socket {
     pub fn spend(&mut self, now: Instant) {
         self.busy_until = self.busy_until.max(now) + self.host.cost;
         self.counted.busy += self.host.cost;
+        if self.host.quota < 1.0 {
+            self.draw_on_quota();
+        }
+    }
+
+    /// What is used up is there again in the next period, and the process stands until then.
+    fn draw_on_quota(&mut self) {
+        let period = self.busy_until.as_nanos() / PERIOD.as_nanos();
+        if period != self.period {
+            (self.period, self.ran) = (period, Duration::ZERO);
+        }
+        self.ran += self.host.cost;
+        if self.ran.as_secs_f64() >= PERIOD.as_secs_f64() * self.host.quota {
+            let again = Instant::ZERO + PERIOD * (period + 1);
+            self.counted.throttled += again.since(self.busy_until);
+            self.busy_until = again;
+        }
     }
 
     pub const fn busy_until(&self) -> Instant {
@@ -178,6 +212,79 @@ impl<E: Endpoint> Endpoint for Machine<E> {
         }
     }
 }
+
+/// Of a quota, as the kernel has it.
+pub const PERIOD: Duration = Duration::from_millis(100);
+
+/// What stands at an address: a machine, or the others that use its line.
+pub enum Node<E> {
+    Machine(Box<Machine<E>>),
+    Others(Box<Cross>, [SocketAddr; 2]),
+}
+
+impl<E> Node<E> {
+    /// The machine.
+    pub fn machine(&self) -> &Machine<E> {
+        match self {
+            Self::Machine(machine) => machine,
+            Self::Others(..) => panic!("others are no machine of ours"),
+        }
+    }
+}
+
+impl<E: Endpoint> Endpoint for Node<E> {
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+        match self {
+            Self::Machine(machine) => machine.handle_datagram(now, datagram),
+            Self::Others(cross, _) => cross.arrived(now, numbers(&datagram.payload)),
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        match self {
+            Self::Machine(machine) => machine.poll_transmit(now),
+            Self::Others(cross, [from, to]) => {
+                let packet = cross.poll(now)?;
+                let payload = encoded(packet, cross.packet());
+                Some(Datagram::new(*from, *to, payload))
+            }
+        }
+    }
+
+    fn next_timeout(&mut self) -> Option<Instant> {
+        match self {
+            Self::Machine(machine) => machine.next_timeout(),
+            Self::Others(cross, _) => Some(cross.due()),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if let Self::Machine(machine) = self {
+            machine.handle_timeout(now);
+        }
+    }
+}
+
+/// A packet of others, in a datagram.
+pub fn encoded((flow, number): (usize, u64), packet: Bytes) -> Vec<u8> {
+    let mut bytes = [MARK.to_be_bytes(), (flow as u64).to_be_bytes(), number.to_be_bytes()].concat();
+    bytes.resize(packet.as_usize().saturating_sub(28).max(24), 0);
+    bytes
+}
+
+/// Whether a datagram is one of others'.
+pub fn is_others(payload: &[u8]) -> bool {
+    payload.starts_with(&MARK.to_be_bytes())
+}
+
+/// Flow and number of a packet of others.
+pub fn numbers(payload: &[u8]) -> (usize, u64) {
+    let at = |place: usize| u64::from_be_bytes(payload[place..place + 8].try_into().unwrap());
+    (at(8) as usize, at(16))
+}
+
+/// No datagram of ours begins so.
+const MARK: u64 = 0xfeed_0f07_4e25_fe1d;
 
 /// A process works on this long before it looks at its socket again.
 const SLICE: Duration = Duration::from_micros(500);

@@ -1,10 +1,11 @@
 //! A transfer of the production engine over the links and hosts of a case, and what its ends tell of it.
 
 use crate::case::Case;
-use crate::machine::Machine;
+use crate::cross::Cross;
+use crate::machine::{Machine, Node};
 use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig};
-use skyhaul_probe::why::{Transfer, Waited};
+use skyhaul_probe::why::{Backlog, Lack, Listener, Owes, Transfer, Waited};
 use skyhaul_quic::{Engine, Identity, PathConfig};
 use skyhaul_transport::{Block, Event, Opening, Session, SessionConfig, Waits, cost};
 use skyhaul_units::{Bytes, Duration, FlowId, Instant, Rate};
@@ -50,8 +51,13 @@ pub fn ran(case: &Case, seed: u64) -> Transfer {
     world.run_until(settle);
     let before = world.reading();
     let (mut round_trips, mut shortest) = (Vec::new(), f64::INFINITY);
+    let mut listener = Listener::new(settle, world.trace());
+    let mut course = vec![before.received];
     while world.network.now() < settle + SPAN {
         world.run_until(world.network.now() + SAMPLE);
+        let owes = if world.is_idle() { Owes::Nothing } else { Owes::Answer };
+        listener.look(world.network.now(), world.trace(), owes);
+        course.push(world.reading().received);
         if let Some((rtt, least)) = world.round_trip() {
             round_trips.push(rtt);
             shortest = shortest.min(least);
@@ -64,7 +70,22 @@ pub fn ran(case: &Case, seed: u64) -> Transfer {
     let part = |wait: Duration| wait.as_secs_f64() / waits.total().as_secs_f64().max(1e-9);
     let (sent, lost) = (after.sent - before.sent, after.lost - before.lost);
     let mean = round_trips.iter().sum::<f64>() / round_trips.len().max(1) as f64;
+    let lack = |side: usize| Lack {
+        // A thread that is stopped is ready to run all the while.
+        ready: share(after.throttled[side], before.throttled[side]),
+        throttled: share(after.throttled[side], before.throttled[side]),
+        stolen: 0.0,
+    };
+    let half = course.len() / 2;
+    let late = (course[course.len() - 1] - course[half]) * 8 * 1_000
+        / (SAMPLE.as_millis() * (course.len() - 1 - half) as u64);
+    let backlog = case.disk.map(|rate| Backlog { bytes: after.unwritten, disk_bps: rate.as_bps() });
     Transfer {
+        steady_bps: Some(late),
+        sender_lack: Some(lack(0)),
+        receiver_lack: Some(lack(1)),
+        backlog,
+        silence: Some(listener.silence()),
         goodput_bps: (after.received - before.received) * 8 * 1_000 / SPAN.as_millis(),
         waited: Waited {
             application: part(waits.application),
@@ -96,13 +117,15 @@ struct Reading {
     lost: u64,
     received: u64,
     busy: [Duration; 2],
+    throttled: [Duration; 2],
+    unwritten: u64,
     disk: Duration,
     drops: u64,
     arrived: u64,
 }
 
 struct World {
-    network: Network<Machine<Peer<Program>>>,
+    network: Network<Node<Peer<Program>>>,
     nodes: [NodeId; 2],
 }
 
@@ -151,13 +174,19 @@ impl World {
                 };
                 let peer = Peer::new(config, Program { id: None, role }).unwrap();
                 let machine = Machine::new(peer, host, payload_max, seed.wrapping_add(side as u64 + 7));
-                network.add_node(machine, &[at[side]])
+                network.add_node(Node::Machine(Box::new(machine)), &[at[side]])
             })
             .collect();
         let there = network.add_link(case.up.clone(), seed.wrapping_mul(5));
         let back = network.add_link(case.down.clone(), seed.wrapping_mul(5) + 1);
         network.route(at[0], at[1], there);
         network.route(at[1], at[0], back);
+        if let Some(others) = case.others {
+            let theirs = [3, 4].map(|host| SocketAddr::from(([192, 0, 2, host], 9)));
+            let cross = Cross::new(others, case.up.one_way_delay, seed + 2);
+            network.add_node(Node::Others(Box::new(cross), theirs), &theirs);
+            network.route(theirs[0], theirs[1], there);
+        }
         Self { network, nodes: [nodes[0], nodes[1]] }
     }
 
@@ -165,8 +194,31 @@ impl World {
         self.network.run_until(limit).unwrap();
     }
 
+    /// What changes whenever the far end is heard.
+    fn trace(&self) -> u64 {
+        let session = self.session();
+        let paths = session.iter().flat_map(|session| session.paths());
+        paths
+            .map(|(_, path)| {
+                path.estimate.rtt.as_nanos() ^ path.estimate.rtt_variation.as_nanos().rotate_left(32)
+            })
+            .sum()
+    }
+
+    /// Nothing is to be sent, and nothing under way.
+    fn is_idle(&self) -> bool {
+        self.session().is_none_or(|session| session.stats().send_buffer == 0)
+    }
+
     fn session(&self) -> Option<&Session> {
-        self.network.node(self.nodes[0]).engine.engine().sessions().next().map(|(_, session)| session)
+        self.network
+            .node(self.nodes[0])
+            .machine()
+            .engine
+            .engine()
+            .sessions()
+            .next()
+            .map(|(_, session)| session)
     }
 
     fn round_trip(&self) -> Option<(f64, f64)> {
@@ -176,11 +228,12 @@ impl World {
     }
 
     fn reading(&self) -> Reading {
-        let [near, far] = self.nodes.map(|node| self.network.node(node));
+        let [near, far] = self.nodes.map(|node| self.network.node(node).machine());
         let mut reading = Reading {
             busy: [near.socket.counted.busy, far.socket.counted.busy],
             drops: far.socket.counted.socket,
             arrived: far.socket.counted.arrived,
+            throttled: [near.socket.counted.throttled, far.socket.counted.throttled],
             ..Reading::default()
         };
         if let Some(session) = self.session() {
@@ -190,9 +243,19 @@ impl World {
             reading.lost = stats.symbols_lost;
         }
         if let Role::Sink(sink) = &far.engine.application().role {
-            (reading.received, reading.disk) = (sink.received, sink.disk_busy);
+            let now = self.network.now();
+            let (over, waiting) = sink.so_far(now);
+            (reading.received, reading.disk, reading.unwritten) = (sink.received, over, waiting);
         }
         reading
+    }
+}
+
+impl Sink {
+    /// How long the disk has been busy by now, and the bytes that it has not written.
+    fn so_far(&self, now: Instant) -> (Duration, u64) {
+        let waiting = self.writing.iter().map(|(_, len)| *len as u64).sum();
+        (self.disk_busy.saturating_sub(self.disk_free.since(now)), waiting)
     }
 }
 
@@ -263,6 +326,6 @@ impl Source {
 const SETTLE: Duration = Duration::from_millis(2_500);
 /// What is judged.
 const SPAN: Duration = Duration::from_millis(5_000);
-const SAMPLE: Duration = Duration::from_millis(200);
+const SAMPLE: Duration = Duration::from_millis(100);
 /// So small that a window of some hundred kilobytes holds several.
 const BLOCK: usize = 8 << 10;

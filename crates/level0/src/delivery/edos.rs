@@ -4,8 +4,9 @@
 //! Not certain, for want of the ICD: the two labels of 20 characters are CCSDS 620.0-B labels of a PVL text here; a
 //! notice's count of files is read as four digits or as a binary number, whichever agrees with its length.
 
-use super::sips::statements;
-use super::{Answer, DeliveryRecord, FileAnswer, Notice, NoticeError, pvl};
+use super::pvl::{self, Statement};
+use super::sips::{text, time};
+use super::{Answer, DeliveryRecord, FileAnswer, Notice, NoticeError};
 use skyhaul_units::Utc;
 
 /// The first octet of a notice.
@@ -18,13 +19,49 @@ const HEADER: usize = 24;
 
 /// A delivery record's bytes. Its length field, of 16 bits, is zero where the text is longer.
 pub fn write_record(record: &DeliveryRecord) -> Vec<u8> {
-    let text = pvl::write(&statements(record, super::sips::Style::Edos), "\x0C\n");
+    let text = pvl::write(&statements(record), "\x0C\n");
     let labels = format!("CCSD3ZF0000100000001CCSD1K000006{:08}", text.len().min(99_999_999));
     let kind = if record.is_expedited { EDS_RECORD } else { PDS_RECORD };
     let mut out = header(kind, record.created, labels.len() + text.len()).to_vec();
     out.extend(labels.as_bytes());
     out.extend(text.as_bytes());
     out
+}
+
+fn statements(record: &DeliveryRecord) -> Vec<Statement> {
+    let size: u64 = record.files.iter().map(|file| file.size.as_u64()).sum();
+    let mut group = vec![
+        text("DATA_SET_ID", &record.product),
+        text("DATA_TYPE", &record.data_type),
+        text("DESCRIPTOR", "NOT USED"),
+        text("DATA_VERSION", &format!("{:03}", record.version)),
+        text("NODE_NAME", &record.originator),
+    ];
+    for file in &record.files {
+        let kind = if file.is_metadata { "METADATA" } else { "DATA" };
+        let spec = vec![
+            text("DIRECTORY_ID", &file.directory),
+            text("FILE_ID", &file.name),
+            text("FILE_TYPE", kind),
+            text("FILE_SIZE", &file.size.as_u64().to_string()),
+        ];
+        group.push(Statement::Object("FILE_SPEC".to_owned(), spec));
+    }
+    if let Some((first, last)) = record.span {
+        group.push(text("BEGINNING_DATE/TIME", &time(first)));
+        group.push(text("ENDING_DATE/TIME", &time(last)));
+    }
+    vec![
+        text("ORIGINATING_SYSTEM", &record.originator),
+        text("CONSUMER_SYSTEM", &record.consumer),
+        text("DAN_SEQ_NO", &record.sequence.to_string()),
+        text("PRODUCT_NAME", &record.product),
+        text("MISSION", &record.mission),
+        text("TOTAL_FILE_COUNT", &format!("{:04}", record.files.len())),
+        text("AGGREGATE_LENGTH", &size.to_string()),
+        text("EXPIRATION_TIME", &time(record.expires)),
+        Statement::Object("FILE_GROUP".to_owned(), group),
+    ]
 }
 
 /// A notice's bytes, as a consumer writes it.

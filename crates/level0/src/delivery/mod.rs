@@ -4,10 +4,12 @@
 //! systems do ([`sips`]; [`pvl`]). The ICDs (423-ICD-EDOS/EGS, 423-41-57) are not public: the layouts are what independent
 //! readers and writers agree on. Parsers take any bytes.
 
+mod checksum;
 pub mod edos;
 pub mod pvl;
 pub mod sips;
 
+pub use checksum::{Checksum, ChecksumKind, Summing};
 use skyhaul_units::{Bytes, Utc};
 
 /// What announces one product's files.
@@ -48,8 +50,8 @@ pub struct DeliveredFile {
     pub name: String,
     /// The length.
     pub size: Bytes,
-    /// SHA-256, lower-case hexadecimal.
-    pub sha256: String,
+    /// Its checksum, where records say one.
+    pub checksum: Option<Checksum>,
     /// Says what the others hold: a construction record or an account.
     pub is_metadata: bool,
 }

@@ -20,8 +20,8 @@ pub struct PvlError {
     pub reason: &'static str,
 }
 
-/// Reads statements. Each ends with `;` or with its line; text in double quotes may hold both. A form feed counts as a
-/// blank; `END` ends the text.
+/// Reads statements. Each ends with `;` or with its line; text in double quotes, or a value in apostrophes, may hold
+/// both. A form feed counts as a blank; `END` ends the text.
 ///
 /// # Errors
 /// [`PvlError`] names the line.
@@ -105,26 +105,36 @@ fn put(statements: &[Statement], depth: usize, line_end: &str, out: &mut String)
 fn split(text: &str) -> Result<Vec<(usize, &str)>, PvlError> {
     let mut found = Vec::new();
     // Where the statement begins; none before its first character.
-    let (mut line, mut begun, mut in_quotes) = (1, None, false);
+    let (mut line, mut begun) = (1, None);
+    // Which quotation mark is open, and the last character that was no blank: an apostrophe opens a value, and is
+    // itself within one.
+    let (mut open, mut before) = (None, b' ');
     for (at, byte) in text.bytes().enumerate() {
         match byte {
-            b';' | b'\n' if !in_quotes => {
+            b';' | b'\n' if open.is_none() => {
                 found
                     .extend(begun.take().map(|(line, start): (usize, usize)| (line, text[start..at].trim())));
             }
             _ => {
-                in_quotes ^= byte == b'"';
+                open = match open {
+                    Some(mark) if mark == byte => None,
+                    None if byte == b'"' || byte == b'\'' && before == b'=' => Some(byte),
+                    still => still,
+                };
                 if begun.is_none() && !BLANK.contains(&byte) {
                     begun = Some((line, at));
                 }
             }
         }
         line += usize::from(byte == b'\n');
+        if !BLANK.contains(&byte) {
+            before = byte;
+        }
         if found.len() > MOST {
             return Err(PvlError { line, reason: "there are more than 65536 statements" });
         }
     }
-    if in_quotes {
+    if open.is_some() {
         let line = begun.map_or(line, |(line, _)| line);
         return Err(PvlError { line, reason: "a quoted text does not end" });
     }
@@ -133,7 +143,8 @@ fn split(text: &str) -> Result<Vec<(usize, &str)>, PvlError> {
 }
 
 fn unquoted(value: &str) -> &str {
-    value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value)
+    let within = |mark| value.strip_prefix(mark).and_then(|rest: &str| rest.strip_suffix(mark));
+    within('"').or_else(|| within('\'')).unwrap_or(value)
 }
 
 /// In quotes where it would be read as something else without. A quote cannot be written: it becomes an apostrophe.

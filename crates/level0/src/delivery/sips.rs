@@ -1,62 +1,189 @@
-//! Delivery records and notices as PVL text.
+//! Delivery records and notices as PVL text, as science data processing systems exchange them ("polling with delivery
+//! record", ESDS-RFC-030).
+//!
+//! A record keeps to what NASA's open consumer takes (Cumulus, `parse-pdr`): file types and checksums of its lists, a
+//! blank on each side of `=`, a statement a line. It removes every `"`, tears values at `=`, and takes bare digits for a
+//! number wherever they stand; text that does not begin with a letter or `/` therefore stands in apostrophes, and text
+//! that no form carries unharmed is refused here.
 
 use super::pvl::{self, Statement};
-use super::{Answer, DeliveryRecord, FileAnswer, Notice, NoticeError};
+use super::{Answer, Checksum, DeliveredFile, DeliveryRecord, FileAnswer, Notice, NoticeError};
 use skyhaul_units::Utc;
 
-/// Whose record it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
-    Edos,
-    Sips,
+/// What a record says beside its product: terms of the consumer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    /// The host that the consumer fetches from, by the name under which it knows that; left out of the record where none.
+    pub node_name: Option<String>,
+    /// The version of the collection that the consumer puts the data into.
+    pub data_version: String,
+    /// What files are that are no metadata.
+    pub file_type: FileType,
 }
+
+/// What a file is, of the list that the consumer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileType(&'static str);
+
+/// A value that a record cannot carry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a delivery record cannot carry `{value}` as {key}: {reason}")]
+pub struct RecordError {
+    key: &'static str,
+    value: String,
+    reason: &'static str,
+}
+
+impl FileType {
+    /// A record of what other files hold.
+    pub const METADATA: Self = Self("METADATA");
+
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+/// `FILE_TYPE` of `parse-pdr`.
+const FILE_TYPES: [&str; 11] = [
+    "HDF",
+    "HDF-EOS",
+    "SCIENCE",
+    "BROWSE",
+    "METADATA",
+    "BROWSE_METADATA",
+    "QA_METADATA",
+    "PRODHIST",
+    "QA",
+    "TGZ",
+    "LINKAGE",
+];
 
 /// A delivery record's text.
-pub fn write_record(record: &DeliveryRecord) -> Vec<u8> {
-    pvl::write(&statements(record, Style::Sips), "\n").into_bytes()
-}
-
-pub(super) fn statements(record: &DeliveryRecord, style: Style) -> Vec<Statement> {
-    let size: u64 = record.files.iter().map(|file| file.size.as_u64()).sum();
-    let mut all =
-        vec![text("ORIGINATING_SYSTEM", &record.originator), text("CONSUMER_SYSTEM", &record.consumer)];
-    if style == Style::Edos {
-        all.push(text("DAN_SEQ_NO", &record.sequence.to_string()));
-        all.push(text("PRODUCT_NAME", &record.product));
-        all.push(text("MISSION", &record.mission));
-        all.push(text("TOTAL_FILE_COUNT", &format!("{:04}", record.files.len())));
-        all.push(text("AGGREGATE_LENGTH", &size.to_string()));
-    } else {
-        all.push(text("TOTAL_FILE_COUNT", &record.files.len().to_string()));
+///
+/// # Errors
+/// [`RecordError`]: a value cannot be written so that the consumer reads it back.
+pub fn write_record(record: &DeliveryRecord, terms: &Terms) -> Result<Vec<u8>, RecordError> {
+    let mut out = Lines { text: String::new(), depth: 0 };
+    out.text("ORIGINATING_SYSTEM", &record.originator)?;
+    out.text("CONSUMER_SYSTEM", &record.consumer)?;
+    out.bare("TOTAL_FILE_COUNT", &record.files.len().to_string());
+    out.bare("EXPIRATION_TIME", &time(record.expires));
+    out.begin("FILE_GROUP");
+    out.text("DATA_TYPE", &record.data_type)?;
+    out.text("DATA_VERSION", &terms.data_version)?;
+    if let Some(host) = &terms.node_name {
+        out.text("NODE_NAME", host)?;
     }
-    all.push(text("EXPIRATION_TIME", &time(record.expires)));
-    let mut group = vec![
-        text("DATA_SET_ID", &record.product),
-        text("DATA_TYPE", &record.data_type),
-        text("DESCRIPTOR", "NOT USED"),
-        text("DATA_VERSION", &format!("{:03}", record.version)),
-        text("NODE_NAME", &record.originator),
-    ];
     for file in &record.files {
-        let kind = if file.is_metadata { "METADATA" } else { "DATA" };
-        let mut spec = vec![
-            text("DIRECTORY_ID", &file.directory),
-            text("FILE_ID", &file.name),
-            text("FILE_TYPE", kind),
-            text("FILE_SIZE", &file.size.as_u64().to_string()),
-        ];
-        if style == Style::Sips {
-            spec.push(text("FILE_CKSUM_TYPE", "SHA256"));
-            spec.push(text("FILE_CKSUM_VALUE", &file.sha256));
-        }
-        group.push(Statement::Object("FILE_SPEC".to_owned(), spec));
+        out.file(file, terms.file_type)?;
     }
     if let Some((first, last)) = record.span {
-        group.push(text("BEGINNING_DATE/TIME", &time(first)));
-        group.push(text("ENDING_DATE/TIME", &time(last)));
+        out.bare("BEGINNING_DATE/TIME", &time(first));
+        out.bare("ENDING_DATE/TIME", &time(last));
     }
-    all.push(Statement::Object("FILE_GROUP".to_owned(), group));
-    all
+    out.end("FILE_GROUP");
+    out.text.push_str("END;\n");
+    Ok(out.text.into_bytes())
+}
+
+/// Whether a record can say that files lie in this folder.
+///
+/// # Errors
+/// [`RecordError`] says what is in the way.
+pub fn check_folder(folder: &str) -> Result<(), RecordError> {
+    written("DIRECTORY_ID", folder).map(drop)
+}
+
+/// A record under way.
+struct Lines {
+    text: String,
+    depth: usize,
+}
+
+impl Lines {
+    fn bare(&mut self, key: &str, value: &str) {
+        self.text.push_str(&format!("{:1$}{key} = {value};\n", "", 2 * self.depth));
+    }
+
+    fn text(&mut self, key: &'static str, value: &str) -> Result<(), RecordError> {
+        let value = written(key, value)?;
+        self.bare(key, &value);
+        Ok(())
+    }
+
+    fn begin(&mut self, object: &str) {
+        self.bare("OBJECT", object);
+        self.depth += 1;
+    }
+
+    fn end(&mut self, object: &str) {
+        self.depth -= 1;
+        self.bare("END_OBJECT", object);
+    }
+
+    fn file(&mut self, file: &DeliveredFile, data: FileType) -> Result<(), RecordError> {
+        let kind = if file.is_metadata { FileType::METADATA } else { data };
+        self.begin("FILE_SPEC");
+        self.text("DIRECTORY_ID", &file.directory)?;
+        self.text("FILE_ID", &file.name)?;
+        self.bare("FILE_TYPE", kind.as_str());
+        self.bare("FILE_SIZE", &file.size.as_u64().to_string());
+        match file.checksum {
+            // The consumer takes a check of 0 for one that is not there, and the record for half a checksum.
+            None | Some(Checksum::Cksum(0)) => {}
+            Some(Checksum::Md5(digest)) => {
+                self.bare("FILE_CKSUM_TYPE", "MD5");
+                self.text("FILE_CKSUM_VALUE", &crate::packet_file::hex(&digest))?;
+            }
+            // The consumer holds this one to be a number.
+            Some(Checksum::Cksum(value)) => {
+                self.bare("FILE_CKSUM_TYPE", "CKSUM");
+                self.bare("FILE_CKSUM_VALUE", &value.to_string());
+            }
+        }
+        self.end("FILE_SPEC");
+        Ok(())
+    }
+}
+
+/// Text so that it is read as that text, in apostrophes where it needs them.
+fn written(key: &'static str, value: &str) -> Result<String, RecordError> {
+    let harmful = |character: char| match character {
+        '=' => Some("the consumer tears it at `=`; choose a name without"),
+        '"' | '\'' => Some("it has a quotation mark; choose a name without"),
+        // What a path has become that is no UTF-8.
+        char::REPLACEMENT_CHARACTER => Some("it is not UTF-8; choose a name that is"),
+        other if other.is_control() => Some("it has a control character; choose a name without"),
+        _ => None,
+    };
+    let reason = if value.is_empty() { Some("it is empty") } else { value.chars().find_map(harmful) };
+    if let Some(reason) = reason {
+        return Err(RecordError { key, value: value.escape_debug().to_string(), reason });
+    }
+    let is_plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:./".contains(&byte));
+    let begins_as_text = value.starts_with(|first: char| first.is_ascii_alphabetic() || "/_".contains(first));
+    Ok(if is_plain && begins_as_text { value.to_owned() } else { format!("'{value}'") })
+}
+
+impl core::str::FromStr for FileType {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = FILE_TYPES.iter().find(|known| **known == text);
+        known.map(|known| Self(known)).ok_or_else(|| {
+            format!(
+                "`{text}` is no file type of delivery records; write one of {}",
+                FILE_TYPES.map(|known| format!("\"{known}\"")).join(", ")
+            )
+        })
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for FileType {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 /// A notice that everything was taken, or that nothing was and why, as a consumer writes it.
@@ -118,12 +245,12 @@ fn is_successful(disposition: &str) -> bool {
     matches!(disposition, SUCCESSFUL | "OK")
 }
 
-fn text(key: &str, value: &str) -> Statement {
+pub(super) fn text(key: &str, value: &str) -> Statement {
     Statement::Value(key.to_owned(), value.to_owned())
 }
 
 /// ISO 8601 to the second.
-fn time(at: Utc) -> String {
+pub(super) fn time(at: Utc) -> String {
     let text = at.to_string();
     format!("{}Z", text.get(..19).unwrap_or(&text))
 }

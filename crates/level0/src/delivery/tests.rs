@@ -6,11 +6,13 @@ use skyhaul_units::Duration;
 
 fn record() -> DeliveryRecord {
     let at = Utc::from_day(20_063, Duration::from_secs(7_200));
-    let file = |name: &str, is_metadata| DeliveredFile {
+    let digest =
+        [0x12, 0x34, 0x56, 0x78, 0x90, 0x12, 0x34, 0x56, 0x78, 0x90, 0x12, 0x34, 0x56, 0x78, 0x90, 0x12];
+    let file = |name: &str, is_metadata, checksum| DeliveredFile {
         directory: "/data/incoming".to_owned(),
         name: name.to_owned(),
         size: Bytes::new(12_345),
-        sha256: "ab".repeat(32),
+        checksum: Some(checksum),
         is_metadata,
     };
     DeliveryRecord {
@@ -26,8 +28,8 @@ fn record() -> DeliveryRecord {
         expires: at + Duration::from_secs(86_400),
         span: Some((at, at + Duration::from_secs(60))),
         files: vec![
-            file("P1570826VIIRSSCIENCEAT24341100000001.PDS", false),
-            file("P1570826VIIRSSCIENCEAT24341100000000.PDS", true),
+            file("P1570826VIIRSSCIENCEAT24341100000001.PDS", false, Checksum::Md5(digest)),
+            file("P1570826VIIRSSCIENCEAT24341100000000.PDS", true, Checksum::Cksum(4_208_254_019)),
         ],
     }
 }
@@ -40,25 +42,63 @@ fn group(statements: &[pvl::Statement]) -> &[pvl::Statement] {
     found.unwrap()
 }
 
+fn terms() -> sips::Terms {
+    sips::Terms { node_name: None, data_version: "001".to_owned(), file_type: "SCIENCE".parse().unwrap() }
+}
+
+fn files(group: &[pvl::Statement]) -> Vec<[Option<&str>; 3]> {
+    let files = group.iter().filter_map(|statement| match statement {
+        pvl::Statement::Object(_, body) => {
+            Some(["FILE_TYPE", "FILE_CKSUM_TYPE", "FILE_CKSUM_VALUE"].map(|key| pvl::value(body, key)))
+        }
+        pvl::Statement::Value(..) => None,
+    });
+    files.collect()
+}
+
 #[test]
 fn a_sips_record_says_what_is_delivered() {
-    let text = String::from_utf8(sips::write_record(&record())).unwrap();
+    let text = String::from_utf8(sips::write_record(&record(), &terms()).unwrap()).unwrap();
     let all = pvl::parse(&text).unwrap();
     assert_eq!(pvl::value(&all, "TOTAL_FILE_COUNT"), Some("2"));
     assert_eq!(pvl::value(&all, "EXPIRATION_TIME"), Some("2024-12-07T02:00:00Z"));
     let group = group(&all);
-    assert_eq!(
-        (pvl::value(group, "DATA_TYPE"), pvl::value(group, "DATA_VERSION")),
-        (Some("viirs-science"), Some("002"))
-    );
+    let said = ["DATA_TYPE", "DATA_VERSION", "NODE_NAME"].map(|key| pvl::value(group, key));
+    assert_eq!(said, [Some("viirs-science"), Some("001"), None]);
     assert_eq!(pvl::value(group, "BEGINNING_DATE/TIME"), Some("2024-12-06T02:00:00Z"));
-    let files = group.iter().filter_map(|statement| match statement {
-        pvl::Statement::Object(_, body) => {
-            Some((pvl::value(body, "FILE_TYPE")?, pvl::value(body, "FILE_CKSUM_VALUE")?.len()))
-        }
-        pvl::Statement::Value(..) => None,
-    });
-    assert_eq!(files.collect::<Vec<_>>(), [("DATA", 64), ("METADATA", 64)]);
+    let digest = "12345678901234567890123456789012";
+    assert_eq!(
+        files(group),
+        [[Some("SCIENCE"), Some("MD5"), Some(digest)], [Some("METADATA"), Some("CKSUM"), Some("4208254019")]]
+    );
+    assert!(text.contains(&format!("    FILE_CKSUM_VALUE = '{digest}';\n")), "{text}");
+    assert!(text.ends_with("END_OBJECT = FILE_GROUP;\nEND;\n"), "{text}");
+}
+
+#[test]
+fn a_sips_record_names_a_host_where_one_is_configured() {
+    let terms = sips::Terms { node_name: Some("192.0.2.7".to_owned()), ..terms() };
+    let text = String::from_utf8(sips::write_record(&record(), &terms).unwrap()).unwrap();
+    assert!(text.contains("  NODE_NAME = '192.0.2.7';\n"), "{text}");
+}
+
+#[test]
+fn a_value_that_a_sips_record_cannot_carry_is_refused_with_the_reason() {
+    for (folder, reason) in [
+        ("/out/a=b", "DIRECTORY_ID: the consumer tears it at `=`"),
+        ("/out/o'neil", "a quotation mark"),
+        ("/out/\"x\"", "a quotation mark"),
+        ("/out/a\nb", "`/out/a\\nb` as DIRECTORY_ID: it has a control character"),
+        ("/out/\u{FFFD}", "not UTF-8"),
+        ("", "it is empty"),
+    ] {
+        let mut record = record();
+        record.files[0].directory = folder.to_owned();
+        let error = sips::write_record(&record, &terms()).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        assert_eq!(sips::check_folder(folder).unwrap_err().to_string(), error);
+    }
+    sips::check_folder("/ein Ordner/für (alle); 100 %").unwrap();
 }
 
 #[test]
@@ -95,6 +135,11 @@ fn notices_are_understood() {
         ),
         (long("SUCCESSFUL").into_bytes(), None, None),
         (long("CHECKSUM ERROR").into_bytes(), None, Some("b: CHECKSUM ERROR")),
+        (
+            b"MESSAGE_TYPE = 'SHORTPAN';\nDISPOSITION = 'FAILED; DISK = FULL';".to_vec(),
+            None,
+            Some("FAILED; DISK = FULL"),
+        ),
         (
             b"MESSAGE_TYPE = SHORTPDRD;\nDISPOSITION = \"INVALID FILE COUNT\";".to_vec(),
             None,

@@ -2,7 +2,9 @@
 
 use super::gap::{Gap, GapState, Place};
 use super::talk::{Span, Why};
+use skyhaul_ccsds::continuity::{Continuity, Lost, Sign};
 use skyhaul_ccsds::count::{Modulus, Step};
+use skyhaul_ccsds::frame::VcCount;
 use skyhaul_ccsds::id::{Apid, Channel, Vcid};
 use skyhaul_units::{FlowId, Instant, Seq, Utc};
 use std::collections::BTreeMap;
@@ -31,6 +33,20 @@ pub struct Seen {
     pub modulus: Modulus,
     /// Where it came in.
     pub place: Place,
+    /// Application and sequence count of the first packet that begins in it, where its count is so short that it takes that to know
+    /// how it goes on.
+    pub packet: Option<(Apid, u16)>,
+}
+
+impl Seen {
+    fn sign(&self) -> Sign {
+        Sign {
+            count: VcCount { value: self.count, modulus: self.modulus },
+            received: self.place.received,
+            position: self.place.position,
+            packet: self.packet,
+        }
+    }
 }
 
 /// A break in the sequence count of an application.
@@ -96,6 +112,8 @@ pub(super) struct Contact {
     pub is_damaged: bool,
     /// The newest frame of each channel.
     pub newest: BTreeMap<Channel, Seen>,
+    /// How each of those goes on.
+    continuities: BTreeMap<Channel, Continuity>,
     pub gaps: BTreeMap<u64, Gap>,
     pub next_gap: u64,
     pub packets: Vec<PacketGap>,
@@ -122,6 +140,7 @@ impl Contact {
             is_closed: false,
             is_damaged: false,
             newest: BTreeMap::new(),
+            continuities: BTreeMap::new(),
             gaps: BTreeMap::new(),
             next_gap: 0,
             packets: Vec::new(),
@@ -130,26 +149,46 @@ impl Contact {
         }
     }
 
-    /// Follows the frame count of a channel; `room` gaps can be kept of this contact at the most.
-    pub fn follow(&mut self, seen: &Seen, room: usize) -> Followed {
+    /// Takes a frame of a block that was followed before the centre ended: later ones are followed by what these show.
+    pub fn learn(&mut self, seen: &Seen) {
+        if self.continuities.len() < CHANNELS_MAX || self.continuities.contains_key(&seen.channel) {
+            self.continuities.entry(seen.channel).or_default().follow(&seen.sign());
+        }
+    }
+
+    /// Follows the frame count of a channel; `room` gaps can be kept of this contact at the most. What it gave, and before that what
+    /// an earlier frame turns out to have given.
+    pub fn follow(&mut self, seen: &Seen, room: usize) -> (Option<Followed>, Followed) {
         // Truncated frames are not counted, and tell nothing of those that are.
         if seen.modulus == Modulus::NONE {
-            return Followed::On;
+            return (None, Followed::On);
         }
-        let is_full = self.newest.len() >= CHANNELS_MAX;
-        let last = match self.newest.get_mut(&seen.channel) {
-            Some(last) => core::mem::replace(last, *seen),
-            None if is_full => return Followed::On,
-            None => {
-                self.newest.insert(seen.channel, *seen);
-                return Followed::On;
+        if self.newest.len() >= CHANNELS_MAX && !self.newest.contains_key(&seen.channel) {
+            return (None, Followed::On);
+        }
+        let last = self.newest.insert(seen.channel, *seen);
+        let continuity = self.continuities.entry(seen.channel).or_insert_with(|| {
+            let mut continuity = Continuity::default();
+            if let Some(last) = last {
+                continuity.follow(&last.sign());
+            }
+            continuity
+        });
+        let followed = continuity.follow(&seen.sign());
+        let lost = followed.lost.map(|lost| self.gap(seen.channel, &lost, room));
+        let now = match (followed.step, last) {
+            (Step::Next, _) | (_, None) => Followed::On,
+            (Step::Same | Step::Back, _) => Followed::Restart,
+            (Step::Gap { missing }, Some(last)) => {
+                let lost = Lost { missing, before: last.sign(), after: seen.sign() };
+                self.gap(seen.channel, &lost, room)
             }
         };
-        let missed = match seen.modulus.step(last.count, seen.count) {
-            Step::Next => return Followed::On,
-            Step::Same | Step::Back => return Followed::Restart,
-            Step::Gap { missing } => missing,
-        };
+        (lost, now)
+    }
+
+    /// Keeps a gap.
+    fn gap(&mut self, channel: Channel, lost: &Lost, room: usize) -> Followed {
         if self.gaps.len() >= GAPS_MAX.min(room) {
             let Some(oldest) = self.gaps.iter().find(|(_, gap)| gap.is_filled()).map(|(number, _)| *number)
             else {
@@ -157,9 +196,12 @@ impl Contact {
             };
             self.gaps.remove(&oldest);
         }
-        let first = seen.modulus.after(last.count);
-        let mut gap = Gap::new(seen.channel, (first, missed, seen.modulus), (last.place, seen.place));
-        if missed > IMPLAUSIBLE {
+        let Lost { missing, before, after } = lost;
+        let modulus = after.count.modulus;
+        let first = modulus.after(before.count.value);
+        let place = |sign: &Sign| Place { received: sign.received, position: sign.position };
+        let mut gap = Gap::new(channel, (first, *missing, modulus), (place(before), place(after)));
+        if *missing > IMPLAUSIBLE {
             gap.state = GapState::Unrecoverable(Why::TooMany);
         }
         self.gaps.insert(self.next_gap, gap);

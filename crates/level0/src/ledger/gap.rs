@@ -1,7 +1,7 @@
 //! One gap: what is missing where, and what was done about it.
 
 use super::talk::{Span, Why};
-use skyhaul_ccsds::count::{Modulus, Step};
+use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_units::{Duration, Utc};
@@ -232,18 +232,7 @@ impl Gap {
 
     /// The place in the gap that a frame count has.
     fn place(&self, count: u64) -> Option<u64> {
-        place_of(self.modulus, self.first, count).filter(|place| *place < self.missed)
-    }
-}
-
-/// How far `count` is behind `first`, both included; none where it is before it.
-fn place_of(modulus: Modulus, first: u64, count: u64) -> Option<u64> {
-    if first == count {
-        return Some(0);
-    }
-    match modulus.step(first, count) {
-        Step::Next => Some(1),
-        Step::Gap { missing } => Some(missing + 1),
-        Step::Same | Step::Back => None,
+        let place = count.wrapping_sub(self.first) & (self.modulus.values() - 1);
+        (place < self.missed).then_some(place)
     }
 }

@@ -7,7 +7,8 @@
 //! What it knows of a contact is kept by the caller as one small record ([`Ledger::record`], [`Ledger::restore`]); after a restart,
 //! blocks that the record knows of are passed over ([`Ledger::takes`]), so that each counts once.
 //!
-//! A frame count that repeats or goes back is a replay or a reset, and no gap. VC 63 and channels of idle frames are left out
+//! A frame count that repeats or goes back is a replay or a reset, and no gap; of short counts, bits, time and packets between decide
+//! which it is ([`skyhaul_ccsds::continuity`]). VC 63 and channels of idle frames are left out
 //! by the caller.
 
 mod contact;
@@ -125,16 +126,17 @@ impl Ledger {
         self.changed.insert(id.clone());
     }
 
-    /// Whether a contact's block is news: give its frames to [`Self::block`] then.
+    /// Whether a contact's block is news.
     pub fn takes(&self, id: &ContactId, block: Seq) -> bool {
         self.contacts.get(id).is_some_and(|contact| contact.next_block <= block)
     }
 
-    /// Takes the good frames of a contact's block, in their order.
+    /// Takes the good frames of a contact's block, in their order; of one that is not news, to know how the counts of later ones go on.
     pub fn block(&mut self, id: &ContactId, block: Seq, frames: &[Seen]) {
-        let Some(contact) = self.contacts.get_mut(id).filter(|contact| contact.next_block <= block) else {
-            return;
-        };
+        let Some(contact) = self.contacts.get_mut(id) else { return };
+        if contact.next_block > block {
+            return frames.iter().for_each(|seen| contact.learn(seen));
+        }
         contact.next_block = block.next();
         self.changed.insert(id.clone());
         let completes = contact.opened.completes;
@@ -333,15 +335,20 @@ impl Ledger {
         self.fill(id, completes, seen);
         // A contact that completes another holds what is missing there, and has gaps by nature.
         let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else { return };
-        match contact.follow(seen, room) {
-            contact::Followed::On => {}
-            contact::Followed::Restart => self.totals.restarts += 1,
-            contact::Followed::Overflow => self.totals.overflow += 1,
-            contact::Followed::Gap(number) => {
-                if let Some(gap) = contact.gaps.get(&number) {
-                    let key = (gap.before.received, id.clone(), number);
-                    index(&mut self.unfilled, gap).insert(key);
-                    self.due.insert(id.clone());
+        let (lost, now) = contact.follow(seen, room);
+        // A restart that was none.
+        self.totals.restarts = self.totals.restarts.saturating_sub(u64::from(lost.is_some()));
+        for followed in lost.into_iter().chain([now]) {
+            match followed {
+                contact::Followed::On => {}
+                contact::Followed::Restart => self.totals.restarts += 1,
+                contact::Followed::Overflow => self.totals.overflow += 1,
+                contact::Followed::Gap(number) => {
+                    if let Some(gap) = contact.gaps.get(&number) {
+                        let key = (gap.before.received, id.clone(), number);
+                        index(&mut self.unfilled, gap).insert(key);
+                        self.due.insert(id.clone());
+                    }
                 }
             }
         }

@@ -119,7 +119,13 @@ const fn place((us, bits): (i64, u64)) -> Place {
 }
 
 fn gap(number: u64, gap: &Gap) -> KeptGap {
-    let first = Seen { channel: gap.channel, count: gap.first, modulus: gap.modulus, place: gap.before };
+    let first = Seen {
+        channel: gap.channel,
+        count: gap.first,
+        modulus: gap.modulus,
+        place: gap.before,
+        packet: None,
+    };
     let why = match gap.state {
         GapState::Unrecoverable(why) => Some(why),
         GapState::Open | GapState::Requested { .. } | GapState::Filled => None,
@@ -138,7 +144,7 @@ impl KeptFrame {
         let Self(scid, vcid, count, values, us, bits) = *self;
         let channel = Channel { scid: Scid::new(scid)?, vcid: Vcid::new(vcid)? };
         let modulus = Modulus::of_values(values)?;
-        (count < values).then(|| Seen { channel, count, modulus, place: place((us, bits)) })
+        (count < values).then(|| Seen { channel, count, modulus, place: place((us, bits)), packet: None })
     }
 }
 

@@ -31,6 +31,7 @@ fn seen(at: u64) -> Seen {
             received: Utc::from_micros(1_000 * at as i64),
             position: BitPosition::from_bits(1_000 * at),
         },
+        packet: None,
     }
 }
 
@@ -143,6 +144,55 @@ fn a_count_that_repeats_or_goes_back_is_no_gap() {
     let frames: Vec<Seen> = [4, 2, 3, 4, 5].map(seen).to_vec();
     ledger.block(&id("polar", 1), Seq(1), &frames);
     assert_eq!((gaps(&ledger), ledger.totals().restarts), (Vec::new(), 2));
+}
+
+/// Frame number `at` of a TM downlink, whose count has 8 bits; two packets begin in each.
+fn short(at: u64) -> Seen {
+    let packet = Some((Apid::from_bits(801), (2 * at % (1 << 14)) as u16));
+    Seen { count: at % 256, modulus: Modulus::TM_FRAME, packet, ..seen(at) }
+}
+
+#[test]
+fn a_loss_of_most_of_a_short_count_is_asked_for_and_filled_and_a_reset_is_not() {
+    for missed in [129, 200, 254] {
+        let (main, completing) = (id("polar", 1), id("polar", 2));
+        let mut ledger = Ledger::new(100);
+        ledger.open(&main, opened(None));
+        // Places tell nothing: what was lost is not in the input.
+        let close = |at: u64| Seen { place: seen(at.min(300)).place, ..short(at) };
+        let there: Vec<Seen> = (0..300).chain(300 + missed..700).map(close).collect();
+        ledger.block(&main, Seq(0), &there);
+        assert_eq!(gaps(&ledger), [(missed, missed, GapState::Open)]);
+        let ask = ledger.ask("polar", at(0)).unwrap();
+        assert_eq!((ask.spans[0].first, ask.spans[0].count), (300 % 256, missed));
+        ledger.open(&completing, opened(Some(1)));
+        let between = Place { position: BitPosition::from_bits(299_500), ..seen(300).place };
+        let back: Vec<Seen> = (300..300 + missed).map(|at| Seen { place: between, ..short(at) }).collect();
+        ledger.block(&completing, Seq(0), &back);
+        assert_eq!(gaps(&ledger), [(missed, 0, GapState::Filled)]);
+        assert_eq!(ledger.totals().restarts, 0);
+    }
+    let mut ledger = Ledger::new(100);
+    ledger.open(&id("polar", 1), opened(None));
+    let set_back = |at: u64| Seen { count: (at + 156) % 256, ..short(at) };
+    let frames: Vec<Seen> = (0..300).map(short).chain((300..500).map(set_back)).collect();
+    ledger.block(&id("polar", 1), Seq(0), &frames);
+    assert_eq!((gaps(&ledger), ledger.totals().restarts), (Vec::new(), 1));
+}
+
+#[test]
+fn a_loss_of_most_of_a_short_count_is_found_by_a_centre_that_was_killed_before_it_too() {
+    let main = id("polar", 1);
+    let blocks = [(0..300).map(short).collect::<Vec<_>>(), (500..700).map(short).collect()];
+    let mut killed = Ledger::new(0);
+    killed.open(&main, opened(None));
+    killed.block(&main, Seq(0), &blocks[0]);
+    let mut again = Ledger::new(9);
+    again.restore(&killed.record(&main).unwrap()).unwrap();
+    for (seq, block) in (0..).map(Seq).zip(&blocks) {
+        again.block(&main, seq, block);
+    }
+    assert_eq!(gaps(&again), [(200, 200, GapState::Open)]);
 }
 
 #[test]

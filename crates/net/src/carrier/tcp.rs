@@ -92,6 +92,11 @@ impl TcpCarrier {
         Ok(Self { connections, listener, local, sockets, epoll, buffer: vec![0; READ].into(), pause: None })
     }
 
+    /// Changes whose calls are taken. Connections that stand stay.
+    pub(super) fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
+        self.connections.endpoint().set_trusted(trusted);
+    }
+
     /// Where it takes calls.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.listener.as_ref()?.local_addr().ok()

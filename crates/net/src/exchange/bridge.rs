@@ -60,7 +60,7 @@ impl Bridge {
             }
             Event::Closed(reason) => link.close(reason.to_string()),
             Event::Custody { .. } | Event::Application { .. } | Event::PathUp(_) => {}
-            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
+            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) | Event::PathResized(_) => {}
         }
         link.wake();
     }

@@ -170,7 +170,8 @@ impl Forwards {
 }
 
 /// What the far node is told where no rule names the target.
-pub(super) const NOT_ALLOWED: &str = "this node's rules do not allow it; name the target with --allow";
+pub(super) const NOT_ALLOWED: &str =
+    "the rules of the node that would connect do not allow it; name the target with --allow there";
 
 pub(super) const fn reason_of(errno: Errno) -> Refusal {
     match errno {

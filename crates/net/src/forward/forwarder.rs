@@ -5,7 +5,7 @@ use super::nodes::Calls;
 use super::peer::Member;
 use super::{Counters, Forwarding, Listen, Node, Notice, Rules, Setup, StartError};
 use crate::guests::Range;
-use crate::{Engine, Service, Waker};
+use crate::{Engine, Refusals, Service, Waker};
 use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_forward::{Local, Role};
 use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig};
@@ -25,6 +25,7 @@ pub struct Forwarder {
     /// When statistics are told next, and what they were the last time.
     next_stats: Option<Instant>,
     told_stats: Counters,
+    refusals: Refusals,
 }
 
 impl Forwarder {
@@ -46,6 +47,7 @@ impl Forwarder {
             stats,
             next_stats: None,
             told_stats: Counters::default(),
+            refusals: Refusals::default(),
         })
     }
 
@@ -102,7 +104,9 @@ impl Service for Forwarder {
                 self.disconnected(now, id, reason.to_string());
             }
             EngineEvent::Refused { id: None, remote, reason, .. } => {
-                self.forwards.notice(&Notice::TurnedAway { remote, reason: reason.to_string() });
+                if let Some(refused) = self.refusals.add(now, remote, &reason) {
+                    self.forwards.notice(&Notice::TurnedAway(refused));
+                }
             }
         }
     }
@@ -111,7 +115,10 @@ impl Service for Forwarder {
         self.call(now, engine);
         let due = self.forwards.work(now, engine);
         self.tell_stats(now);
-        [Some(due), self.next_stats, self.calls.next_call()].into_iter().flatten().min()
+        for refused in self.refusals.due(now) {
+            self.forwards.notice(&Notice::TurnedAway(refused));
+        }
+        [Some(due), self.next_stats, self.calls.next_call(), self.refusals.next()].into_iter().flatten().min()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -28,6 +28,7 @@ pub use forwarder::Forwarder;
 pub use forwards::{Forwards, Notify};
 pub use peer::Member;
 
+use crate::Refused;
 use core::net::SocketAddr;
 use skyhaul_engine::SocketId;
 use skyhaul_forward::{Allow, Carriage, Entrance, Forward, Local, Refusal, Target, What};
@@ -191,12 +192,7 @@ pub enum Notice {
         reason: String,
     },
     /// Someone was turned away.
-    TurnedAway {
-        /// Its address.
-        remote: SocketAddr,
-        /// Why.
-        reason: String,
-    },
+    TurnedAway(Refused),
     /// The far node has not connected, or this one has not for a far node.
     Refused {
         /// Where.

@@ -112,7 +112,8 @@ impl Forwards {
         let may =
             rules.is_some_and(|rules| rules.allow_listen.iter().any(|rule| rule.permits_listening(&at)));
         if !may {
-            let sentence = "this node's rules do not allow it; name the place with --allow-listen";
+            let sentence = "the rules of the node that would listen do not allow it; name the place with \
+                            --allow-listen there";
             return Err((Refusal::NotAllowed, sentence.to_owned()));
         }
         if matches!(at, Local::Udp(_)) != target.is_for_datagrams() {
@@ -122,7 +123,7 @@ impl Forwards {
         if self.listeners.values().filter(|listener| listener.entry.whose == whose).count() >= LISTENS_MAX {
             return Err((
                 Refusal::Busy,
-                format!("this node listens at {LISTENS_MAX} places for one other at most"),
+                format!("a node listens at {LISTENS_MAX} places for one other at most"),
             ));
         }
         let entry = Entry { whose, leads: Leads::Arrival(Arrival::For(target)), carriage, idle };

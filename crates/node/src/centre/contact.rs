@@ -166,6 +166,12 @@ impl Processing {
             Ok(opened) => opened,
             Err(PayloadError::Lost) => {
                 self.count_damage(shared);
+                let (flow, station) = (self.flow, self.station.as_str());
+                let lost = format!(
+                    "block {} of flow {flow} of {station}, and {} in all; check that station's disk",
+                    record.seq, self.shown.damaged_blocks
+                );
+                shared.life.alarm("a station's disk did not give blocks back", &lost);
                 return Ok(Outcome::More);
             }
             Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
@@ -351,6 +357,7 @@ impl Processing {
             Entry::Open(open) => return self.open(&open, shared),
             Entry::Close(close) => {
                 self.shown.state = ContactState::Closed;
+                self.shown.closed = Some(close.closed.to_string());
                 self.close = Some(close);
             }
             Entry::Inputs(inputs) => {
@@ -375,6 +382,7 @@ impl Processing {
         self.shown.mission = mission.name().to_owned();
         self.shown.margin = LinkMargin::new(&mission);
         self.shown.channel = open.channel.clone();
+        self.shown.opened = Some(open.opened.to_string());
         self.shown.scid = open.scid.map(|scid| scid.value());
         self.live = self.receivers.contact(&mission);
         let Some(scid) = open.scid.or_else(|| mission.scids().first().copied()) else {

@@ -3,6 +3,7 @@
 use super::shared::Shared;
 use crate::fault::Fault;
 use crate::status::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
+use skyhaul_ccsds::continuity::Sign;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::{Content, Mission};
 use skyhaul_ccsds::quality::CapturedFrame;
@@ -45,7 +46,9 @@ impl Gaps {
         stations: &BTreeSet<String>,
     ) -> Result<Self, LedgerError> {
         let records = Records::open(disk.clone(), FOLDER)?;
+        let mended = records.mend(&records.load()?)?;
         let mut gaps = Self::load(records, first_ask)?;
+        gaps.damaged.extend(mended);
         gaps.ledger.stations(stations);
         Ok(gaps)
     }
@@ -278,17 +281,17 @@ impl Watch {
         if is_idle || !mission.covers(parsed.channel.scid) {
             return;
         }
-        let (count, place) = (parsed.count, Place { received: frame.received, position: frame.position });
-        self.seen.push(Seen { channel: parsed.channel, count: count.value, modulus: count.modulus, place });
+        let place = Place { received: frame.received, position: frame.position };
+        let Sign { count, packet, .. } = Sign::of(&parsed, frame, mission);
+        let seen =
+            Seen { channel: parsed.channel, count: count.value, modulus: count.modulus, place, packet };
+        self.seen.push(seen);
     }
 
     /// The block is read.
     pub fn block(&mut self, block: Seq, shared: &Shared) {
         let seen = core::mem::take(&mut self.seen);
-        let mut gaps = shared.gaps();
-        if gaps.ledger().takes(&self.id, block) {
-            gaps.ledger().block(&self.id, block, &seen);
-        }
+        shared.gaps().ledger().block(&self.id, block, &seen);
     }
 
     /// A block cannot be read back, or the station's disk did not give it.

@@ -89,7 +89,9 @@ impl Incoming {
         self.shared.files(station, |files| files.transfers -= 1);
         match end {
             Ok(()) => {}
-            Err(End::Refused(refused)) => tracing::warn!(station, "files refused: {refused}"),
+            Err(End::Refused(refused) | End::Here(refused)) => {
+                tracing::warn!(station, "files refused: {refused}");
+            }
             Err(End::Malformed(what)) => tracing::warn!(station, "files: it said what cannot be: {what}"),
             Err(End::Lost(_) | End::Cancelled) => {
                 tracing::info!(station, "files: interrupted, and gone on with later");
@@ -109,7 +111,7 @@ impl Incoming {
                     self.shared.files(station, |files| files.failed += 1);
                     tracing::warn!(station, %path, "{refusal}");
                 }
-                Fate::Unchanged | Fate::Made | Fate::Wanted => {}
+                Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
             }
         }
     }

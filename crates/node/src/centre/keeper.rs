@@ -3,10 +3,11 @@
 use super::shared::Shared;
 use crate::custody::{Stamps, keep};
 use crate::fault::Fault;
+use crate::services;
 use crate::status::StoreState;
 use skyhaul_engine::SessionId;
 use skyhaul_net::Clock;
-use skyhaul_store::{Receipt, StationName, StoreError};
+use skyhaul_store::{Receipt, Sender as From, StoreError};
 use skyhaul_transport::Received;
 use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub struct ToKeep {
     /// Over which connection.
     pub connection: SessionId,
     /// From whom.
-    pub station: StationName,
+    pub sender: Arc<From>,
     /// What.
     pub received: Received,
 }
@@ -33,6 +34,8 @@ pub enum Kept {
     Durable(Receipt),
     /// The connection cannot go on, and why.
     Broken(SessionId, String),
+    /// Others brought data since it began: the station is to call again.
+    Overtaken(SessionId, String),
 }
 
 /// The keeper's thread.
@@ -51,6 +54,8 @@ pub struct Keeper {
 const RETRY: Duration = Duration::from_millis(200);
 /// The stop flag is looked at this often.
 const IDLE: Duration = Duration::from_millis(200);
+/// Between two looks whether the state folder is still there.
+const LOOK: Duration = Duration::from_secs(1);
 /// Between two looks for contacts whose retention is over.
 const FREE: Duration = Duration::from_secs(60);
 const FULL: &str = "stations are held back";
@@ -69,7 +74,7 @@ impl Keeper {
 
     /// Runs until the downlink has hung up.
     pub fn run(mut self) {
-        let mut free_at = Instant::ZERO;
+        let (mut free_at, mut look_at) = (Instant::ZERO, Instant::ZERO);
         loop {
             let now = self.clock.now();
             let due = self.unsynced_since.map(|since| since + self.sync_interval);
@@ -85,6 +90,10 @@ impl Keeper {
             if due.is_some_and(|due| due <= self.clock.now()) {
                 self.sync();
             }
+            if self.clock.now() >= look_at {
+                look_at = self.clock.now() + LOOK;
+                self.look();
+            }
             if self.clock.now() >= free_at {
                 free_at = self.clock.now() + FREE;
                 let freed = self.shared.store().free(self.clock.utc());
@@ -96,11 +105,11 @@ impl Keeper {
     }
 
     fn keep(&mut self, block: ToKeep) {
-        let ToKeep { connection, station, received } = block;
+        let ToKeep { connection, sender, received } = block;
         let stamps = Stamps::of(&received.timing, self.clock.utc_at_start());
         loop {
             let mut store = self.shared.store();
-            let kept = self.shared.disk.during(|| keep(&mut store, &station, &received, &stamps));
+            let kept = self.shared.disk.during(|| keep(&mut store, &sender, &received, &stamps));
             drop(store);
             match kept {
                 Ok(None) => {
@@ -108,7 +117,9 @@ impl Keeper {
                     break;
                 }
                 Ok(Some(receipt)) => {
-                    self.tell(Kept::Durable(receipt));
+                    if self.look() {
+                        self.tell(Kept::Durable(receipt));
+                    }
                     break;
                 }
                 Err(StoreError::Full { .. }) if self.shared.life.is_stopping() => return,
@@ -122,16 +133,33 @@ impl Keeper {
                     self.tell(Kept::Broken(connection, error.to_string()));
                     return;
                 }
+                Err(error @ StoreError::Overtaken { .. }) => {
+                    self.tell(Kept::Overtaken(connection, error.to_string()));
+                    return;
+                }
                 Err(error) => {
-                    let help =
-                        "mend the disk and start the centre again: it goes on from what is on the disk";
-                    return self.shared.life.fail(Fault::environment("the store failed", error, help));
+                    return self.fail("the store failed", &error.to_string());
                 }
             }
         }
         self.shared.store_state(StoreState::Ok);
         self.shared.life.clear_alarm(FULL);
         self.tell(Kept::Written(connection, received.bytes.len()));
+    }
+
+    /// Whether the state folder is where it was; ends the centre where it is not. Says what damage was mended.
+    fn look(&self) -> bool {
+        let (in_place, mended, states) = {
+            let store = self.shared.store();
+            (store.in_place(), store.mended().map(ToString::to_string), store.stats().state_mended)
+        };
+        if let Some(damage) = mended {
+            self.shared.life.alarm("damage in the store was mended", &damage);
+        }
+        if states > 0 {
+            self.shared.life.alarm("a list of finished contacts was damaged", services::STATE_MENDED);
+        }
+        in_place.map_err(|error| self.shared.life.fail(services::gone(&error))).is_ok()
     }
 
     /// Waits for the disk without keeping the store from its readers.
@@ -152,11 +180,17 @@ impl Keeper {
             self.tell(Kept::Durable(receipt));
         }
         if let Some((station, flow, error)) = commit.failed.into_iter().next() {
-            let help = "mend the disk and start the centre again: it goes on from what is on the disk";
             let what = format!("the store failed at flow {flow} of {}", station.as_str());
-            self.shared.life.fail(Fault::environment(what, error, help));
+            self.fail(&what, &error.to_string());
         }
         self.shared.wake_processor();
+    }
+
+    fn fail(&self, what: &str, reason: &str) {
+        let help = "mend the disk and start the centre again: it goes on from what is on the disk";
+        let gone = self.shared.store().in_place().err();
+        let fault = gone.map_or_else(|| Fault::environment(what, reason, help), |gone| services::gone(&gone));
+        self.shared.life.fail(fault);
     }
 
     fn tell(&self, kept: Kept) {

@@ -16,10 +16,13 @@ mod keeper;
 mod live;
 mod processor;
 mod rdr;
+mod reload;
+mod rivals;
 mod shared;
 mod streams;
 
 use crate::config::{CentreConfig, PeerEntry};
+use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::guests;
 use crate::services::{self, Window};
@@ -33,6 +36,7 @@ use incoming::Incoming;
 use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;
+pub use reload::Reload;
 use shared::{Kept, Shared};
 use skyhaul_net::guests::{Guests, LinksTaken};
 use skyhaul_net::{Carrier, Clock, Driver, Socket, TcpConfig};
@@ -56,14 +60,14 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The centre cannot start, or cannot go on; what it has receipted is in its store.
-pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
+pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> Result<(), Fault> {
     let clock = Clock::start();
-    services::make_folder(&config.node.state)?;
+    services::make_state_folder(&config.node.state)?;
     services::make_folder(&config.products.dir)?;
     for consumer in &config.delivery {
         services::make_folder(&consumer.dir)?;
     }
-    let peers = peers(config)?;
+    let peers = peers(config, &config.peer)?;
     let driver = driver(config, &peers, clock)?;
     let kept = open_store(config, clock)?;
     let bound = driver.carriers().find_map(Carrier::local_addr);
@@ -106,6 +110,7 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     let threads = start(config, peers, &shared, clock, (driver, guests))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
+        reload.look(&shared);
     }
     shared.life.stop();
     for thread in threads {
@@ -116,14 +121,16 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool) -> Result<(), Fault> {
     shared.life.failure().map_or(Ok(()), Err)
 }
 
-fn peers(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, Admitted>, Fault> {
-    let admitted = |(place, peer): (usize, &PeerEntry)| {
+/// The stations of `config`, whose forwards are those of the ones that the centre began with.
+fn peers(config: &CentreConfig, begun: &[PeerEntry]) -> Result<BTreeMap<Fingerprint, Admitted>, Fault> {
+    let admitted = |peer: &PeerEntry| {
+        let place = begun.iter().position(|begun| begun.name == peer.name);
         let name = StationName::new(peer.name.as_str()).map_err(|error| {
             Fault::configuration(error.to_string(), "[[peer]]", "give the station another name")
         })?;
         Ok((peer.fingerprint.fingerprint(), Admitted { name, place, rules: Arc::new(peer.rules()) }))
     };
-    config.peer.iter().enumerate().map(admitted).collect()
+    config.peer.iter().map(admitted).collect()
 }
 
 /// The folders of those stations that have one.
@@ -202,6 +209,7 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
     let settings = ContactConfig {
         max_size: config.store.max_size,
         retention: config.store.retention,
+        preface: PREFACE,
         ..ContactConfig::default()
     };
     let fault = |error: String| {
@@ -217,7 +225,9 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
     let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
     // Questions are numbered by the time: above those of every earlier run.
     let first_ask = clock.utc().as_micros().max(0).cast_unsigned();
-    let stations = config.peer.iter().map(|peer| peer.name.to_string()).collect();
+    // Under the name of the station are the contacts of its first spool, of others under names made of it.
+    let names = config.peer.iter().filter_map(|peer| StationName::new(peer.name.as_str()).ok());
+    let stations = names.flat_map(|station| store.spaces(&station)).map(|space| space.to_string()).collect();
     let gaps = Gaps::open(&disk, first_ask, &stations);
     Ok(Kept { store, book, deliveries, gaps: gaps.map_err(|error| fault(error.to_string()))? })
 }

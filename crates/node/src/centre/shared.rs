@@ -2,14 +2,15 @@
 
 use super::assembly::{Book, stored};
 use super::delivery::DeliveryList;
+use super::downlink::Adopted;
 use super::gaps::{Changes, Gaps};
 use super::live::Receivers;
 use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
     AssembledProduct, AssemblyState, CentreStatus, ContactReceived, FilesStatus, ForwardsStatus, NodeStatus,
-    Recent, StationPeer, StoreState, StoreStatus, StreamsStatus, peak_resident_bytes, resident_bytes,
-    threads,
+    Recent, ShortageStatus, StationPeer, StoreState, StoreStatus, StreamsStatus, peak_resident_bytes,
+    resident_bytes, threads,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker, drops};
@@ -31,6 +32,8 @@ pub struct Shared {
     state: Mutex<State>,
     /// Of the thread that writes blocks: how long it has been in calls to the disk.
     pub disk: BusyClock,
+    /// What the line's thread is to adopt of a configuration that was read again: the newest.
+    adopted: Mutex<Option<Adopted>>,
     /// What all threads look at.
     pub life: Life,
     /// Who gets packets as they arrive.
@@ -141,9 +144,25 @@ impl Shared {
             gaps: Mutex::new(gaps),
             state: Mutex::new(State { name, address, ..State::default() }),
             disk: BusyClock::new(clock),
+            adopted: Mutex::new(None),
             life: Life::new(waker),
             news: (Mutex::new(true), Condvar::new()),
         }
+    }
+
+    /// Has the line's thread adopt these.
+    pub fn adopt(&self, mut adopted: Adopted) {
+        let mut waiting = self.adopted.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was to be adopted before and was not yet goes on with this.
+        adopted.classes = adopted.classes.or_else(|| waiting.take().and_then(|before| before.classes));
+        *waiting = Some(adopted);
+        drop(waiting);
+        self.life.wake_line();
+    }
+
+    /// What the line's thread is to adopt now.
+    pub fn to_adopt(&self) -> Option<Adopted> {
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The store. A thread that panicked with it in hand ends the centre; what it wrote is checked at the next start.
@@ -302,6 +321,11 @@ impl Shared {
         waiting.map(|standing| standing.shown(AssemblyState::Waiting)).collect()
     }
 
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
     /// What status shows now.
     pub fn status(&self) -> NodeStatus {
         let (stats, disk) = {
@@ -325,7 +349,9 @@ impl Shared {
             uptime_s: self.clock.now().since(Instant::ZERO).as_secs_f64(),
             rss_bytes: resident_bytes(),
             rss_peak_bytes: peak_resident_bytes(),
+            log_dropped: crate::log::dropped(),
             threads: threads(),
+            shortage: ShortageStatus::now(),
             socket_drops: drops::kernel_drops(|inode| state.sockets.contains(&inode)),
             address: state.address.clone(),
             stations: state.stations.clone(),

@@ -168,15 +168,7 @@ impl CentreConfig {
         if self.expedited.len() > MAX_EXPEDITED {
             return Err(ConfigError::count(file, "[[expedited]]", self.expedited.len(), MAX_EXPEDITED));
         }
-        if self.delivery.len() > MAX_CONSUMERS {
-            return Err(ConfigError::count(file, "[[delivery]]", self.delivery.len(), MAX_CONSUMERS));
-        }
-        let mut consumers = BTreeSet::new();
-        for consumer in &self.delivery {
-            if !consumers.insert(&consumer.name) {
-                return Err(ConfigError::twice(text, file, "delivery", consumer.name.as_str()));
-            }
-        }
+        self.check_deliveries(text, file)?;
         let mut products = BTreeSet::new();
         for entry in &self.product {
             if !products.insert((&entry.mission, &entry.name)) {
@@ -186,6 +178,24 @@ impl CentreConfig {
         let classes = super::sending::classes(&self.class);
         let tree = ClassTree::new(&classes).map_err(|error| ConfigError::class(text, file, &error))?;
         super::forwards::check((text, file), &self.forward, (&self.names(), "a [[peer]]"), &tree)
+    }
+
+    fn check_deliveries(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
+        if self.delivery.len() > MAX_CONSUMERS {
+            return Err(ConfigError::count(file, "[[delivery]]", self.delivery.len(), MAX_CONSUMERS));
+        }
+        let mut consumers = BTreeSet::new();
+        let base = file.parent().unwrap_or(Path::new(""));
+        for (at, consumer) in self.delivery.iter().enumerate() {
+            if !consumers.insert(&consumer.name) {
+                return Err(ConfigError::twice(text, file, "delivery", consumer.name.as_str()));
+            }
+            consumer.check_folder(base).map_err(|what| {
+                let help = "name another folder, or write format = \"edos\" where the consumer reads that";
+                ConfigError::at((text, file), ("[[delivery]]", at, "dir"), what, help)
+            })?;
+        }
+        Ok(())
     }
 
     fn names(&self) -> Vec<String> {

@@ -4,6 +4,8 @@ use super::name::{Name, from_text};
 use super::section::section;
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::ApidRange;
+use skyhaul_level0::delivery::ChecksumKind;
+use skyhaul_level0::delivery::sips::{self, FileType, Terms};
 use skyhaul_units::Duration;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -46,6 +48,16 @@ section! {
         attempts: u32 => "3",
         /// How long the files stay for the consumer, as delivery records say.
         expires: Duration => "7 d",
+        /// The checksum that `sips` records give: `md5` or `cksum`, as the utilities of these names print them.
+        checksum: ChecksumKind => "md5",
+        /// What `sips` records call files of data, of the consumers' list: `SCIENCE`, `HDF`, `HDF-EOS`, `BROWSE`, `QA`,
+        /// `TGZ` and others. Construction records and accounts are `METADATA`.
+        file_type: FileType => "SCIENCE",
+        /// The version of the collection at the consumer, which `sips` records name beside its name, the product's.
+        data_version: Name => "001",
+        /// The host that the consumer fetches from, by the name under which it knows that; left out: `sips` records name
+        /// none, and the consumer takes the host where it found the record.
+        node_name: Name => optional,
     }
 }
 
@@ -93,6 +105,31 @@ impl DeliveryEntry {
     /// Whether it gets products of this name.
     pub fn takes(&self, product: &str) -> bool {
         self.products.as_ref().is_none_or(|products| products.0.iter().any(|name| name == product))
+    }
+
+    /// What its records in PVL say beside the product.
+    pub fn terms(&self) -> Terms {
+        Terms {
+            node_name: self.node_name.as_ref().map(ToString::to_string),
+            data_version: self.data_version.to_string(),
+            file_type: self.file_type,
+        }
+    }
+
+    /// The folder as delivery records name it.
+    pub fn directory(&self) -> String {
+        let path = std::path::absolute(&self.dir).unwrap_or_else(|_| self.dir.clone());
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Whether its delivery records can name a folder, seen from the configuration's.
+    pub(super) fn check_folder(&self, base: &Path) -> Result<(), String> {
+        if self.format == DeliveryFormat::Edos {
+            return Ok(());
+        }
+        let mut seen = self.clone();
+        seen.resolve(base);
+        sips::check_folder(&seen.directory()).map_err(|error| error.to_string())
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {

@@ -2,7 +2,7 @@
 
 use super::error::ConfigError;
 use super::section::section;
-use skyhaul_files::wire::{Direction, Hello, Options};
+use skyhaul_files::wire::{Direction, Hello, Naming, Options};
 use skyhaul_files::{RelPath, Rule, Selection};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{Duration, Rate};
@@ -107,6 +107,7 @@ impl MirrorEntry {
             direction: Direction::Put,
             options,
             class: self.class.clone().unwrap_or_default(),
+            naming: Naming::Into,
             target: self.into.0.clone(),
             sources: Vec::new(),
             rules: self.rules(),

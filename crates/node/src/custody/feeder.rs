@@ -109,7 +109,7 @@ impl Feeder {
     /// The centre has said what it has: that is its custody, and reading begins behind it.
     pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume) {
         for flow in spool.live_flows() {
-            spool.custody(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
+            spool.resume(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
         }
         self.disconnected();
         self.set_lanes(spool);

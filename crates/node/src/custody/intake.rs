@@ -4,25 +4,38 @@
 //! bytes each, microseconds since 1970: first symbol sent (by the station's clock), last symbol arrived that was no
 //! repetition, block whole, block given out in order.
 
-use skyhaul_store::{Appended, Arrival, ContactStore, FlowStatus, Receipt, Seq, StationName, StoreError};
-use skyhaul_transport::{BlockId, BlockTiming, Received};
+use skyhaul_store::{
+    Appended, Arrival, ContactStore, FlowStatus, Receipt, Sender, Seq, SpoolKnown, StoreError,
+};
+use skyhaul_transport::{BlockId, BlockTiming, Custody, Received, Resume};
 use skyhaul_units::{Instant, Utc};
 
-/// Writes a block that `station` sent to the store. It is durable after the store's next sync, which gives the receipt.
+/// What stands in the store before what was in the station's spool: the stamps, and when the block was taken from there.
+pub const PREFACE: usize = LEN + 8;
+
+/// What a greeting says of a spool that the store knows.
+pub fn custody_of(known: &SpoolKnown) -> Custody {
+    let SpoolKnown { spool, resume, .. } = known;
+    let resume = Resume { finished_below: resume.finished_below, open: resume.flows.clone() };
+    Custody { spool: *spool, resume }
+}
+
+/// Writes a block that `sender` sent to the store. It is durable after the store's next sync, which gives the receipt.
 /// A block that the store had before brings a receipt at once, where one is due: the station has not heard of it.
 ///
 /// # Errors
 /// See [`StoreError`]; the block was not taken.
 pub fn keep(
     store: &mut ContactStore,
-    station: &StationName,
+    sender: &Sender,
     received: &Received,
     stamps: &Stamps,
 ) -> Result<Option<Receipt>, StoreError> {
     let payload = stamps.before(&received.bytes);
     let BlockId { flow, seq } = received.id;
+    let station = &sender.space;
     let arrival = Arrival { station, flow, seq, received: stamps.delivered, payload: &payload };
-    if store.append(arrival)? == Appended::New {
+    if store.append_from(sender, arrival)? == Appended::New {
         return Ok(None);
     }
     let next = match store.status(station, flow) {

@@ -3,6 +3,8 @@
 
 mod feeder;
 mod intake;
+mod lineage;
 
 pub use feeder::{FeedError, Feeder};
-pub use intake::{Stamps, keep};
+pub use intake::{PREFACE, Stamps, custody_of, keep};
+pub use lineage::{Apart, apart, part};

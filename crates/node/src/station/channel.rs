@@ -6,6 +6,8 @@ use super::input::Chunk;
 use super::inputs::Inputs;
 use super::memo::{Memo, Place};
 use super::packing::{Pace, Packing};
+use super::quiet::Quiet;
+use super::receiver::After;
 use super::resume::{Resume, Resumed};
 use super::shared::Shared;
 use super::spooler::ToSpool;
@@ -40,8 +42,8 @@ pub struct ChannelRunner {
     memo: Memo,
     contact: Option<Contact>,
     packing: Packing,
-    /// When the last frame came.
-    last_frame: Instant,
+    /// For how long no frame has come.
+    quiet: Quiet,
     progress_at: Instant,
     show_at: Instant,
     /// Of earlier contacts: what the channel's totals begin with.
@@ -106,7 +108,7 @@ impl ChannelRunner {
             memo,
             contact: None,
             packing: Packing::new(config.compress),
-            last_frame: clock.now(),
+            quiet: Quiet::from(clock.now()),
             progress_at: Instant::ZERO,
             show_at: Instant::ZERO,
             before: (0, 0, 0),
@@ -130,7 +132,7 @@ impl ChannelRunner {
     pub fn run(mut self) {
         if self.contact.is_some() && !self.inputs.is_file() {
             // What was sent meanwhile is gone: the contact ends where the station did.
-            self.end_contact();
+            self.end_contact(After::Break);
         }
         while !self.shared.life.is_stopping() {
             let chunk = match self.inputs.read(self.patience()) {
@@ -139,16 +141,16 @@ impl ChannelRunner {
                     self.shared
                         .life
                         .alarm(&format!("channel {}", self.config.name), &format!("input failed ({error})"));
-                    self.end_contact();
+                    self.end_contact(After::Break);
                     return self.show(ChannelState::Failed);
                 }
             };
             match chunk {
                 // Frames of several inputs may be due.
                 Chunk::Data(_) | Chunk::Idle => self.take_events(),
-                Chunk::Break => self.end_contact(),
+                Chunk::Break => self.end_contact(After::Break),
                 Chunk::End => {
-                    self.end_contact();
+                    self.end_contact(After::Break);
                     return self.show(ChannelState::Ended);
                 }
             }
@@ -164,11 +166,12 @@ impl ChannelRunner {
 
     fn keep_time(&mut self) {
         let now = self.clock.now();
+        self.quiet.pass(now);
         if self.inputs.is_catching_up() {
-            self.last_frame = now;
+            self.quiet.heard(now);
         }
-        if now.since(self.last_frame) >= self.config.silence && self.contact.is_some() {
-            self.end_contact();
+        if self.quiet.lasted() >= self.config.silence && self.contact.is_some() {
+            self.end_contact(After::Pause);
         }
         if let Some(contact) = &mut self.contact
             && now >= self.progress_at
@@ -228,7 +231,7 @@ impl ChannelRunner {
 
     fn frame(&mut self, frame: &CapturedFrame) {
         let now = self.clock.now();
-        self.last_frame = now;
+        self.quiet.heard(now);
         if self.contact.is_none() {
             self.begin_contact(now, frame.received);
         }
@@ -277,7 +280,7 @@ impl ChannelRunner {
         self.from.clone_from(&from);
         self.remember(&Place::Open { from, format, flow, open: open.clone() });
         // Waiting for space is no silence of the input.
-        self.last_frame = self.clock.now();
+        self.quiet.heard(self.clock.now());
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
         if !identified.also_fits.is_empty() {
             let others = identified.also_fits.join(", ");
@@ -352,12 +355,12 @@ impl ChannelRunner {
     }
 
     /// Closes the contact with what the capture still holds, and begins to look for another.
-    fn end_contact(&mut self) {
+    fn end_contact(&mut self, after: After) {
         self.inputs.finish();
         self.take_events();
         let account = self.inputs.account();
-        self.inputs.begin_anew();
-        self.close_contact(account.as_ref(), self.inputs.offsets());
+        self.inputs.begin_anew(after);
+        self.close_contact(account.as_ref(), self.inputs.capture_from());
     }
 
     /// Closes the contact with this account of its inputs; they are read on from bytes `next` after a restart.
@@ -390,16 +393,16 @@ impl ChannelRunner {
 
     /// The station ends: a file's contact goes on at the next start, a live one is closed.
     fn stop(&mut self) {
-        if self.inputs.is_file() { self.flush() } else { self.end_contact() }
+        if self.inputs.is_file() { self.flush() } else { self.end_contact(After::Break) }
     }
 
     fn flush(&mut self) {
         if let Some(mut contact) = self.contact.take() {
-            let from = self.clock.now();
+            self.quiet.pass(self.clock.now());
             self.send(&mut contact);
             self.contact = Some(contact);
             // Time in which the input is held back is no silence of the input.
-            self.last_frame += self.clock.now().since(from);
+            self.quiet.leave_out(self.clock.now());
         }
     }
 

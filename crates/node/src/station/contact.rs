@@ -60,6 +60,7 @@ impl Contact {
             channel: open.channel.clone(),
             mission: mission.name().to_owned(),
             scid: open.scid.map(Scid::value),
+            opened: Some(open.opened.to_string()),
             ..ContactCaptured::default()
         };
         let mut contact = Self {
@@ -189,6 +190,7 @@ impl Contact {
             frames: self.frames.iter().map(|(channel, frames)| (*channel, *frames)).collect(),
         };
         self.shown.state = ContactState::Closed;
+        self.shown.closed = Some(closed.to_string());
         self.record(now, &Record::Close(close));
     }
 }

@@ -1,7 +1,8 @@
 //! The TCP side of a path that goes over UDP where that works: when TCP is called, and when it is left again.
 //!
 //! ```text
-//!   UDP works                 UDP is called, or does not answer, for 3 s         TCP is up
+//!                             UDP is called, or does not answer, for 3 s;
+//!   UDP works                 it is silent, or a black hole: at once             TCP is up
 //!   (TCP is not called) ──────────────────────────────────────────► called ──────────────► it carries
 //!          ▲                                                                                  │ UDP is tried again after
 //!          │ UDP has worked for 10 s: TCP is left                                             │ 60 s, then ever more
@@ -96,7 +97,9 @@ impl Twin {
             let was_standby = core::mem::replace(&mut self.is_standby, false);
             return if was_standby { Step::Lead } else { Step::Stay };
         }
-        if now.since(since) < FALL_BACK || now < self.retry_at {
+        // The session has waited long enough before it said so.
+        let is_certain = matches!(udp, Some(PathState::Silent | PathState::BlackHole));
+        if (now.since(since) < FALL_BACK && !is_certain) || now < self.retry_at {
             return Step::Stay;
         }
         self.retry_at = now + RETRY;
@@ -186,6 +189,19 @@ mod tests {
         assert_eq!(twin.step(at(0), ACTIVE), Step::StandBy);
         assert_eq!(twin.step(at(10), ACTIVE), Step::Leave);
         assert_eq!(twin.next_pause(), Some(FIRST_PAUSE));
+    }
+
+    #[test]
+    fn tcp_is_called_at_once_where_udp_has_fallen_silent_or_swallows_full_packets() {
+        for state in [PathState::Silent, PathState::BlackHole] {
+            let mut twin = Twin::default();
+            assert_eq!(twin.step(at(0), ACTIVE), Step::Stay);
+            assert_eq!(twin.step(at(20), Some(state)), Step::Call, "{state:?}");
+            twin.called(PathId(1), "UDP brings no answer");
+            assert_eq!(twin.step(at(21), Some(state)), Step::Stay);
+            assert_eq!(twin.step(at(30), ACTIVE), Step::StandBy);
+            assert_eq!(twin.step(at(40), ACTIVE), Step::Leave);
+        }
     }
 
     #[test]

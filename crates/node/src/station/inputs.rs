@@ -6,7 +6,7 @@
 
 use super::channel::Common;
 use super::input::Chunk;
-use super::receiver::{Hurry, Receiver};
+use super::receiver::{After, Hurry, Receiver};
 use super::shared::Shared;
 use super::union::{Sighting, Union};
 use crate::config;
@@ -204,7 +204,7 @@ impl Inputs {
                 self.finish_one(at);
                 let entry = &mut self.entries[at];
                 entry.sync = entry.sync.plus(entry.receiver.sync_counts());
-                entry.receiver.begin_anew();
+                entry.receiver.begin_anew(After::Break);
                 return Ok(Chunk::Break);
             }
             Ok(Chunk::End) => Ok(Over::Ended),
@@ -353,10 +353,10 @@ impl Inputs {
         self.union.finish();
     }
 
-    /// Begins to look for another downlink from the next bytes on.
-    pub fn begin_anew(&mut self) {
+    /// Begins to look for another downlink from the next bytes on; after a pause, from what had come of a frame on.
+    pub fn begin_anew(&mut self, after: After) {
         for entry in &mut self.entries {
-            entry.receiver.begin_anew();
+            entry.receiver.begin_anew(after);
             entry.gone_over = None;
             entry.later.clear();
         }

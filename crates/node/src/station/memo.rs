@@ -13,6 +13,7 @@ use skyhaul_ccsds::record::{Open, Record, RecordReader, RecordWriter};
 use skyhaul_units::FlowId;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file of one channel.
@@ -91,7 +92,7 @@ impl Memo {
 
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let new = self.path.with_extension("new");
-        let mut file = File::create(&new)?;
+        let mut file = File::options().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;

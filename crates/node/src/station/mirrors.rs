@@ -180,6 +180,7 @@ impl Mirror {
         ended.map_err(|end| match end {
             End::Lost(_) | End::Cancelled => Trouble::Lost,
             End::Refused(refused) => Trouble::Failed(format!("the centre refuses: {refused}")),
+            End::Here(refused) => Trouble::Failed(refused.to_string()),
             End::Malformed(what) => Trouble::Failed(format!("the centre said what cannot be ({what})")),
         })
     }
@@ -201,7 +202,7 @@ impl Mirror {
                         }
                         failures.0 += 1;
                     }
-                    Fate::Unchanged | Fate::Made | Fate::Wanted => {}
+                    Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
                 },
                 Err(RecvTimeoutError::Timeout) if self.shared.life.is_stopping() => cancel.set(),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -16,12 +16,14 @@ mod mirrors;
 mod order;
 mod packing;
 mod paths;
+mod quiet;
 mod reach;
 mod receiver;
 mod recording;
 mod refill;
 mod reload;
 mod resume;
+mod rivals;
 mod shared;
 mod sockets;
 mod spooler;
@@ -45,7 +47,7 @@ use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::exchange::Door;
 use skyhaul_net::guests::{Guests, LinksTaken};
 use skyhaul_net::{Clock, Driver};
-use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolError};
+use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolDraw, SpoolError};
 use skyhaul_units::{Bytes, Duration, FlowId};
 use sockets::{Opened, Opener};
 use std::sync::Arc;
@@ -84,7 +86,7 @@ pub fn run(
 ) -> Result<(), Fault> {
     let clock = Clock::start();
     let state = &config.node.state;
-    services::make_folder(state)?;
+    services::make_state_folder(state)?;
     let (driver, paths) = driver(config, clock)?;
     let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
     let disk: Arc<dyn Disk> = Arc::new(disk);
@@ -184,11 +186,7 @@ fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Resu
         retention: config.spool.retention,
         ..SpoolConfig::default()
     };
-    let spool = Spool::open(disk, settings, clock.utc()).map_err(|error| spool_fault(&error))?;
-    for damage in spool.damages() {
-        tracing::warn!("the spool is damaged: {damage}");
-    }
-    Ok(spool)
+    Spool::open(disk, settings, clock.utc(), draw()?).map_err(|error| spool_fault(&error))
 }
 
 /// Starts the threads; the order is that in which they end.
@@ -278,6 +276,15 @@ fn centre_of(config: &StationConfig) -> Centre {
         fingerprint: config.centre.fingerprint.fingerprint(),
         rules: Arc::new(config.rules()),
     }
+}
+
+/// What tells a spool, and this opening of it, from others.
+fn draw() -> Result<SpoolDraw, Fault> {
+    let random = skyhaul_net::probe::random().map_err(|error| {
+        Fault::environment("the system gives no random numbers", error, "see whether /dev/urandom is there")
+    })?;
+    let (draw, _) = random.split_first_chunk().expect("there are more than 24 random bytes");
+    Ok(SpoolDraw(*draw))
 }
 
 fn spool_fault(error: &SpoolError) -> Fault {

@@ -2,6 +2,7 @@
 
 mod over_tcp;
 mod shown;
+mod size;
 
 use super::fallback::Twin;
 use super::sockets::{Opened, Opener, resolve_in};
@@ -62,6 +63,8 @@ struct Planned {
     path: Option<PathId>,
     retry_at: Instant,
     reason: Option<String>,
+    /// The largest symbol datagram when it came up.
+    full: usize,
     /// Its TCP side, where it has both.
     tcp: Option<Twin>,
 }
@@ -110,6 +113,7 @@ impl Paths {
             path: None,
             retry_at: Instant::ZERO,
             reason: None,
+            full: 0,
             tcp: (config.transport == Transport::Auto).then(Twin::default),
             config,
         }
@@ -393,7 +397,9 @@ impl Paths {
         let sides = |planned: &Planned| {
             let twin = planned.tcp.as_ref().filter(|twin| twin.path.is_some());
             let settings = self.opener.settings(&planned.config, planned.is_ipv6);
-            let shown = planned.shown(used, clock).controlled(&settings);
+            let now = used.iter().find(|(path, _)| Some(*path) == planned.path);
+            let less = now.map_or(0, |(_, status)| planned.less(status.payload));
+            let shown = planned.shown(used, clock).controlled(&settings, less);
             [Some(shown), twin.map(|twin| planned.shown_over_tcp(twin, used, clock))]
         };
         self.planned.iter().flat_map(sides).flatten().collect()

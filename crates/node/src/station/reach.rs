@@ -86,7 +86,7 @@ impl Attempt<'_> {
             Event::Closed(reason) => self.refused(&reason.to_string()),
             Event::Block(_) | Event::Custody { .. } | Event::Settled { .. } | Event::PathUp(_) => {}
             Event::Application { .. } => {}
-            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
+            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) | Event::PathResized(_) => {}
         }
     }
 }

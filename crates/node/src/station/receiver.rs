@@ -48,6 +48,8 @@ pub struct Receiver {
     offset: u64,
     /// The byte that the present capture began with.
     capture_from: u64,
+    /// The next byte of the input when it began: later, where it took over what had come of a frame.
+    began_at: u64,
 }
 
 /// Read at once: 140 ms at 15 Mbit/s; what is read together is stamped with one time.
@@ -89,6 +91,7 @@ impl Receiver {
             identified: None,
             offset: start.byte(),
             capture_from: start.byte(),
+            began_at: start.byte(),
             feed,
             config,
         })
@@ -224,19 +227,24 @@ impl Receiver {
         self.capture.finish();
     }
 
-    /// Begins to look for another downlink from the next byte on.
-    pub fn begin_anew(&mut self) {
-        self.capture_from = self.offset;
-        let start = BitPosition::from_bits(8 * self.offset);
-        let format = self.front.format();
-        let options = CaptureOptions { start, format, ..self.options(self.mission.clone()) };
-        self.capture = Capture::new(self.missions.clone(), options);
+    /// Begins to look for another downlink from the next byte on; after a pause, from what had come of a frame on, which may be that of the
+    /// same one.
+    pub fn begin_anew(&mut self, after: After) {
+        let open = self.capture.open_block().filter(|_| after == After::Pause);
+        let options = CaptureOptions { format: self.front.format(), ..self.options(self.mission.clone()) };
+        (self.capture, self.capture_from) = if let Some(open) = open {
+            (Capture::going_on(self.missions.clone(), options, &open), open.from.byte())
+        } else {
+            let start = BitPosition::from_bits(8 * self.offset);
+            (Capture::new(self.missions.clone(), CaptureOptions { start, ..options }), self.offset)
+        };
+        self.began_at = self.offset;
         self.identified = None;
     }
 
     /// The present capture goes on with another downlink, from this place on.
     pub const fn goes_on_from(&mut self, at: BitPosition) {
-        self.capture_from = at.byte();
+        (self.capture_from, self.began_at) = (at.byte(), at.byte());
     }
 
     /// Goes on with a downlink that is known, with the frame at `frames_from`; the input was opened where that one is to be
@@ -282,8 +290,17 @@ impl Receiver {
 
     /// Whether anything came in since the present capture began.
     pub const fn has_heard(&self) -> bool {
-        self.offset > self.capture_from
+        self.offset > self.began_at
     }
+}
+
+/// What a transmission ended with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// The input was silent: it may go on where it stopped.
+    Pause,
+    /// The input said that it is over.
+    Break,
 }
 
 /// Whether a file is read without regard to its rate.

@@ -249,10 +249,15 @@ mod tests {
     use skyhaul_net::Waker;
     use skyhaul_store::raw::{RawReader, RawSpan};
     use skyhaul_store::sim::SimDisk;
-    use skyhaul_store::{Spool, SpoolConfig};
+    use skyhaul_store::{Spool, SpoolConfig, SpoolDraw};
 
     fn shared(clock: Clock) -> Arc<Shared> {
-        let spool = Spool::open(Arc::new(SimDisk::new(Bytes::mib(512))), SpoolConfig::default(), clock.utc());
+        let spool = Spool::open(
+            Arc::new(SimDisk::new(Bytes::mib(512))),
+            SpoolConfig::default(),
+            clock.utc(),
+            SpoolDraw([7; 24]),
+        );
         let waker = Waker::new().unwrap();
         Arc::new(Shared::new("s".to_owned(), vec![ChannelStatus::default()], spool.unwrap(), clock, waker))
     }

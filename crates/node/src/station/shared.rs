@@ -5,8 +5,8 @@ use super::refill::Questions;
 use crate::life::Life;
 use crate::status::{
     ChannelStatus, ContactCaptured, ContactForecast, ForwardsStatus, LineStatus, MirrorStatus, NodeStatus,
-    Recent, RecordingStatus, SpoolStatus, StationStatus, StoreState, StreamStatus, peak_resident_bytes,
-    resident_bytes, threads,
+    Recent, RecordingStatus, ShortageStatus, SpoolStatus, StationStatus, StoreState, StreamStatus,
+    peak_resident_bytes, resident_bytes, threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -150,6 +150,7 @@ impl Shared {
             uptime_s: self.clock.now().since(Instant::ZERO).as_secs_f64(),
             rss_bytes: resident_bytes(),
             rss_peak_bytes: peak_resident_bytes(),
+            log_dropped: crate::log::dropped(),
             channels: state.channels.clone(),
             contacts: state.contacts.to_vec(),
             spool: SpoolStatus {
@@ -164,6 +165,7 @@ impl Shared {
             mirrors: state.mirrors.clone(),
             streams: state.streams.clone(),
             threads: threads(),
+            shortage: ShortageStatus::now(),
             alarms: self.life.alarms(),
         })
     }

@@ -1,10 +1,11 @@
 //! Writes blocks to the spool and waits for the disk, so that capturing does not.
 
 use super::shared::Shared;
+use crate::services;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
-use skyhaul_store::SpoolError;
-use skyhaul_units::{Duration, FlowId};
+use skyhaul_store::{DamageFate, SpoolError};
+use skyhaul_units::{Duration, FlowId, Instant};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
@@ -32,12 +33,21 @@ pub const QUEUE: usize = 32;
 const RETRY: Duration = Duration::from_millis(200);
 /// The stop flag is looked at this often.
 const IDLE: std::time::Duration = std::time::Duration::from_millis(200);
+/// Between two looks whether the state folder is still there.
+const LOOK: Duration = Duration::from_secs(1);
 /// Blocks appended before the disk is waited for.
 const GROUP: usize = 16;
 
 /// Runs until every channel has hung up.
 pub fn run(shared: &Arc<Shared>, blocks: &Receiver<ToSpool>, clock: Clock) {
+    let mut look_at = Instant::ZERO;
     loop {
+        if clock.now() >= look_at {
+            look_at = clock.now() + LOOK;
+            if !look(shared) {
+                return;
+            }
+        }
         let first = match blocks.recv_timeout(IDLE) {
             Ok(first) => first,
             Err(RecvTimeoutError::Timeout) => continue,
@@ -64,6 +74,37 @@ pub fn run(shared: &Arc<Shared>, blocks: &Receiver<ToSpool>, clock: Clock) {
         }
         shared.life.wake_line();
     }
+}
+
+/// Whether the state folder is where it was; ends the station where it is not. Says what damage was met.
+fn look(shared: &Shared) -> bool {
+    let (in_place, stats, damages) = {
+        let spool = shared.spool();
+        let newest =
+            |fate| spool.damages().filter(|damage| damage.fate == fate).last().map(ToString::to_string);
+        let newest = [DamageFate::SteppedOver, DamageFate::Mended].map(newest);
+        (spool.in_place(), spool.stats(), newest)
+    };
+    if let Err(error) = in_place {
+        shared.store_state(StoreState::Failed);
+        shared.life.fail(services::gone(&error));
+        return false;
+    }
+    let [lost, mended] = damages;
+    if let Some(damage) = lost {
+        let blocks = stats.missing;
+        shared.life.alarm(
+            "the spool is damaged",
+            &format!("{damage}; {blocks} blocks are told to the centre as lost"),
+        );
+    }
+    if let Some(damage) = mended {
+        shared.life.alarm("damage in the spool was mended", &damage);
+    }
+    if stats.state_mended > 0 {
+        shared.life.alarm("the spool's state was damaged", services::STATE_MENDED);
+    }
+    true
 }
 
 /// Appends, for as long as it takes; `false` where the station ends first.
@@ -111,6 +152,7 @@ fn sync(shared: &Shared) {
 fn report(shared: &Shared, outcome: Result<(), SpoolError>) -> bool {
     let Err(error) = outcome else { return true };
     shared.store_state(StoreState::Failed);
-    shared.life.fail(super::spool_fault(&error));
+    let gone = shared.spool().in_place().err();
+    shared.life.fail(gone.map_or_else(|| super::spool_fault(&error), |gone| services::gone(&gone)));
     false
 }

@@ -1,12 +1,15 @@
 //! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees what is in custody.
 
+mod health;
+
 use super::fallback::FALL_BACK;
 use super::foresight::{self, Behind, Foresight, Said, in_words};
 use super::order::Order;
 use super::paths::Paths;
+use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::Shared;
 use crate::config::Sharing;
-use crate::custody::{FeedError, Feeder};
+use crate::custody::{Apart, FeedError, Feeder, apart, part};
 use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
@@ -18,7 +21,7 @@ use skyhaul_net::guests::{FIRST_GUEST, Far, Guests};
 use skyhaul_net::{Carrier, Clock, Engine, Service};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_store::SpoolReader;
-use skyhaul_transport::{Event, Opening, PathId, Resume};
+use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -52,15 +55,20 @@ pub struct Uplink {
     feeder: Feeder,
     guests: Guests,
     retry_at: Instant,
+    /// Calls in a row that were refused.
+    refusals: u32,
     update_at: Instant,
     free_at: Instant,
     foresee_at: Instant,
     foresight: Foresight,
+    rivals: Rivals,
     status: LineStatus,
 }
 
 /// Between two attempts to reach the centre.
 const RETRY: Duration = Duration::from_secs(1);
+/// Twice as long after each refusal, up to this: what is refused has to be mended by somebody.
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// A call without an answer for this long is made anew: the tries of one call come ever more seldom, and would miss the
 /// line's return by as long as it was out. At 660 ms and 10 % loss a call takes 2 s.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -70,6 +78,8 @@ const FALL_BACK_RETRY: Duration = Duration::from_secs(5);
 const UPDATE: Duration = Duration::from_millis(200);
 /// Between two forecasts.
 const FORESEE: Duration = Duration::from_millis(500);
+/// What the alarm is about.
+const COPIED: &str = "this spool is one of two copies";
 /// Between two looks for segments to free.
 const FREE: Duration = Duration::from_secs(1);
 
@@ -95,10 +105,12 @@ impl Uplink {
             feeder,
             guests,
             retry_at: Instant::ZERO,
+            refusals: 0,
             update_at: Instant::ZERO,
             free_at: Instant::ZERO,
             foresee_at: Instant::ZERO,
             foresight: Foresight::default(),
+            rivals: Rivals::default(),
             status,
         }
     }
@@ -107,6 +119,10 @@ impl Uplink {
         self.retry_at = now + RETRY;
         self.called_at = now;
         self.fall_back_at = now + FALL_BACK;
+        if self.shared.spool().identity().is_none() {
+            self.status.reason = Some("the disk has no room for the spool's state".to_owned());
+            return;
+        }
         let Some((socket, remote)) = self.paths.call(self.clock.utc_of(now)) else {
             self.status.reason = Some("no path can be used now".to_owned());
             return;
@@ -152,9 +168,12 @@ impl Uplink {
         if let Some(session) = engine.session(id) {
             session.share(sharing.tree.clone(), sharing.policy);
             session.add_path(PathId(0), options);
-            let flow_base = self.shared.spool().lowest_flow();
+            let (flow_base, spool) = {
+                let spool = self.shared.spool();
+                (spool.lowest_flow(), spool.identity().unwrap_or_default())
+            };
             let name = self.name.clone();
-            session.open(Opening { name, flow_base, ..Opening::default() });
+            session.open(Opening { name, flow_base, spool, ..Opening::default() });
             let rules = Arc::clone(&self.centre.rules);
             self.guests.begun(
                 id,
@@ -166,8 +185,14 @@ impl Uplink {
 
     /// A call came to nothing. One that nobody heard leaves the decision to the other.
     fn refused(&mut self, now: Instant, engine: &mut Engine, (id, reason): (SessionId, &Refusal)) {
-        let is_unheard = matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
+        let is_busy = *reason == Refusal::Busy;
+        let is_unheard =
+            is_busy || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
         let is_second = self.second == Some(id);
+        if is_busy && !is_second && self.second.is_none() {
+            tracing::info!("the centre has no place for the call over UDP: {reason}");
+            self.fall_back(now, engine);
+        }
         if is_unheard && is_second {
             tracing::info!("the centre does not answer over TCP: {reason}");
             self.second = None;
@@ -187,8 +212,14 @@ impl Uplink {
         if self.status.reason.as_ref() != Some(&reason) {
             tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
         }
+        self.forget_paths_health();
         self.paths.ended(&reason);
         self.status.paths = self.paths.status(&[], self.clock);
+        self.refusals = if state == LineState::Refused { self.refusals.saturating_add(1) } else { 0 };
+        if self.refusals > 1 {
+            let pause = RETRY * (1 << (self.refusals - 1).min(6));
+            self.retry_at = self.retry_at.max(self.called_at + pause.min(LONGEST_RETRY));
+        }
         self.status.state = state;
         self.status.reason = Some(reason);
         self.status.session = None;
@@ -203,7 +234,7 @@ impl Uplink {
     fn session_event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) {
         let Some(event) = self.guests.event(now, engine, id, event) else { return };
         match event {
-            Event::Greeted { name, resume } => self.greeted(now, engine, &name, &resume),
+            Event::Greeted { name, custody, .. } => self.greeted(now, engine, &name, custody),
             Event::Custody { flow, next } => {
                 self.feeder.custody(&mut self.shared.spool(), flow, next);
             }
@@ -214,11 +245,9 @@ impl Uplink {
                     session.refuse(refusal);
                 }
             }
-            Event::PathStalled(path) => {
-                let path = self.paths.title(path);
-                tracing::warn!(path, "a path does not answer; its data goes on the others");
+            Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) | Event::PathResized(_) => {
+                self.path_event(engine, &event);
             }
-            Event::PathBack(path) => tracing::info!(path = self.paths.title(path), "a path answers again"),
             Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
             Event::Settled { id, .. } => self.feeder.settled(id),
             Event::Application { body } => match Talk::decode(&body) {
@@ -226,12 +255,19 @@ impl Uplink {
                 Ok(Talk::Answer(_)) => {}
                 Err(error) => tracing::warn!(centre = %self.centre.address, "{error}"),
             },
-            Event::PathUp(path) => self.tell_hints(engine, path),
-            Event::Closed(reason) => self.down(LineState::Refused, reason.to_string()),
+            Event::Closed(CloseReason::Replaced(reason)) => {
+                self.retry_at = self.rivals.replaced(now);
+                self.shared.life.alarm(SHARED_KEY, &reason);
+                self.down(LineState::Refused, reason);
+            }
+            Event::Closed(reason) => {
+                self.rivals.gone();
+                self.down(LineState::Refused, reason.to_string());
+            }
         }
     }
 
-    fn greeted(&mut self, now: Instant, engine: &mut Engine, name: &str, resume: &Resume) {
+    fn greeted(&mut self, now: Instant, engine: &mut Engine, name: &str, custody: Option<Custody>) {
         if name != self.centre.name {
             let reason = format!(
                 "the centre calls itself `{name}`, not `{}`: correct one configuration",
@@ -242,13 +278,47 @@ impl Uplink {
             }
             return self.down(LineState::Refused, reason);
         }
-        self.feeder.greeted(&mut self.shared.spool(), resume);
+        let custody = custody.unwrap_or_default();
+        let is_known = custody != Custody::default();
+        let found = if is_known { apart(&mut self.shared.spool(), &custody) } else { Ok(None) };
+        match found {
+            Ok(None) => {}
+            Ok(Some(found)) => return self.part(engine, &custody, found),
+            Err(error) => return self.hang_up(engine, "the spool cannot be read", &error.to_string()),
+        }
+        self.feeder.greeted(&mut self.shared.spool(), &custody.resume);
         self.connection.into_iter().for_each(|id| self.guests.opened(id, name));
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;
         self.update_at = now;
         tracing::info!(centre = %self.centre.address, "the line is open");
+    }
+
+    /// The centre has what is of another copy of this spool: it goes on as another one.
+    fn part(&mut self, engine: &mut Engine, custody: &Custody, found: Apart) {
+        let renewed = super::draw().and_then(|draw| {
+            part(&mut self.shared.spool(), custody, draw).map_err(|error| super::spool_fault(&error))
+        });
+        if let Err(error) = renewed {
+            return self.hang_up(engine, "the spool cannot become another one", &error.to_string());
+        }
+        let id = self.shared.spool().identity().map(|spool| spool.id.short()).unwrap_or_default();
+        let reason = format!(
+            "{found}: the state folder was put back from an older copy, or is in use twice; the station goes on as spool {id}, and \
+             sends what waits under that"
+        );
+        self.hang_up(engine, COPIED, &reason);
+    }
+
+    /// Ends a session that must not go on, and says why; the centre is called again.
+    fn hang_up(&mut self, engine: &mut Engine, what: &str, reason: &str) {
+        self.shared.life.alarm(what, reason);
+        let reason = format!("{what}: {reason}");
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            session.refuse(&reason);
+        }
+        self.down(LineState::Down, reason);
     }
 
     /// Says what was found of the frames asked for.
@@ -282,6 +352,10 @@ impl Uplink {
 
     fn update(&mut self, now: Instant, engine: &mut Engine) {
         self.update_at = now + UPDATE;
+        if self.feeder.is_feeding() && now >= self.called_at + PATIENCE {
+            // The session stands: the other node has gone.
+            self.shared.life.clear_alarm(SHARED_KEY);
+        }
         if let Some(id) = self.connection
             && let Some(estimate) = engine.estimate(id)
         {
@@ -300,6 +374,12 @@ impl Uplink {
             self.status.session = session.is_open().then(|| SessionStatus::of(session, now));
             let used: Vec<_> = session.paths().collect();
             self.status.paths = self.paths.status(&used, self.clock);
+            if self.status.state == LineState::Open {
+                self.say_whether_silent(&used);
+                if now >= self.called_at + LONGEST_RETRY {
+                    self.refusals = 0;
+                }
+            }
         }
         self.shared.line(self.status.clone());
         self.shared.forwards(ForwardsStatus::of(self.guests.forwards()));
@@ -506,7 +586,7 @@ mod tests {
     use skyhaul_net::guests::LinksTaken;
     use skyhaul_net::{Socket, UdpCarrier, Waker};
     use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
-    use skyhaul_store::{Spool, SpoolConfig, sim::SimDisk};
+    use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
     use skyhaul_transport::SessionConfig;
     use skyhaul_units::{Bytes, Rate};
 
@@ -521,7 +601,7 @@ mod tests {
         let config =
             SpoolConfig { max_size: Bytes::mib(8), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
         let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
-        let spool = Spool::open(disk, config, clock.utc()).expect("a spool");
+        let spool = Spool::open(disk, config, clock.utc(), SpoolDraw([7; 24])).expect("a spool");
         let waker = Waker::new().expect("a waker");
         let guests =
             Guests::new(Forwarding::default(), LinksTaken::ByNobody, waker.clone(), Box::new(|_| {}))
@@ -564,5 +644,42 @@ mod tests {
         };
         uplink.event(at(15), &mut engine, late);
         assert_eq!(uplink.connection, Some(second));
+    }
+
+    fn refused(uplink: &mut Uplink, engine: &mut Engine, now: Instant, reason: Refusal) {
+        let address = "127.0.0.1:9".parse().expect("an address");
+        let id = uplink.connection;
+        assert!(id.is_some(), "called at {now}");
+        uplink.event(now, engine, EngineEvent::Refused { id, remote: address, fingerprint: None, reason });
+    }
+
+    /// Seen with a key that the centre did not know: a call and a line in the log every 1.2 s, for ever.
+    #[test]
+    fn a_centre_that_refuses_is_called_ever_more_seldom_and_one_that_is_busy_as_before() {
+        let (mut uplink, mut engine) = uplink(Clock::start());
+        let own = Identity::from_seed(&[1; 32]).expect("a key").fingerprint();
+        let (mut now, mut pauses) = (Instant::ZERO, Vec::new());
+        for _ in 0..9 {
+            uplink.work(now, &mut engine);
+            refused(&mut uplink, &mut engine, now, Refusal::OwnKeyUntrusted { ours: own });
+            assert_eq!(uplink.status.state, LineState::Refused);
+            pauses.push(uplink.retry_at.since(now).as_millis() / 1_000);
+            now = uplink.retry_at;
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        uplink.work(now, &mut engine);
+        let closed = Refusal::NoAnswer;
+        refused(&mut uplink, &mut engine, now, closed);
+        assert_eq!((uplink.refusals, uplink.status.state), (0, LineState::Down));
+    }
+
+    #[test]
+    fn where_the_centre_has_no_place_for_a_call_over_udp_it_is_called_over_tcp_at_once() {
+        let (mut uplink, mut engine) = uplink(Clock::start());
+        uplink.work(Instant::ZERO, &mut engine);
+        assert!(uplink.second.is_none());
+        refused(&mut uplink, &mut engine, Instant::ZERO, Refusal::Busy);
+        assert!(uplink.second.is_some(), "called over TCP");
+        assert!(uplink.connection.is_some(), "the other call decides");
     }
 }

@@ -17,6 +17,8 @@ pub enum DeliveryState {
     Accepted,
     /// The consumer could not take it, as often as is configured.
     Refused,
+    /// A file of it changed after it was published: it is not handed over.
+    Withheld,
 }
 
 /// A product for a consumer.

@@ -25,7 +25,7 @@ pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
 pub use request::{Answer, PathHint, Reply, Request};
 pub(crate) use session::threads;
-pub use session::{SessionStatus, ThreadStatus, WaitedStatus};
+pub use session::{SessionStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};
 
 /// Memory of this process that is resident now, in bytes; zero where the system does not tell.

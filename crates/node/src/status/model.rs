@@ -5,7 +5,7 @@ use super::gaps::GapCounts;
 use super::guests::{FilesStatus, ForwardsStatus, MirrorStatus, StreamStatus, StreamsStatus};
 use super::inputs::{InputFrames, InputStatus};
 use super::products::AssembledProduct;
-use super::session::{SessionStatus, ThreadStatus};
+use super::session::{SessionStatus, ShortageStatus, ThreadStatus};
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::margin::LinkMargin;
@@ -35,6 +35,9 @@ pub struct StationStatus {
     pub rss_bytes: u64,
     /// The most memory that was resident, in bytes.
     pub rss_peak_bytes: u64,
+    /// Lines of its log that were dropped because nobody read them.
+    #[serde(default)]
+    pub log_dropped: u64,
     /// Its inputs.
     pub channels: Vec<ChannelStatus>,
     /// Contacts since it started, oldest first; the last 1,000.
@@ -58,6 +61,9 @@ pub struct StationStatus {
     /// Its threads, and what processor time each took.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,
+    /// What has kept its process from running.
+    #[serde(default)]
+    pub shortage: ShortageStatus,
     /// What needs somebody's attention now.
     pub alarms: Vec<String>,
 }
@@ -187,6 +193,12 @@ pub struct ContactCaptured {
     pub bytes_captured: u64,
     /// Bytes of those that stay off the line: markers and check symbols, and since the station began, what packing saved.
     pub bytes_saved: u64,
+    /// When its first frame came (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened: Option<String>,
+    /// When it was closed (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
 }
 
 /// When a contact will be at the centre, at the present rates and with what is foretold of the paths.
@@ -296,7 +308,8 @@ pub struct LinePath {
     /// `udp` or `tcp`.
     #[serde(default)]
     pub over: String,
-    /// `probing`, `active`, `standby`, `absent` (foretold to be out) or `failed`.
+    /// `probing`, `active`, `standby`, `absent` (foretold to be out), `silent` (nothing is heard from it, and it is the only
+    /// one), `black-hole` (short packets arrive and full ones do not) or `failed`.
     pub state: String,
     /// Who decides how fast it goes: the rate control's name; empty over TCP, where the system does.
     #[serde(default)]
@@ -304,9 +317,12 @@ pub struct LinePath {
     /// The rate that was declared for it, in bit/s, counted in IP packets.
     #[serde(default)]
     pub declared_bps: Option<u64>,
-    /// UDP payload of a full datagram; zero over TCP.
+    /// UDP payload of a full datagram now; zero over TCP.
     #[serde(default)]
     pub payload: u64,
+    /// The same as configured, where longer ones than now vanish; zero where they do not.
+    #[serde(default)]
+    pub payload_configured: u64,
     /// Why it is absent or has failed; why TCP is used in place of UDP.
     pub reason: Option<String>,
     /// Smoothed round trip in seconds.
@@ -331,6 +347,13 @@ pub struct LinePath {
     pub stalls: u64,
 }
 
+impl LinePath {
+    /// UDP payload of a full datagram, as configured.
+    pub fn full_payload(&self) -> u64 {
+        self.payload.max(self.payload_configured)
+    }
+}
+
 /// A centre's state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CentreStatus {
@@ -342,6 +365,9 @@ pub struct CentreStatus {
     pub rss_bytes: u64,
     /// The most memory that was resident, in bytes.
     pub rss_peak_bytes: u64,
+    /// Lines of its log that were dropped because nobody read them.
+    #[serde(default)]
+    pub log_dropped: u64,
     /// The address that it listens on.
     pub address: String,
     /// Stations connected now.
@@ -380,6 +406,9 @@ pub struct CentreStatus {
     /// Its threads, and what processor time each took.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,
+    /// What has kept its process from running.
+    #[serde(default)]
+    pub shortage: ShortageStatus,
     /// Datagrams that the system dropped because the line's socket was full; none where it does not tell.
     #[serde(default)]
     pub socket_drops: Option<u64>,
@@ -439,6 +468,12 @@ pub struct ContactReceived {
     pub scid: Option<u16>,
     /// How far it is.
     pub state: ContactState,
+    /// When its first frame came to the station (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened: Option<String>,
+    /// When the station closed it (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
     /// Good frames in the store.
     pub frames: u64,
     /// Frames set aside, in the store.

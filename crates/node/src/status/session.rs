@@ -1,7 +1,7 @@
 //! What a session, and the process that has it, tell of what they wait for: what `skyhaul why` judges.
 
 use serde::{Deserialize, Serialize};
-use skyhaul_net::ThreadTimes;
+use skyhaul_net::{Shortage, ThreadTimes};
 use skyhaul_transport::{Session, Waits};
 use skyhaul_units::{Duration, Instant};
 
@@ -38,6 +38,28 @@ pub struct ThreadStatus {
     pub name: String,
     /// Processor time since it started, in seconds.
     pub cpu_s: f64,
+    /// For how long it was ready to run and did not, in seconds.
+    #[serde(default)]
+    pub ready_s: f64,
+}
+
+/// What has kept a node's process from running since the machine and its control group started; all only grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShortageStatus {
+    /// Seconds for which its control group, or one above that, was stopped because it had used up its quota.
+    pub throttled_s: f64,
+    /// Ticks that the host of this virtual machine gave to others, of all processors.
+    pub stolen_ticks: u64,
+    /// Ticks of all processors.
+    pub ticks: u64,
+}
+
+impl ShortageStatus {
+    /// Of this process, now.
+    pub fn now() -> Self {
+        let Shortage { throttled, stolen, ticks } = Shortage::now();
+        Self { throttled_s: throttled.as_secs_f64(), stolen_ticks: stolen, ticks }
+    }
 }
 
 impl SessionStatus {
@@ -60,6 +82,7 @@ pub fn threads() -> Vec<ThreadStatus> {
         id,
         name: thread.name.clone(),
         cpu_s: thread.ran.as_secs_f64(),
+        ready_s: thread.waited.as_secs_f64(),
     });
     shown.collect()
 }

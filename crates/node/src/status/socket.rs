@@ -17,8 +17,11 @@ use std::time::Duration;
 pub struct StatusServer {
     path: PathBuf,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
+
+/// Programs that are answered at a time; more wait their turn.
+const AT_A_TIME: usize = 8;
 
 /// How long one asker may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,7 +39,10 @@ impl StatusServer {
     /// # Errors
     /// A node that runs answers there already, or the path cannot be used.
     #[allow(clippy::disallowed_methods, reason = "the socket is served beside the node's own threads")]
-    pub fn start(path: &Path, reply: impl Fn(Request) -> Reply + Send + 'static) -> Result<Self, Fault> {
+    pub fn start(
+        path: &Path,
+        reply: impl Fn(Request) -> Reply + Send + Sync + 'static,
+    ) -> Result<Self, Fault> {
         if UnixStream::connect(path).is_ok() {
             let help = "stop that node, or give this one another state folder";
             return Err(Fault::environment(
@@ -51,15 +57,20 @@ impl StatusServer {
             Fault::environment(format!("the status socket cannot be made ({error})"), path.display(), help)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept()
-                && !stopped.load(Ordering::Relaxed)
-            {
-                answer(stream, &reply);
-            }
-        });
-        Ok(Self { path: path.to_owned(), stop, thread: Some(thread) })
+        let served = Arc::new((listener, reply));
+        let serve = |_| {
+            let (served, stopped) = (Arc::clone(&served), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                let (listener, reply) = &*served;
+                while let Ok((stream, _)) = listener.accept()
+                    && !stopped.load(Ordering::Relaxed)
+                {
+                    answer(stream, reply);
+                }
+            })
+        };
+        let threads = (0..AT_A_TIME).map(serve).collect();
+        Ok(Self { path: path.to_owned(), stop, threads })
     }
 }
 
@@ -76,9 +87,10 @@ fn listen(path: &Path) -> std::io::Result<UnixListener> {
 impl Drop for StatusServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        let woken = UnixStream::connect(&self.path).is_ok();
+        // Each thread takes one call, and ends.
+        let woken = self.threads.iter().all(|_| UnixStream::connect(&self.path).is_ok());
         let _ = std::fs::remove_file(&self.path);
-        if let Some(thread) = self.thread.take().filter(|_| woken) {
+        for thread in self.threads.drain(..).filter(|_| woken) {
             let _ = thread.join();
         }
     }
@@ -233,6 +245,40 @@ mod tests {
             stream.read_to_string(&mut text).unwrap();
             assert!(text.contains(wanted), "{said}: {text}");
         }
+    }
+
+    #[test]
+    fn a_program_that_says_nothing_keeps_nobody_else_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.sock");
+        // Every thread but one has somebody whose answer is not asked for before all others have theirs.
+        let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
+        let waiting = std::sync::Mutex::new(gone);
+        let server = StatusServer::start(&path, move |request| {
+            if matches!(request, Request::RemovePath { .. }) {
+                let _ = waiting.lock().unwrap().recv();
+            }
+            reply(request)
+        });
+        let slow: Vec<UnixStream> = (1..AT_A_TIME)
+            .map(|_| {
+                let mut stream = UnixStream::connect(&path).unwrap();
+                let request = Request::RemovePath { name: "x".to_owned() };
+                stream.write_all(&serde_json::to_vec(&request).unwrap()).unwrap();
+                stream.write_all(b"\n").unwrap();
+                stream
+            })
+            .collect();
+        for _ in 0..3 {
+            assert_eq!(ask(&path), Ok(station()));
+        }
+        drop(go);
+        for mut stream in slow {
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            assert!(text.contains("x is gone"), "{text}");
+        }
+        drop(server);
     }
 
     #[test]

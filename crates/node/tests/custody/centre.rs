@@ -1,16 +1,17 @@
 //! The centre's end: keeps what arrives, syncs in groups, receipts, processes whole flows, loses power.
 
-use super::truth::{Truth, is_final};
+use super::truth::{Deeds, is_final};
 use super::{Moment, NAME, millis};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
-use skyhaul_node::custody::{Stamps, keep};
+use skyhaul_node::custody::{PREFACE, Stamps, custody_of, keep};
 use skyhaul_node::payload::split_taken;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
-    ContactConfig, ContactReader, ContactStore, ContactSync, FlowStatus, Item, Seq, StationName, StoreError,
+    ContactConfig, ContactReader, ContactStore, ContactSync, FlowStatus, Item, Receipt, Sender, Seq,
+    SpoolIdentity, SpoolKnown, StationName, StoreError,
 };
-use skyhaul_transport::{Received, Resume, Session};
+use skyhaul_transport::{Custody, Received, SPOOLS_MAX, Session};
 use skyhaul_units::{Bytes, Duration, FlowId, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 pub struct Centre {
     pub disk: SimDisk,
     pub node: Option<Node>,
+    pub deeds: Deeds,
     restart_at: Instant,
 }
 
@@ -27,11 +29,15 @@ pub struct Node {
     station: StationName,
     /// Arrived and not written: the number of the connection, and the block.
     queue: VecDeque<(u64, Received)>,
+    /// Who sends over the connections: those of which blocks are in the queue, and the newest.
+    senders: BTreeMap<u64, (Vec<SpoolKnown>, Option<Sender>)>,
+    /// A connection on which the centre does not go on.
+    pub refused: Option<u64>,
     /// The store was full.
     retry_at: Instant,
     unsynced: bool,
     sync: Option<(Instant, ContactSync)>,
-    readers: BTreeMap<FlowId, Reading>,
+    readers: BTreeMap<(StationName, FlowId), Reading>,
     free_at: Instant,
 }
 
@@ -50,7 +56,7 @@ const RETRY: Duration = millis(200);
 
 impl Centre {
     pub fn new(disk: SimDisk) -> Self {
-        Self { disk, node: None, restart_at: Instant::ZERO }
+        Self { disk, node: None, deeds: Deeds::default(), restart_at: Instant::ZERO }
     }
 
     /// The process is gone; it starts again at `at`.
@@ -69,12 +75,12 @@ impl Centre {
     }
 
     /// Does what is due; `false` where the process has died of its disk.
-    pub fn work(&mut self, at: Moment, truth: &mut Truth, rng: &mut ChaCha8Rng, line: Line<'_>) -> bool {
+    pub fn work(&mut self, at: Moment, rng: &mut ChaCha8Rng, line: Line<'_>) -> bool {
         if self.node.is_none() && at.now >= self.restart_at {
-            self.start(at, truth);
+            self.start(at);
         }
         let Some(node) = &mut self.node else { return true };
-        match node.work(at, truth, rng, line) {
+        match node.work(at, &mut self.deeds, rng, line) {
             Ok(()) => true,
             Err(StoreError::Log(_) | StoreError::State { .. }) => {
                 self.die(at.now + millis(rng.random_range(1..500)));
@@ -84,36 +90,39 @@ impl Centre {
         }
     }
 
-    fn start(&mut self, at: Moment, truth: &mut Truth) {
+    fn start(&mut self, at: Moment) {
         let Ok(store) = ContactStore::open(Arc::new(self.disk.clone()), config()) else {
             self.disk.kill();
             self.restart_at = at.now + RETRY;
             return;
         };
         let station = StationName::new(NAME).unwrap();
-        for (flow, known) in &mut truth.flows {
-            match store.status(&station, *flow) {
-                FlowStatus::Unknown => assert_eq!(known.promised, Seq::FIRST, "{flow:?} is gone"),
+        for ((space, flow), known) in &mut self.deeds.contacts {
+            match store.status(space, *flow) {
+                FlowStatus::Unknown => assert_eq!(known.promised, Seq::FIRST, "{space} {flow:?} is gone"),
                 FlowStatus::Open { durable, .. } => {
                     assert!(
-                        known.promised <= durable,
-                        "{flow:?}: {} promised, {durable} kept",
+                        known.promised <= durable && !known.processed,
+                        "{space} {flow:?}: {} promised, {durable} kept",
                         known.promised
                     );
+                    // It is read again from its beginning.
+                    known.records.clear();
                 }
                 // A finish that failed half-way may show after a restart: it had been processed.
                 FlowStatus::Finished => {
-                    assert!(known.is_final(), "{flow:?} is finished without its last record");
+                    let ends = known.records.last().is_some_and(|record| is_final(record));
+                    assert!(ends, "{space} {flow:?} is finished without its last record");
                     known.processed = true;
                 }
             }
-            let finished = store.status(&station, *flow) == FlowStatus::Finished;
-            assert!(finished || !known.processed, "{flow:?} was finished");
         }
         self.node = Some(Node {
             store,
             station,
             queue: VecDeque::new(),
+            senders: BTreeMap::new(),
+            refused: None,
             retry_at: at.now,
             unsynced: false,
             sync: None,
@@ -125,14 +134,27 @@ impl Centre {
 
 impl Node {
     /// What a new session tells the station.
-    pub fn resume(&self, truth: &mut Truth) -> Resume {
-        let resume = self.store.resume(&self.station);
-        let resume = Resume { finished_below: resume.finished_below, open: resume.flows };
-        let flows: Vec<FlowId> = truth.flows.keys().copied().collect();
-        for flow in flows {
-            truth.promise(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
+    pub fn custody(&mut self, connection: u64, deeds: &mut Deeds) -> Vec<Custody> {
+        let known = self.store.known(&self.station, SPOOLS_MAX);
+        for one in &known {
+            let space = self.store.admit(&self.station, one.spool.id).unwrap().space;
+            for held in &one.resume.flows {
+                deeds.promise(&space, held.flow, held.next);
+            }
         }
-        resume
+        let custody = known.iter().map(custody_of).collect();
+        let queue = &self.queue;
+        self.senders.retain(|number, _| queue.iter().any(|(queued, _)| queued == number));
+        self.senders.insert(connection, (known, None));
+        custody
+    }
+
+    /// The station has said which spool it sends from.
+    pub fn greeted(&mut self, connection: u64, spool: SpoolIdentity) {
+        let Some((known, sender)) = self.senders.get_mut(&connection) else { return };
+        let told = known.iter().find(|known| known.spool.id == spool.id).cloned().unwrap_or_default().state;
+        let space = self.store.admit(&self.station, spool.id).unwrap().space;
+        *sender = Some(Sender { station: self.station.clone(), space, spool, told });
     }
 
     pub fn arrived(&mut self, connection: u64, received: Received) {
@@ -142,12 +164,12 @@ impl Node {
     fn work(
         &mut self,
         at: Moment,
-        truth: &mut Truth,
+        deeds: &mut Deeds,
         rng: &mut ChaCha8Rng,
         mut line: Line<'_>,
     ) -> Result<(), StoreError> {
-        self.finish_sync(at, truth, &mut line)?;
-        self.keep(at, truth, &mut line)?;
+        self.finish_sync(at, deeds, &mut line)?;
+        self.keep(at, deeds, &mut line)?;
         if self.unsynced
             && self.sync.is_none()
             && let Some(handle) = self.store.sync_handle()
@@ -155,8 +177,8 @@ impl Node {
             self.unsynced = false;
             self.sync = Some((at.now + millis(rng.random_range(1..40)), handle));
         }
-        self.read(at, truth, rng)?;
-        self.finish(at, truth, &mut line)?;
+        self.read(at, deeds, rng)?;
+        self.finish(at, deeds, &mut line)?;
         if at.now >= self.free_at {
             self.free_at = at.now + Duration::from_secs(1);
             self.store.free(at.utc())?;
@@ -164,19 +186,27 @@ impl Node {
         Ok(())
     }
 
-    fn keep(&mut self, at: Moment, truth: &mut Truth, line: &mut Line<'_>) -> Result<(), StoreError> {
+    fn keep(&mut self, at: Moment, deeds: &mut Deeds, line: &mut Line<'_>) -> Result<(), StoreError> {
         if at.now < self.retry_at {
             return Ok(());
         }
+        let mut receipts = Vec::new();
         while let Some((connection, received)) = self.queue.front() {
             let stamps = Stamps::of(&received.timing, Moment::zero());
-            match keep(&mut self.store, &self.station, received, &stamps) {
+            let (_, sender) = &self.senders[connection];
+            let sender = sender.as_ref().expect("blocks come behind the greeting");
+            match keep(&mut self.store, sender, received, &stamps) {
                 Ok(None) => self.unsynced = true,
-                Ok(Some(receipt)) => tell(truth, line, receipt.flow, receipt.next),
+                Ok(Some(receipt)) => receipts.push(receipt),
+                Err(StoreError::Overtaken { .. }) => {
+                    self.refused = Some(*connection);
+                    self.queue.pop_front();
+                    continue;
+                }
                 Err(StoreError::Full { .. }) => {
                     self.retry_at = at.now + RETRY;
                     self.unsynced = true;
-                    return Ok(());
+                    break;
                 }
                 Err(error) => return Err(error),
             }
@@ -187,36 +217,35 @@ impl Node {
             }
             self.queue.pop_front();
         }
+        receipts.iter().for_each(|receipt| self.tell(deeds, line, receipt));
         Ok(())
     }
 
-    fn finish_sync(&mut self, at: Moment, truth: &mut Truth, line: &mut Line<'_>) -> Result<(), StoreError> {
+    fn finish_sync(&mut self, at: Moment, deeds: &mut Deeds, line: &mut Line<'_>) -> Result<(), StoreError> {
         let Some((_, handle)) = self.sync.take_if(|(done_at, _)| *done_at <= at.now) else { return Ok(()) };
         let commit = self.store.synced(handle.sync());
-        for receipt in commit.receipts {
-            tell(truth, line, receipt.flow, receipt.next);
-        }
+        commit.receipts.iter().for_each(|receipt| self.tell(deeds, line, receipt));
         commit.failed.into_iter().next().map_or(Ok(()), |(_, _, error)| Err(error.into()))
     }
 
-    /// Reads what has become durable, and compares it with what was captured.
-    fn read(&mut self, at: Moment, truth: &Truth, rng: &mut ChaCha8Rng) -> Result<(), StoreError> {
-        let open: Vec<FlowId> = self.store.open_contacts().map(|(_, flow)| flow).collect();
-        for flow in open {
-            let reading = match self.readers.entry(flow) {
+    /// Reads what has become durable.
+    fn read(&mut self, at: Moment, deeds: &mut Deeds, rng: &mut ChaCha8Rng) -> Result<(), StoreError> {
+        let open: Vec<(StationName, FlowId)> =
+            self.store.open_contacts().map(|(space, flow)| (space.clone(), flow)).collect();
+        for (space, flow) in open {
+            let reading = match self.readers.entry((space.clone(), flow)) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::btree_map::Entry::Vacant(slot) => slot.insert(Reading {
-                    reader: self.store.reader(&self.station, flow)?,
-                    next: Seq::FIRST,
-                    finish_at: None,
-                }),
+                std::collections::btree_map::Entry::Vacant(slot) => {
+                    let reader = self.store.reader(&space, flow)?;
+                    slot.insert(Reading { reader, next: Seq::FIRST, finish_at: None })
+                }
             };
             while let Some(item) = self.store.read(&mut reading.reader)? {
                 let Item::Block(record) = item else { panic!("{flow:?}: {item:?}") };
                 assert_eq!((record.flow, record.seq), (flow, reading.next), "out of order");
                 let (_, block) = Stamps::split(&record.payload).unwrap();
                 let (_, payload) = split_taken(block).unwrap();
-                truth.check(flow, record.seq, payload);
+                deeds.contact(&space, flow).records.push(payload.to_vec());
                 reading.next = record.seq.next();
                 if is_final(payload) {
                     reading.finish_at = Some(at.now + millis(rng.random_range(0..300)));
@@ -226,20 +255,20 @@ impl Node {
         Ok(())
     }
 
-    /// Level-0 is done with a flow.
-    fn finish(&mut self, at: Moment, truth: &mut Truth, line: &mut Line<'_>) -> Result<(), StoreError> {
+    /// Level-0 is done with a contact.
+    fn finish(&mut self, at: Moment, deeds: &mut Deeds, line: &mut Line<'_>) -> Result<(), StoreError> {
         let due = |reading: &Reading| reading.finish_at.is_some_and(|finish_at| finish_at <= at.now);
-        let flows: Vec<FlowId> =
-            self.readers.iter().filter(|(_, reading)| due(reading)).map(|(flow, _)| *flow).collect();
-        for flow in flows {
-            match self.store.finish(&self.station, flow, at.utc()) {
+        let contacts: Vec<(StationName, FlowId)> =
+            self.readers.iter().filter(|(_, reading)| due(reading)).map(|(key, _)| key.clone()).collect();
+        for key in contacts {
+            match self.store.finish(&key.0, key.1, at.utc()) {
                 Ok(receipt) => {
-                    truth.flow(flow).processed = true;
-                    self.readers.remove(&flow);
-                    tell(truth, line, receipt.flow, receipt.next);
+                    deeds.contact(&key.0, key.1).processed = true;
+                    self.readers.remove(&key);
+                    self.tell(deeds, line, &receipt);
                 }
                 Err(StoreError::Full { .. }) => {
-                    self.readers.get_mut(&flow).unwrap().finish_at = Some(at.now + RETRY);
+                    self.readers.get_mut(&key).unwrap().finish_at = Some(at.now + RETRY);
                 }
                 Err(error) => return Err(error),
             }
@@ -247,16 +276,21 @@ impl Node {
         Ok(())
     }
 
-    pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.sync.is_none() && self.readers.is_empty()
+    /// A receipt goes to the station, over the session that is up.
+    fn tell(&self, deeds: &mut Deeds, line: &mut Line<'_>, receipt: &Receipt) {
+        deeds.promise(&receipt.station, receipt.flow, receipt.next);
+        let Some((number, session)) = line else { return };
+        let sender = self.senders.get(number).and_then(|(_, sender)| sender.as_ref());
+        let is_its = |sender: &Sender| sender.space == receipt.station && self.store.is_taken_up(sender);
+        if sender.is_some_and(is_its) {
+            session.receipt(receipt.flow, receipt.next);
+        }
     }
-}
 
-/// A receipt goes to the station, over the session that is up.
-fn tell(truth: &mut Truth, line: &mut Line<'_>, flow: FlowId, next: Seq) {
-    truth.promise(flow, next);
-    if let Some((_, session)) = line {
-        session.receipt(flow, next);
+    pub fn is_idle(&self) -> bool {
+        // What a spool left that is no more has no end.
+        let is_due = |reading: &Reading| reading.finish_at.is_some();
+        self.queue.is_empty() && self.sync.is_none() && !self.readers.values().any(is_due)
     }
 }
 
@@ -266,5 +300,6 @@ fn config() -> ContactConfig {
         max_size: Bytes::mib(1),
         retention: Duration::from_secs(3),
         reserve: Bytes::new(300),
+        preface: PREFACE,
     }
 }

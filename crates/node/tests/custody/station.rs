@@ -5,10 +5,10 @@ use super::{Moment, millis};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use skyhaul_node::config::Sharing;
-use skyhaul_node::custody::Feeder;
+use skyhaul_node::custody::{Feeder, apart, part};
 use skyhaul_store::sim::SimDisk;
-use skyhaul_store::{Spool, SpoolConfig, SpoolError, SyncHandle};
-use skyhaul_transport::{Event, Session};
+use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolError, SyncHandle};
+use skyhaul_transport::{Custody, Event, Session};
 use skyhaul_units::{Bytes, Duration, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +16,15 @@ use std::sync::Arc;
 pub struct Station {
     pub disk: SimDisk,
     pub node: Option<Node>,
+    /// What its spool held, and those before it that it is a copy of.
+    pub truth: Truth,
     restart_at: Instant,
+    /// When it calls the centre next.
+    pub call_at: Instant,
     /// No new flows, and open ones get their last record.
     pub is_ending: bool,
+    /// So often did it find out that it is a copy.
+    pub parted: u64,
 }
 
 /// The process.
@@ -42,7 +48,22 @@ const RETRY: Duration = millis(200);
 
 impl Station {
     pub fn new(disk: SimDisk) -> Self {
-        Self { disk, node: None, restart_at: Instant::ZERO, is_ending: false }
+        Self {
+            disk,
+            node: None,
+            truth: Truth::default(),
+            restart_at: Instant::ZERO,
+            call_at: Instant::ZERO,
+            is_ending: false,
+            parted: 0,
+        }
+    }
+
+    /// Another one with the same files: a backup, or a machine that was cloned as it ran.
+    pub fn copy(&self) -> Self {
+        let mut copy = Self::new(self.disk.copy());
+        (copy.truth, copy.parted) = (self.truth.clone(), self.parted);
+        copy
     }
 
     /// The process is gone; it starts again at `at`.
@@ -59,21 +80,24 @@ impl Station {
     }
 
     /// Does what is due; `false` where the process has died of its disk.
-    pub fn work(&mut self, at: Moment, truth: &mut Truth, rng: &mut ChaCha8Rng) -> bool {
+    pub fn work(&mut self, at: Moment, rng: &mut ChaCha8Rng, luck: &mut ChaCha8Rng) -> bool {
         if self.node.is_none() && at.now >= self.restart_at {
-            self.start(at, truth);
+            self.start(at, draw(luck));
         }
         let is_ending = self.is_ending;
         let Some(node) = &mut self.node else { return true };
-        let lives = node.work(at, truth, rng, is_ending);
+        let lives = node.work(at, &mut self.truth, rng, is_ending);
+        let missing = node.spool.stats().missing;
+        assert!(missing == 0 || self.parted > 0, "{missing} places could not be read back");
         if !lives {
             self.die(at.now + millis(rng.random_range(1..500)));
         }
         lives
     }
 
-    fn start(&mut self, at: Moment, truth: &mut Truth) {
-        let spool = match Spool::open(Arc::new(self.disk.clone()), config(), at.utc()) {
+    fn start(&mut self, at: Moment, draw: SpoolDraw) {
+        let truth = &mut self.truth;
+        let spool = match Spool::open(Arc::new(self.disk.clone()), config(), at.utc(), draw) {
             Ok(spool) => spool,
             Err(SpoolError::State { .. } | SpoolError::Log(_) | SpoolError::Full { .. }) => {
                 self.disk.kill();
@@ -104,6 +128,40 @@ impl Station {
         let feeder = Feeder::new(Sharing::default(), Bytes::mib(64));
         self.node = Some(Node { spool, feeder, append_at: at.now, free_at: at.now, sync: None });
     }
+
+    /// What the session tells; `false` where it must not go on.
+    pub fn event(&mut self, event: Event, rng: &mut ChaCha8Rng) -> bool {
+        let Some(node) = &mut self.node else { return true };
+        match event {
+            Event::Greeted { custody, .. } => return self.greeted(custody, rng),
+            Event::Custody { flow, next } => node.feeder.custody(&mut node.spool, flow, next),
+            Event::Settled { id, .. } => node.feeder.settled(id),
+            Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) => {}
+            other => panic!("{other:?}"),
+        }
+        true
+    }
+
+    fn greeted(&mut self, custody: Option<Custody>, rng: &mut ChaCha8Rng) -> bool {
+        let Some(node) = &mut self.node else { return true };
+        let custody = custody.unwrap_or_default();
+        if custody != Custody::default() {
+            match apart(&mut node.spool, &custody) {
+                Ok(None) => {}
+                Ok(Some(_)) => {
+                    self.parted += u64::from(part(&mut node.spool, &custody, draw(rng)).is_ok());
+                    return false;
+                }
+                Err(_) => return false,
+            }
+        }
+        node.feeder.greeted(&mut node.spool, &custody.resume);
+        true
+    }
+}
+
+fn draw(rng: &mut ChaCha8Rng) -> SpoolDraw {
+    SpoolDraw(rng.random())
 }
 
 impl Node {
@@ -197,21 +255,9 @@ impl Node {
         if at.now >= self.free_at {
             self.free_at = at.now + Duration::from_secs(1);
             self.spool.free(at.utc())?;
-            assert_eq!(self.spool.stats().missing, 0, "places could not be read back");
             assert_eq!(self.spool.stats().custody_ahead, 0, "the centre has what the station never had");
         }
         Ok(())
-    }
-
-    /// What the session tells.
-    pub fn event(&mut self, event: Event) {
-        match event {
-            Event::Greeted { resume, .. } => self.feeder.greeted(&mut self.spool, &resume),
-            Event::Custody { flow, next } => self.feeder.custody(&mut self.spool, flow, next),
-            Event::Settled { id, .. } => self.feeder.settled(id),
-            Event::PathUp(_) => {}
-            other => panic!("{other:?}"),
-        }
     }
 
     pub fn disconnected(&mut self) {
@@ -229,7 +275,8 @@ impl Node {
 fn payload(flow: FlowId, place: usize, last: bool, rng: &mut ChaCha8Rng) -> Vec<u8> {
     let len = *[2, 40, 700, 2_000].get(rng.random_range(0..4)).unwrap();
     let mark = if last { FINAL } else { 1 };
-    let words = [u64::from(flow.0), place as u64, rng.random()];
+    // What is drawn comes first: blocks of contacts have the time in them, and no two are the same.
+    let words = [rng.random(), u64::from(flow.0), place as u64];
     let payload: Vec<u8> = [mark]
         .into_iter()
         .chain(words.iter().flat_map(|word| word.to_be_bytes()).cycle().take(len))

@@ -1,26 +1,40 @@
 //! What is true of the flows, whatever the ends believe.
 
-use skyhaul_store::Seq;
+use skyhaul_node::payload::LOST;
+use skyhaul_store::{Seq, StationName};
 use skyhaul_units::FlowId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Every flow that was ever opened.
-#[derive(Debug, Default)]
+/// What one spool ever held, from the first of those that it was copied from on.
+#[derive(Debug, Default, Clone)]
 pub struct Truth {
     pub flows: BTreeMap<FlowId, Flow>,
 }
 
 /// One flow.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Flow {
     /// What the spool took and has not lost with the power.
     pub appended: Vec<Vec<u8>>,
     /// So many of them were synced: they are promised.
     pub durable: usize,
+}
+
+/// What the centre has said and done.
+#[derive(Debug, Default)]
+pub struct Deeds {
+    pub contacts: BTreeMap<(StationName, FlowId), Contact>,
+}
+
+/// A contact at the centre.
+#[derive(Debug, Default)]
+pub struct Contact {
     /// The centre has promised to keep everything below this place.
     pub promised: Seq,
-    /// The centre has processed the whole flow.
+    /// The centre has processed the whole contact.
     pub processed: bool,
+    /// What was read of it.
+    pub records: Vec<Vec<u8>>,
 }
 
 impl Flow {
@@ -43,27 +57,65 @@ impl Truth {
         self.flows.entry(flow).or_default()
     }
 
-    /// The centre tells the station that it keeps everything below `next`.
-    pub fn promise(&mut self, flow: FlowId, next: Seq) {
-        let known = self.flow(flow);
-        if next == Seq::FINISHED {
-            assert!(known.processed, "{flow:?} is called finished and is not");
-        } else {
-            let next = next.0 as usize;
-            assert!(
-                next <= known.appended.len(),
-                "{flow:?}: the centre has {next}, which the station never had"
-            );
-            // It could be read, so the disk had it: the end of a segment syncs by itself.
-            known.durable = known.durable.max(next);
-        }
+    /// Whether a contact that reads so is this spool's as far as it goes. What its disk did not keep for a second time was told.
+    fn has(&self, flow: FlowId, records: &[Vec<u8>]) -> bool {
+        let Some(known) = self.flows.get(&flow) else { return false };
+        let same = |(ours, theirs): (&Vec<u8>, &Vec<u8>)| ours == theirs || theirs == LOST;
+        records.len() <= known.appended.len() && known.appended.iter().zip(records).all(same)
+    }
+}
+
+impl Deeds {
+    pub fn contact(&mut self, space: &StationName, flow: FlowId) -> &mut Contact {
+        self.contacts.entry((space.clone(), flow)).or_default()
+    }
+
+    /// The centre tells a station that it keeps everything below `next`.
+    pub fn promise(&mut self, space: &StationName, flow: FlowId, next: Seq) {
+        let known = self.contact(space, flow);
+        assert!(next != Seq::FINISHED || known.processed, "{space} {flow:?} is called finished and is not");
         known.promised = known.promised.max(next);
     }
 
-    /// The flow's record at `seq` reads `payload` in the centre's store.
-    pub fn check(&self, flow: FlowId, seq: Seq, payload: &[u8]) {
-        let known = &self.flows[&flow].appended;
-        let was = usize::try_from(seq.0).ok().and_then(|at| known.get(at));
-        assert!(was.is_some_and(|was| was == payload), "{flow:?}, {seq}: not what was captured");
+    /// A contact is of one spool, whatever came under the same number.
+    pub fn check(&self, spools: &[Truth]) {
+        for ((space, flow), contact) in &self.contacts {
+            let is_ones =
+                contact.records.is_empty() || spools.iter().any(|spool| spool.has(*flow, &contact.records));
+            assert!(is_ones, "{space} {flow:?}: a contact of several");
+        }
+    }
+
+    /// Everything that a spool held at last is at the centre, in a contact that was processed.
+    pub fn lacks(&self, spool: &Truth) -> Option<String> {
+        for (flow, known) in &spool.flows {
+            let its: Vec<&Contact> = self
+                .contacts
+                .iter()
+                .filter(|((_, other), _)| other == flow)
+                .map(|(_, contact)| contact)
+                .collect();
+            let whole: BTreeSet<usize> = its
+                .iter()
+                .filter(|contact| contact.processed || contact.promised > Seq::FIRST)
+                .flat_map(|contact| contact.records.iter().enumerate())
+                .filter(|(at, record)| known.appended.get(*at) == Some(*record))
+                .map(|(at, _)| at)
+                .collect();
+            if whole.len() < known.appended.len() {
+                return Some(format!(
+                    "{flow:?}: {} of {} are at the centre",
+                    whole.len(),
+                    known.appended.len()
+                ));
+            }
+            let ends = its
+                .iter()
+                .any(|contact| contact.processed && contact.records.last() == known.appended.last());
+            if known.is_final() && !ends {
+                return Some(format!("{flow:?}: its end was not processed"));
+            }
+        }
+        None
     }
 }

@@ -114,7 +114,7 @@ fn ways(up: &Way, down: &Way, found: &Survey) -> String {
         }),
         row("losses are", &|way| way.loss.character.words().to_owned()),
         row("runs of losses, mean", &|way| format!("{:.2}", way.loss.run_mean)),
-        row("out of order", &|way| format!("{} ppm", way.reordering.ppm)),
+        row("out of order", &|way| percent(way.reordering.ppm as f64 / 1e6)),
         row("left late, 99 %", &|way| format!("{:.1} us", way.pacing_error_us.p99)),
     ];
     table("Each way", &["", "up", "down"], &rows, &[0])

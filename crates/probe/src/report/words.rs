@@ -29,9 +29,18 @@ pub fn percent(part: f64) -> String {
         0.0 => "0 %".to_owned(),
         _ if percent >= 10.0 => format!("{percent:.1} %"),
         _ if percent >= 0.01 => format!("{percent:.3} %"),
-        _ => format!("{percent:.1e} %"),
+        // Smaller: two digits of it, as far as anybody can measure.
+        _ if percent >= LEAST_PERCENT => {
+            let decimals = 1 - percent.log10().floor() as i32;
+            format!("{percent:.*} %", usize::try_from(decimals).unwrap_or(0))
+        }
+        // The lower end of an interval that holds nothing, too.
+        _ => "0 %".to_owned(),
     }
 }
+
+/// One in a billion: less than any measurement tells from nothing.
+const LEAST_PERCENT: f64 = 1e-7;
 
 /// How much of a rate another one is, to a hundredth.
 pub fn percent_of(part: f64, whole: u64) -> String {
@@ -67,5 +76,29 @@ pub fn reordering(found: &Reordering) -> String {
     if found.reordered == 0 {
         return "none".to_owned();
     }
-    format!("{} datagrams ({} ppm), {} places late at most", found.reordered, found.ppm, found.extent_max)
+    format!(
+        "{} datagrams ({}), {} places late at most",
+        found.reordered,
+        percent(found.ppm as f64 / 1e6),
+        found.extent_max
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_shares_are_written_without_exponents() {
+        for (part, said) in [
+            (0.0, "0 %"),
+            (0.5, "50.0 %"),
+            (0.0123, "1.230 %"),
+            (0.000_054, "0.0054 %"),
+            (0.000_001_234, "0.00012 %"),
+            (5.4e-20, "0 %"),
+        ] {
+            assert_eq!(percent(part), said);
+        }
+    }
 }

@@ -38,13 +38,21 @@ pub enum Cause {
     ClockStep,
     /// Nothing does: the line is full.
     LineFull,
+    /// Others use the line too.
+    OtherTraffic,
+    /// Datagrams overtake each other.
+    Reordering,
+    /// The delay varies from one datagram to the next.
+    Jitter,
+    /// Nothing gets through, for a time or at all.
+    Outage,
     /// Looked at from its receiving end alone, which keeps up: what holds it back is elsewhere.
     OtherEnd,
 }
 
 impl Cause {
     /// Those that a transfer or a line can have; what is left is [`OtherEnd`](Self::OtherEnd).
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 20] = [
         Self::Application,
         Self::SenderProcessor,
         Self::ReceiverProcessor,
@@ -61,6 +69,10 @@ impl Cause {
         Self::RouteChange,
         Self::ClockStep,
         Self::LineFull,
+        Self::OtherTraffic,
+        Self::Reordering,
+        Self::Jitter,
+        Self::Outage,
     ];
 
     /// Its name in JSON and tables.
@@ -82,6 +94,10 @@ impl Cause {
             Self::RouteChange => "route-change",
             Self::ClockStep => "clock-step",
             Self::LineFull => "line-full",
+            Self::OtherTraffic => "other-traffic",
+            Self::Reordering => "reordering",
+            Self::Jitter => "jitter",
+            Self::Outage => "outage",
             Self::OtherEnd => "other-end",
         }
     }
@@ -139,6 +155,20 @@ impl Cause {
                 "let NTP or PTP slew the clocks and not step them; one-way figures from before and after do not compare"
             }
             Self::LineFull => "nothing: only a faster line, a second path or less data would help",
+            Self::OtherTraffic => {
+                "see what else goes over the line (the router's counters, a flow collector), and share it by rule: classes at the \
+                 router, fq_codel or cake before the modem; or use a line of your own"
+            }
+            Self::Reordering => {
+                "have flows kept to one way (hash by addresses and ports, not by packet), and link layers deliver in order"
+            }
+            Self::Jitter => {
+                "find the hop whose delay varies (`skyhaul probe` along the way); on radio links, scheduling and repetition of the \
+                 link layer make it"
+            }
+            Self::Outage => {
+                "see what cut the line then: the modem's log, weather, a handover; a second path carries on meanwhile"
+            }
             Self::OtherEnd => {
                 "ask at the sending end, which knows what it waits for (`skyhaul why` there), and have the line probed"
             }
@@ -156,7 +186,7 @@ mod tests {
             assert_eq!(serde_json_name(cause), cause.name());
         }
         let set: std::collections::BTreeSet<Cause> = Cause::ALL.into_iter().collect();
-        assert_eq!(set.len(), 16);
+        assert_eq!(set.len(), 20);
     }
 
     /// As serde's `kebab-case` makes it of the variant's name.

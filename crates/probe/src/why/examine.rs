@@ -1,11 +1,12 @@
 //! Measures of a line what a verdict needs: at rest, below its rate, above it, and at rest again.
 
-use super::evidence::{LineFound, Load};
+use super::evidence::{LineFound, Load, Shared};
+use super::overload::gap;
 use super::steps::steps;
 use crate::clock::Ping;
 use crate::near::{Line, Near, NearError};
 use crate::stream::{Direction, Spec};
-use crate::survey::find_rate;
+use crate::survey::{Available, find_rate};
 use skyhaul_units::{Bytes, Duration, Rate};
 
 /// What is to be looked at.
@@ -35,47 +36,110 @@ pub fn examine<L: Line>(
     let rest = plan.time.scaled(REST_PERCENT, 100).max(REST_MIN);
     tell("the line at rest");
     near.ping_for(rest, PING_SPACING)?;
+    let rested = near.comparison().pings().count();
     tell("longest datagrams");
     let (up, down) = near.payloads(plan.payload_max)?;
     let payload_max = if plan.direction == Direction::Up { up } else { down };
     let usual = payload_max.min(PAYLOAD_USUAL);
-    let rate_max = plan.rate_max.min(near.limits().rate);
-    let train = plan.time.scaled(TRAIN_PERCENT, 100).max(TRAIN_MIN);
-    tell("rate");
-    let available = find_rate(near, plan.direction, (usual, plan.headers, rate_max), train)?;
-    let rate = available.rate().max(RATE_MIN);
-    let most = near.limits().datagrams.min(DATAGRAMS_MAX);
-    tell("loss and delay well below that rate");
-    let time = plan.time.scaled(GENTLE_PERCENT, 100);
-    let spec = Spec::at(rate.scaled(GENTLE_RATE, 100), usual.min(PAYLOAD_GENTLE), time, most);
-    let gentle = Load::of(&near.stream(plan.direction, spec)?);
-    let faster = rate.scaled(OVERLOAD_RATE, 100).min(rate_max);
-    let overload = if faster > rate.scaled(OVERLOAD_LEAST, 100) {
-        tell("what happens above that rate");
-        let time = plan.time.scaled(OVERLOAD_PERCENT, 100).max(OVERLOAD_MIN);
-        Some(Load::of(&near.stream(plan.direction, Spec::at(faster, usual, time, most))?))
-    } else {
-        None
-    };
+    let mut seen = streams(near, (plan, usual), None, tell)?;
+    if seen.is_mistaken() {
+        // An outage while the rate was looked for, traffic of others that has ended, or a policer's burst: once more.
+        let (longest, passed) = (seen.gap, seen.passed());
+        seen = streams(near, (plan, usual), passed, tell)?;
+        seen.gap = seen.gap.max(longest);
+    }
     tell("the line at rest again");
+    let before = near.comparison().pings().count();
     near.ping_for(rest, PING_SPACING)?;
     let pings: Vec<Ping> = near.comparison().pings().copied().collect();
     let steps = steps(&pings);
     let shortest = pings.iter().map(Ping::round_trip).min().unwrap_or_default();
+    let phases = [&pings[..rested.min(pings.len())], &pings[before.min(pings.len())..]];
+    let outage = super::rest::gap(phases, PING_SPACING).max(seen.gap);
     Ok(LineFound {
-        available_bps: available.bits_per_second,
-        is_at_least: available.is_at_least,
+        available_bps: seen.available.bits_per_second,
+        is_at_least: seen.available.is_at_least,
         idle_round_trip_ms: shortest.as_secs_f64() * 1e3,
         payload_max: payload_max.as_u64(),
         payload_refused: near.refused_from().map(|size| size.as_u64()),
-        gentle,
-        overload,
+        gentle: seen.gentle,
+        overload: seen.overload,
         route_step_ms: steps.route as f64 / 1e6,
         route_step_at_s: steps.route_at as f64 / 1e9,
         clock_step_ms: steps.clock as f64 / 1e6,
         clock_step_at_s: steps.clock_at as f64 / 1e9,
         step_noise_ms: steps.noise as f64 / 1e6,
+        rest: super::rest::rest(phases, shortest),
+        shared: seen.shared,
+        outage_ms: outage.as_secs_f64() * 1e3,
     })
+}
+
+/// What streams below and above the line's rate showed.
+struct Streams {
+    available: Available,
+    gentle: Load,
+    overload: Option<Load>,
+    surge: Option<Load>,
+    shared: Option<Shared>,
+    /// The longest time in which nothing came through.
+    gap: Duration,
+}
+
+impl Streams {
+    /// What the streams above the rate brought is far more or far less than the rate that was found.
+    fn is_mistaken(&self) -> bool {
+        let found = self.available.bits_per_second as f64;
+        let passed = |load: &Load| load.received_bps as f64 > found * MISTAKEN_LOW;
+        let is_low = !self.available.is_at_least && self.overload.as_ref().is_some_and(passed);
+        is_low || self.passed().is_some()
+    }
+
+    /// What passes in the long run, where that is far less than what was found.
+    fn passed(&self) -> Option<Rate> {
+        let (slow, fast) = (self.overload?.received_bps, self.surge?.received_bps);
+        let most = slow.max(fast);
+        (most > 0 && (most as f64) < self.available.bits_per_second as f64 * MISTAKEN_HIGH)
+            .then(|| Rate::from_bps(most))
+    }
+}
+
+/// Looks for the rate, or takes it as `known`.
+fn streams<L: Line>(
+    near: &mut Near<L>,
+    (plan, usual): (&ExaminePlan, Bytes),
+    known: Option<Rate>,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Streams, NearError> {
+    let rate_max = plan.rate_max.min(near.limits().rate);
+    let train = plan.time.scaled(TRAIN_PERCENT, 100).max(TRAIN_MIN);
+    tell("rate");
+    let mut available = find_rate(near, plan.direction, (usual, plan.headers, rate_max), train)?;
+    if let Some(known) = known {
+        available.bits_per_second = available.bits_per_second.min(known.as_bps());
+    }
+    let rate = available.rate().max(RATE_MIN);
+    let most = near.limits().datagrams.min(DATAGRAMS_MAX);
+    tell("loss and delay well below that rate");
+    let time = plan.time.scaled(GENTLE_PERCENT, 100);
+    let spec = Spec::at(rate.scaled(GENTLE_RATE, 100), usual.min(PAYLOAD_GENTLE), time, most);
+    let trace = near.stream(plan.direction, spec)?;
+    let (gentle, mut longest) = (Load::of(&trace), gap(&trace));
+    let mut above = |percent: u64, least: u64, time: Duration| {
+        let faster = rate.scaled(percent, 100).min(rate_max);
+        if faster <= rate.scaled(least, 100) {
+            return Ok(None);
+        }
+        let trace = near.stream(plan.direction, Spec::at(faster, usual, time, most))?;
+        longest = longest.max(gap(&trace));
+        Ok::<_, NearError>(Some(Load::of(&trace)))
+    };
+    tell("what happens above that rate");
+    let time = plan.time.scaled(OVERLOAD_PERCENT, 100).max(OVERLOAD_MIN);
+    let overload = above(OVERLOAD_RATE, OVERLOAD_LEAST, time)?;
+    let surge = above(SURGE_RATE, SURGE_LEAST, SURGE_TIME)?;
+    let shared = overload.zip(surge).and_then(|(slow, fast)| Shared::of(&slow, &fast));
+    Ok(Streams { available, gentle, overload, surge, shared, gap: longest })
 }
 
 /// At the beginning and at the end.
@@ -103,6 +167,17 @@ const OVERLOAD_RATE: u64 = 150;
 const OVERLOAD_LEAST: u64 = 120;
 const OVERLOAD_PERCENT: u64 = 12;
 const OVERLOAD_MIN: Duration = Duration::from_secs(2);
+
+/// So far above it that what others send is pushed aside.
+const SURGE_RATE: u64 = 400;
+/// Less says nothing beside the stream before it.
+const SURGE_LEAST: u64 = 250;
+/// The line's queue is full after a part of it.
+const SURGE_TIME: Duration = Duration::from_millis(1_000);
+/// Chance brings a tenth, no line a quarter.
+const MISTAKEN_LOW: f64 = 1.25;
+/// Others that push in leave more of a stream that is pushed up too.
+const MISTAKEN_HIGH: f64 = 0.7;
 
 /// Datagrams of a stream: a few seconds to fetch their arrivals.
 const DATAGRAMS_MAX: u32 = 40_000;

@@ -21,11 +21,17 @@ mod evidence;
 mod examine;
 mod judge;
 mod overload;
+mod rest;
+mod silence;
 mod steps;
 mod tcp;
+mod waver;
 
 pub use cause::Cause;
-pub use evidence::{End, Evidence, LineFound, Load, Transfer, Waited};
+pub use evidence::{
+    Backlog, End, Evidence, Lack, LineFound, Load, Rest, Shared, Silence, SourceKind, Transfer, Waited,
+};
 pub use examine::{ExaminePlan, examine};
 pub use judge::{Finding, Verdict, judge};
+pub use silence::{Listener, Owes};
 pub use tcp::{TcpSample, TcpTextError, read_sockets};

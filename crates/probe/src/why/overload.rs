@@ -1,9 +1,11 @@
 //! What a stream says of the place that held it back: how long its queue is, and whether it keeps a pace of its own.
 
-use super::evidence::Load;
+use super::evidence::{Load, Shared};
+use super::waver::{floors, follows, quantile, wavers};
 use crate::account::Account;
-use crate::stats::{Character, LossProcess};
+use crate::stats::{Character, LossProcess, Reordering};
 use crate::stream::{Arrival, Trace};
+use skyhaul_units::Duration;
 
 impl Load {
     /// Of a stream.
@@ -14,6 +16,10 @@ impl Load {
         let untold = u64::try_from(account.unexplained).unwrap_or(0);
         let offered = trace.spec.rate().as_bps();
         let sent = trace.sent_rate().as_bps();
+        let missing = trace.missing();
+        let losses = LossProcess::of(&missing);
+        let delays = Delays::of(trace);
+        let order = Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq));
         Self {
             offered_bps: offered,
             left: if offered == 0 || sent == 0 { 0.0 } else { (sent as f64 / offered as f64).min(1.0) },
@@ -22,20 +28,127 @@ impl Load {
             lost_on_path: account.lost_on_path + untold,
             dropped_by_host: host.card + host.softnet,
             dropped_by_socket: host.socket,
-            queue_ms: queue_nanos(trace) as f64 / 1e6,
+            queue_ms: delays.queue() as f64 / 1e6,
+            late_queue_ms: delays.late_queue() as f64 / 1e6,
+            jitter_ms: delays.jitter() as f64 / 1e6,
+            wavers_ms: wavers(&delays.floors) as f64 / 1e6,
+            follows: delays.follows(trace.spec.spacing),
             stretch: stretch(trace),
-            in_bursts: LossProcess::of(&trace.missing()).character == Character::Bursts,
+            in_bursts: losses.character == Character::Bursts,
+            burst_mean: losses.run_mean,
+            burst_longest: losses.runs.iter().map(|(length, _)| *length).max().unwrap_or(0),
+            lost_in_queue: delays.lost_in_queue(&missing),
+            reordered: order.ppm as f64 / 1e6,
+            reordered_by: order.extent_max,
         }
+    }
+
+    /// What really left of it.
+    fn left_bps(&self) -> f64 {
+        self.offered_bps as f64 * self.left
     }
 }
 
-/// By how much nine in ten delays at most exceed the shortest. The clocks' difference falls out.
-fn queue_nanos(trace: &Trace) -> i64 {
-    let mut delays = trace.apparent_delays();
-    delays.sort_unstable();
-    let Some(first) = delays.first() else { return 0 };
-    delays[delays.len() * 9 / 10].saturating_sub(*first)
+impl Shared {
+    /// Of two streams above a line's rate, the second so much faster that it takes a greater part of what others use as well. A queue
+    /// serves whoever comes: of `o` offered beside `x` of others, a line of `c` carries `c·o / (o + x)`.
+    pub(super) fn of(slow: &Load, fast: &Load) -> Option<Self> {
+        let (offered, received) =
+            ([slow, fast].map(Load::left_bps), [slow, fast].map(|load| load.received_bps as f64));
+        let is_apart = offered[1] > offered[0] * FASTER_LEAST;
+        // What a host drops is no word about the line.
+        let is_host = |load: &Load| load.host_drops() + load.socket_drops() > HOST_DROPS_MOST;
+        if !is_apart
+            || is_host(slow)
+            || is_host(fast)
+            || received.iter().chain(&offered).any(|rate| *rate <= 0.0)
+        {
+            return None;
+        }
+        let grows = (1.0 / received[0] - 1.0 / received[1]) / (1.0 / offered[0] - 1.0 / offered[1]);
+        let line = 1.0 / (1.0 / received[0] - grows / offered[0]);
+        let others = grows * line;
+        let is_sound = line.is_finite() && line > 0.0 && line < received[1] * LINE_MOST && others < line;
+        is_sound.then(|| Self { line_bps: line as u64, others_bps: others.max(0.0) as u64 })
+    }
 }
+
+/// The longest time in which nothing of a stream came through.
+pub(super) fn gap(trace: &Trace) -> Duration {
+    let missing = trace.missing();
+    let run = missing.split(|is_missing| !is_missing).map(<[bool]>::len).max().unwrap_or(0);
+    trace.spec.spacing * run as u64
+}
+
+/// One-way delays of a stream in the order of sending, wrong by what the clocks differ, which falls out.
+struct Delays {
+    /// Numbers of those that arrived, and their delays in nanoseconds.
+    arrived: Vec<(u32, i64)>,
+    nanos: Vec<i64>,
+    /// The shortest of each part.
+    floors: Vec<i64>,
+}
+
+impl Delays {
+    fn of(trace: &Trace) -> Self {
+        let seqs = trace.arrivals.iter().map(|arrival| arrival.seq);
+        let mut arrived: Vec<(u32, i64)> = seqs.zip(trace.apparent_delays()).collect();
+        arrived.sort_unstable();
+        let nanos: Vec<i64> = arrived.iter().map(|(_, delay)| *delay).collect();
+        let floors = floors(&nanos, PARTS);
+        Self { arrived, nanos, floors }
+    }
+
+    fn queue(&self) -> i64 {
+        quantile(&self.floors, 90) - quantile(&self.floors, 0)
+    }
+
+    fn late_queue(&self) -> i64 {
+        let late = &self.floors[self.floors.len() / 2..];
+        if late.is_empty() { 0 } else { quantile(late, 50) - quantile(&self.floors, 0) }
+    }
+
+    fn jitter(&self) -> i64 {
+        let size = self.nanos.len().div_ceil(PARTS).max(1);
+        let parts = self.nanos.chunks(size).flat_map(|part| {
+            let least = part.iter().min().copied().unwrap_or(0);
+            part.iter().map(move |delay| delay - least)
+        });
+        quantile(&parts.collect::<Vec<_>>(), 90)
+    }
+
+    fn follows(&self, spacing: Duration) -> f64 {
+        let lag = MEMORY.as_nanos() / spacing.as_nanos().max(1);
+        follows(&self.nanos, usize::try_from(lag).unwrap_or(usize::MAX))
+    }
+
+    /// The part of the losses that follow a datagram whose delay is near the longest.
+    fn lost_in_queue(&self, missing: &[bool]) -> f64 {
+        let (least, most) = (quantile(&self.nanos, 0), quantile(&self.nanos, 98));
+        let high = least + (most - least) / 100 * HIGH_PERCENT;
+        let (mut lost, mut high_lost) = (0u64, 0u64);
+        for (place, (seq, delay)) in self.arrived.iter().enumerate() {
+            let next = self.arrived.get(place + 1).map_or(missing.len(), |(next, _)| *next as usize);
+            let run = next.saturating_sub(*seq as usize + 1) as u64;
+            lost += run;
+            high_lost += if *delay >= high { run } else { 0 };
+        }
+        if lost == 0 { 0.0 } else { high_lost as f64 / lost as f64 }
+    }
+}
+
+/// Of a stream of some seconds: a fifth of a second each.
+const PARTS: usize = 24;
+/// Longer than what jitter of 50 ms gathers of a stream, shorter than most queues take to come and go.
+const MEMORY: Duration = Duration::from_millis(60);
+/// Of the way from the shortest delay to the longest.
+const HIGH_PERCENT: i64 = 60;
+/// Two rates that are nearer to each other say nothing of others: what they bring differs by chance.
+const FASTER_LEAST: f64 = 1.6;
+/// Of the datagrams of a stream.
+const HOST_DROPS_MOST: f64 = 0.01;
+/// Beyond what came of the faster stream, chance has made the line.
+const LINE_MOST: f64 = 1.6;
 
 /// Mean time between arrivals over that between departures, of datagrams that follow each other and both arrived. The longest
 /// gaps at arrival, one in fifty, are left out: those are pauses.
@@ -89,5 +202,58 @@ mod tests {
     fn nothing_that_arrived_says_nothing() {
         let load = Load::of(&trace(core::iter::empty(), 10));
         assert_eq!((load.lost_on_path, load.queue_ms, load.stretch), (10, 0.0, 1.0));
+    }
+
+    #[test]
+    fn a_queue_delays_all_of_a_part_and_jitter_and_reordering_only_some() {
+        let at = |delay: fn(i64) -> i64| {
+            let mut arrivals: Vec<(u32, i64)> =
+                (0..2_400u32).map(|seq| (seq, i64::from(seq) * 1_000 + delay(seq.into()))).collect();
+            arrivals.sort_unstable_by_key(|(_, arrived)| *arrived);
+            Load::of(&trace(arrivals.into_iter(), 2_400))
+        };
+        // One in five is 60 ms late.
+        let late = at(|seq| if seq % 5 == 0 { 60_000 } else { 0 });
+        assert!(late.queue_ms < 1.0 && late.jitter_ms > 50.0 && late.reordered > 0.1, "{late:?}");
+        assert!((40..=60).contains(&late.reordered_by), "{late:?}");
+        let jitter = at(|seq| (seq * seq * 7_919 + seq * 31) % 1_009 * 40);
+        assert!(jitter.queue_ms < 3.0 && jitter.jitter_ms > 30.0 && jitter.follows < 0.3, "{jitter:?}");
+        let queue = at(|seq| (seq % 800 - 400).abs() * 200);
+        assert!(queue.queue_ms > 50.0 && queue.wavers_ms > 40.0 && queue.follows > 0.5, "{queue:?}");
+        assert!(queue.reordered < 0.05, "{queue:?}");
+    }
+
+    #[test]
+    fn losses_of_a_full_queue_come_where_the_delay_is_longest_and_bursts_have_a_length() {
+        let full = (0..2_000u32)
+            .filter(|seq| seq % 200 < 190)
+            .map(|seq| (seq, i64::from(seq) * 1_000 + i64::from(seq % 200) * 500));
+        let load = Load::of(&trace(full, 2_000));
+        assert!(load.lost_in_queue > 0.9 && load.burst_longest == 10, "{load:?}");
+        assert!(
+            (load.burst_mean - 10.0).abs() < 1e-9
+                && gap(&trace((0..4).map(|seq| (seq, 0)), 10)) == Duration::from_millis(6)
+        );
+    }
+
+    #[test]
+    fn what_comes_through_grows_with_what_is_offered_where_others_use_the_line() {
+        let load = |offered: f64, others: f64| {
+            let received =
+                if offered + others > 10.0 { 10.0 * offered / (offered + others) } else { offered };
+            Load {
+                offered_bps: (offered * 1e6) as u64,
+                left: 1.0,
+                received_bps: (received * 1e6) as u64,
+                ..Load::default()
+            }
+        };
+        let near = |found: u64, wanted: f64| (found as f64 / 1e6 - wanted).abs() < 0.1;
+        let shared = Shared::of(&load(12.0, 6.0), &load(36.0, 6.0)).unwrap();
+        assert!(near(shared.line_bps, 10.0) && near(shared.others_bps, 6.0), "{shared:?}");
+        let alone = Shared::of(&load(15.0, 0.0), &load(40.0, 0.0)).unwrap();
+        assert!(near(alone.line_bps, 10.0) && alone.others_bps < 10, "{alone:?}");
+        assert_eq!(Shared::of(&load(15.0, 0.0), &load(16.0, 0.0)), None);
+        assert_eq!(Shared::of(&Load::default(), &Load::default()), None);
     }
 }

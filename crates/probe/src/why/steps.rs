@@ -42,7 +42,11 @@ pub(super) fn steps(pings: &[Ping]) -> Steps {
         (route, clock, pings[at].sent.since(first.sent).as_nanos())
     };
     let splits: Vec<(i64, i64, u64)> = (SIDE_MIN..=count - SIDE_MIN).map(split).collect();
-    let (route, route_at) = greatest(splits.iter().map(|(route, _, at)| (*route, *at)));
+    let (route, mut route_at) = greatest(splits.iter().map(|(route, _, at)| (*route, *at)));
+    if route < 0 {
+        // What comes later is shorter already before the step: it is where that ends.
+        route_at = greatest(splits.iter().rev().map(|(route, _, at)| (*route, *at))).1;
+    }
     let (clock, clock_at) = greatest(splits.iter().map(|(_, clock, at)| (*clock, *at)));
     Steps { route, route_at, clock, clock_at, noise }
 }

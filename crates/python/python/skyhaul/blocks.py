@@ -85,7 +85,7 @@ class PathStatus(NamedTuple):
 
     id: int
     state: str
-    """probing, active, standby, stalled or absent"""
+    """probing, active, standby, stalled, silent, black-hole or absent"""
     rtt: float
     """Smoothed round-trip time in seconds."""
     min_rtt: float

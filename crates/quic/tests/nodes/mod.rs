@@ -43,6 +43,8 @@ pub struct Node {
     pub refused: Vec<String>,
     pub up: BTreeSet<PathId>,
     pub stalled: BTreeSet<PathId>,
+    pub back: BTreeSet<PathId>,
+    pub resized: BTreeSet<PathId>,
     pub down: BTreeSet<PathId>,
     pub received: Vec<Bytes>,
     pub custody: u64,
@@ -54,6 +56,10 @@ pub struct World {
     pub bare: Endpoint,
     /// Lines that let nothing through.
     pub cut: BTreeSet<usize>,
+    /// Lines on which larger UDP payloads vanish.
+    pub largest: BTreeMap<usize, usize>,
+    /// UDP payload that each end sent.
+    pub sent: [u64; 2],
     flying: BTreeMap<(Instant, u64), (SocketAddr, SocketAddr, Bytes)>,
     order: u64,
     one_way: Duration,
@@ -92,6 +98,8 @@ fn node(key: u8, listen: bool) -> Node {
         refused: Vec::new(),
         up: BTreeSet::new(),
         stalled: BTreeSet::new(),
+        back: BTreeSet::new(),
+        resized: BTreeSet::new(),
         down: BTreeSet::new(),
         received: Vec::new(),
         custody: 0,
@@ -112,6 +120,8 @@ impl World {
             nodes: [node(1, false), node(2, true)],
             bare: endpoint(bare, 77, false),
             cut: BTreeSet::new(),
+            largest: BTreeMap::new(),
+            sent: [0; 2],
             flying: BTreeMap::new(),
             order: 0,
             one_way,
@@ -199,6 +209,7 @@ impl World {
             }
             node.engine.flush(self.now);
             while let Some((socket, transmit)) = self.nodes[index].engine.poll_transmit(self.now, &mut out) {
+                self.sent[index] += transmit.size as u64;
                 self.fly(address(index, socket.0), &transmit, &out, Some(socket.0));
             }
         }
@@ -215,7 +226,8 @@ impl World {
             self.random ^= self.random << 13;
             self.random ^= self.random >> 7;
             self.random ^= self.random << 17;
-            if self.random % 1000 < self.loss {
+            let most = line.and_then(|line| self.largest.get(&line)).copied().unwrap_or(usize::MAX);
+            if self.random % 1000 < self.loss || datagram.len() > most {
                 continue;
             }
             self.order += 1;
@@ -255,8 +267,10 @@ impl Node {
             Event::PathUp(path) => drop(self.up.insert(path)),
             Event::PathStalled(path) => drop(self.stalled.insert(path)),
             Event::PathDown(path, _) => drop(self.down.insert(path)),
+            Event::PathResized(path) => drop(self.resized.insert(path)),
+            Event::PathBack(path) => drop(self.back.insert(path)),
             Event::Application { .. } => {}
-            Event::PathBack(_) | Event::Greeted { .. } | Event::Settled { .. } | Event::Closed(_) => {}
+            Event::Greeted { .. } | Event::Settled { .. } | Event::Closed(_) => {}
         }
     }
 }

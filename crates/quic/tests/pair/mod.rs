@@ -131,6 +131,8 @@ pub enum App {
 /// Two nodes and the line between them.
 pub struct World {
     pub now: Instant,
+    /// The client's call.
+    pub call: ConnectionId,
     pub nodes: [Endpoint; 2],
     pub seen: [Seen; 2],
     pub apps: [App; 2],
@@ -195,6 +197,7 @@ impl World {
         };
         let mut world = Self {
             now: Instant::ZERO,
+            call: ConnectionId(0),
             nodes: [endpoint(options, CLIENT), endpoint(options, SERVER)],
             seen: [Seen::default(), Seen::default()],
             apps: [App::Silent, App::Silent],
@@ -203,7 +206,7 @@ impl World {
             links: [link(0), link(1)],
         };
         let expected = identity(options.expected.unwrap_or(u8::try_from(SERVER).unwrap())).fingerprint();
-        world.nodes[CLIENT].connect(Instant::ZERO, address(SERVER), expected).unwrap();
+        world.call = world.nodes[CLIENT].connect(Instant::ZERO, address(SERVER), expected).unwrap();
         world
     }
 

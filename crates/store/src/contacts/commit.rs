@@ -2,14 +2,24 @@
 
 use super::{ContactStore, FlowId, Key, Seq, StationName};
 use crate::log::{LogError, SyncHandle, Synced};
+use skyhaul_units::BlockMark;
 
 /// The syncs that are due, of all contacts. They may run on any thread.
 #[derive(Debug)]
-pub struct ContactSync(Vec<(Key, Seq, Option<SyncHandle>)>);
+pub struct ContactSync(Vec<Due<SyncHandle>>);
 
 /// Syncs that have run. Hand them to [`ContactStore::synced`].
 #[derive(Debug)]
-pub struct ContactSynced(Vec<(Key, Seq, Option<Synced>)>);
+pub struct ContactSynced(Vec<Due<Synced>>);
+
+/// What a sync of one contact makes durable.
+#[derive(Debug)]
+struct Due<T> {
+    key: Key,
+    next: Seq,
+    last: BlockMark,
+    sync: Option<T>,
+}
 
 /// The station's records of the flow below `next` are on this disk: the station need not keep them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +44,10 @@ pub struct Commit {
 impl ContactSync {
     /// Waits until the disk has everything.
     pub fn sync(self) -> ContactSynced {
-        let run =
-            |(key, next, handle): (Key, Seq, Option<SyncHandle>)| (key, next, handle.map(SyncHandle::sync));
+        let run = |due: Due<SyncHandle>| {
+            let Due { key, next, last, sync } = due;
+            Due { key, next, last, sync: sync.map(SyncHandle::sync) }
+        };
         ContactSynced(self.0.into_iter().map(run).collect())
     }
 }
@@ -48,7 +60,9 @@ impl ContactStore {
             for (flow, contact) in &station.open {
                 // The end of a segment syncs by itself, so that a receipt may be due without a sync.
                 if contact.durable < contact.next {
-                    handles.push(((name.clone(), *flow), contact.next, contact.log.sync_handle()));
+                    let (key, last) = ((name.clone(), *flow), contact.marks.last);
+                    let sync = contact.log.sync_handle();
+                    handles.push(Due { key, next: contact.next, last, sync });
                 }
             }
         }
@@ -58,7 +72,7 @@ impl ContactStore {
     /// Takes the outcome of the syncs: readers see what they made durable, and receipts are due.
     pub fn synced(&mut self, synced: ContactSynced) -> Commit {
         let mut commit = Commit::default();
-        for ((name, flow), next, outcome) in synced.0 {
+        for Due { key: (name, flow), next, last, sync: outcome } in synced.0 {
             // Finished meanwhile: its receipt was given then.
             let open = self.stations.get_mut(&name).and_then(|station| station.open.get_mut(&flow));
             let Some(contact) = open else {
@@ -66,7 +80,9 @@ impl ContactStore {
             };
             match outcome.map_or(Ok(()), |outcome| contact.log.synced(outcome)) {
                 Ok(()) => {
-                    contact.durable = contact.durable.max(next);
+                    if next > contact.durable {
+                        (contact.durable, contact.marks.durable) = (next, last);
+                    }
                     commit.receipts.push(Receipt { station: name, flow, next: contact.durable });
                 }
                 Err(error) => commit.failed.push((name, flow, error)),

@@ -2,12 +2,19 @@
 //! order.
 
 use crate::FlowId;
+use skyhaul_units::BlockMark;
+use std::collections::BTreeMap;
 
 /// Finished flows, as ascending ranges that neither touch nor overlap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Finished {
     ranges: Vec<(u32, u32)>,
+    /// Of the last block of each of the newest, at most [`MARKED`].
+    marks: BTreeMap<FlowId, BlockMark>,
 }
+
+/// Finished flows named in a greeting: a week of contacts of a busy station.
+const MARKED: usize = 1_024;
 
 /// Holes between finished flows: contacts that never ended. One station would need as many open contacts at
 /// once.
@@ -19,12 +26,20 @@ impl Finished {
         self.ranges.get(at).is_some_and(|(first, _)| *first <= flow.0)
     }
 
-    /// Adds a flow; `false` where that needs a range more than there may be.
+    /// Adds a flow, whose last block has this mark; `false` where that needs a range more than there may be.
     #[must_use]
-    pub fn insert(&mut self, flow: FlowId) -> bool {
-        if self.contains(flow) {
-            return true;
+    pub fn insert(&mut self, flow: FlowId, last: BlockMark) -> bool {
+        let is_there = self.contains(flow) || self.widen(flow);
+        if is_there {
+            self.marks.insert(flow, last);
+            while self.marks.len() > MARKED {
+                self.marks.pop_first();
+            }
         }
+        is_there
+    }
+
+    fn widen(&mut self, flow: FlowId) -> bool {
         let at = self.ranges.partition_point(|(_, last)| *last < flow.0);
         let touches_before = at > 0 && self.ranges[at - 1].1.checked_add(1) == Some(flow.0);
         let touches_after =
@@ -50,23 +65,30 @@ impl Finished {
         }
     }
 
-    /// The newest finished flows above the prefix, newest first.
-    pub fn newest(&self) -> impl Iterator<Item = FlowId> {
-        let prefix = self.prefix_end();
-        let flows = self.ranges.iter().rev().flat_map(|(first, last)| (*first..=*last).rev().map(FlowId));
-        flows.take_while(move |flow| *flow >= prefix)
+    /// The newest finished flows, at most 1,024, with the marks of their last blocks.
+    pub fn newest(&self) -> impl Iterator<Item = (FlowId, BlockMark)> {
+        self.marks.iter().map(|(flow, last)| (*flow, *last))
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        self.ranges
-            .iter()
-            .flat_map(|(first, last)| [first.to_be_bytes(), last.to_be_bytes()].concat())
-            .collect()
+        let mut body = (self.ranges.len() as u32).to_be_bytes().to_vec();
+        for (first, last) in &self.ranges {
+            body.extend_from_slice(&first.to_be_bytes());
+            body.extend_from_slice(&last.to_be_bytes());
+        }
+        for (flow, last) in &self.marks {
+            body.extend_from_slice(&flow.0.to_be_bytes());
+            body.extend_from_slice(&last.0.to_be_bytes());
+        }
+        body
     }
 
     /// Reads what `encode` wrote; `None` where it is something else.
     pub fn decode(body: &[u8]) -> Option<Self> {
         let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_be_bytes);
+        let (count, body) = body.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_be_bytes(*count)).ok()?.checked_mul(8)?;
+        let (body, marked) = body.split_at_checked(length)?;
         let mut ranges: Vec<(u32, u32)> = Vec::new();
         for entry in body.chunks(8) {
             let (first, last) = (number(entry.get(..4)?)?, number(entry.get(4..8)?)?);
@@ -78,7 +100,19 @@ impl Finished {
             }
             ranges.push((first, last));
         }
-        (ranges.len() <= MAX_RANGES).then_some(Self { ranges })
+        let mut finished = Self { ranges, marks: BTreeMap::new() };
+        let (entries, rest) = marked.as_chunks::<12>();
+        for entry in entries {
+            let (flow, last) = entry.split_first_chunk::<4>()?;
+            let flow = FlowId(u32::from_be_bytes(*flow));
+            let ascends = finished.marks.last_key_value().is_none_or(|(before, _)| *before < flow);
+            if !ascends || !finished.contains(flow) {
+                return None;
+            }
+            finished.marks.insert(flow, BlockMark(u64::from_be_bytes(last.try_into().ok()?)));
+        }
+        let is_whole = rest.is_empty() && finished.marks.len() <= MARKED;
+        (is_whole && finished.ranges.len() <= MAX_RANGES).then_some(finished)
     }
 }
 
@@ -93,7 +127,7 @@ mod tests {
         fn ranges_hold_what_a_set_holds(flows in prop::collection::vec(0u32..40, 0..60)) {
             let mut finished = Finished::default();
             for flow in &flows {
-                prop_assert!(finished.insert(FlowId(*flow)));
+                prop_assert!(finished.insert(FlowId(*flow), BlockMark(u64::from(*flow))));
             }
             let set: BTreeSet<u32> = flows.into_iter().collect();
             for flow in 0..42 {
@@ -102,10 +136,9 @@ mod tests {
                 prop_assert!(!below || flow == 0 || set.contains(&flow));
             }
             prop_assert_eq!(Finished::decode(&finished.encode()), Some(finished.clone()));
-            let mut listed: Vec<u32> = finished.newest().map(|flow| flow.0).collect();
-            listed.reverse();
-            let above: Vec<u32> = set.into_iter().filter(|flow| *flow >= finished.prefix_end().0).collect();
-            prop_assert_eq!(listed, above);
+            let listed: Vec<(u32, u64)> = finished.newest().map(|(flow, last)| (flow.0, last.0)).collect();
+            let all: Vec<(u32, u64)> = set.into_iter().map(|flow| (flow, u64::from(flow))).collect();
+            prop_assert_eq!(listed, all);
         }
 
         #[test]
@@ -121,10 +154,12 @@ mod tests {
         let mut finished = Finished::default();
         let bound = u32::try_from(MAX_RANGES).unwrap();
         for flow in 0..bound {
-            assert!(finished.insert(FlowId(flow * 2 + 5)));
+            assert!(finished.insert(FlowId(flow * 2 + 5), BlockMark(1)));
         }
-        assert!(!finished.insert(FlowId(u32::MAX)));
+        assert!(!finished.insert(FlowId(u32::MAX), BlockMark(1)));
         assert!(!finished.contains(FlowId(u32::MAX)));
-        assert!(finished.insert(FlowId(6)), "a flow that joins two ranges needs none");
+        assert!(finished.insert(FlowId(6), BlockMark(1)), "a flow that joins two ranges needs none");
+        assert_eq!(finished.newest().count(), MARKED, "the oldest are not named");
+        assert_eq!(Finished::decode(&finished.encode()), Some(finished));
     }
 }

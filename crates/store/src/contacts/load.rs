@@ -2,13 +2,13 @@
 
 use super::{
     Contact, ContactConfig, ContactStats, ContactStore, FINISHED_NAME, Finished, Kept, MAX_OPEN_CONTACTS,
-    ROOT, Station, StationName, StoreError, contact_dir, station_dir,
+    Marks, Origin, ROOT, Station, StationName, StoreError, contact_dir, mark_behind, station_dir,
 };
 use crate::disk::{Disk, EntryKind};
-use crate::log::{Log, LogConfig};
+use crate::log::{Cursor, Item, Log, LogConfig, Position};
 use crate::publish::load_state;
 use crate::{FlowId, Seq};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{BlockMark, Bytes, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -27,12 +27,13 @@ impl ContactStore {
             kept_size: Bytes::ZERO,
             held: BTreeSet::new(),
             stats: ContactStats::default(),
+            damage: None,
         };
         let refused = |source| StoreError::State { path: ROOT.to_owned(), source };
         store.disk.make_dir(ROOT).map_err(refused)?;
         for entry in store.disk.list(ROOT).map_err(refused)? {
             // Only directories that this store made have such names.
-            if let (EntryKind::Directory, Ok(name)) = (entry.kind, StationName::new(&entry.name)) {
+            if let (EntryKind::Directory, Some(name)) = (entry.kind, StationName::of_space(&entry.name)) {
                 store.load_station(name)?;
             }
         }
@@ -46,12 +47,16 @@ impl ContactStore {
         // later.
         self.disk.sync_dir(&dir).map_err(refused)?;
         let finished = match load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).map_err(refused)? {
-            Some(body) => Finished::decode(&body).ok_or_else(|| {
-                refused(io::Error::new(io::ErrorKind::InvalidData, "not a list of finished contacts"))
-            })?,
+            Some(state) => {
+                self.stats.state_mended += u64::from(state.is_damaged);
+                Finished::decode(&state.body).ok_or_else(|| {
+                    refused(io::Error::new(io::ErrorKind::InvalidData, "not a list of finished contacts"))
+                })?
+            }
             None => Finished::default(),
         };
-        let mut station = Station { finished, open: BTreeMap::new() };
+        let origin = self.load_origin(&name).map_err(refused)?;
+        let mut station = Station { finished, open: BTreeMap::new(), origin, taken: 0 };
         for entry in self.disk.list(&dir).map_err(refused)? {
             let Some(flow) = parse_contact_dir(&entry.name).filter(|_| entry.kind == EntryKind::Directory)
             else {
@@ -68,17 +73,28 @@ impl ContactStore {
                 station.open.insert(flow, self.load_contact(&name, flow)?);
             }
         }
+        if station.origin.is_none() && !station.is_empty() {
+            station.origin = Some(Origin::nobodys(&name));
+        }
         self.stations.insert(name, station);
         Ok(())
     }
 
     fn load_contact(&mut self, name: &StationName, flow: FlowId) -> Result<Contact, StoreError> {
         let config = LogConfig { segment_size: self.config.segment_size };
-        let log = Log::open(self.disk.clone(), &contact_dir(name, flow), config)?;
-        let last = log.segments().filter_map(|(_, summary)| summary.span(flow)).map(|span| span.last).max();
-        let next = last.map_or(Seq::FIRST, Seq::next);
+        let mut log = Log::open(self.disk.clone(), &contact_dir(name, flow), config)?;
+        let spans = log.segments().filter_map(|(number, summary)| Some((number, summary.span(flow)?)));
+        let last = spans.map(|(segment, span)| (span.last, Position { segment, offset: span.last_at }));
+        let last = last.max_by_key(|(last, _)| *last);
+        let next = last.map_or(Seq::FIRST, |(last, _)| last.next());
         self.stats.torn += log.stats().torn;
-        Ok(Contact { log, next, durable: next })
+        // One that the disk does not give back is not compared.
+        let last = match last.map(|(_, at)| log.read(&mut Cursor::at(at))).transpose()?.flatten() {
+            Some(Item::Block(record)) => mark_behind(self.config.preface, &record.payload),
+            Some(Item::Damaged(_) | Item::SegmentEnd(_)) | None => BlockMark::default(),
+        };
+        let marks = Marks { last, durable: last };
+        Ok(Contact { log, next, durable: next, marks, mended: 0 })
     }
 
     fn load_kept(&self, name: &StationName, flow: FlowId) -> io::Result<Kept> {
@@ -86,7 +102,7 @@ impl ContactStore {
         let size = self.disk.list(&dir)?.iter().map(|entry| entry.size).sum();
         // Without a readable mark its retention counts as over: the contact is processed.
         let mark = load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).ok().flatten();
-        let micros = mark.and_then(|body| body.try_into().ok()).map_or(0, i64::from_be_bytes);
+        let micros = mark.and_then(|state| state.body.try_into().ok()).map_or(0, i64::from_be_bytes);
         Ok(Kept { size, finished: Utc::from_micros(micros) })
     }
 }

@@ -1,7 +1,8 @@
 //! The centre's contact store: what arrived of each contact, and what may be receipted.
 //!
 //! ```text
-//! contacts/STATION/finished            flows that are processed: ranges
+//! contacts/STATION/spool               whose contacts these are: `spaces`
+//! contacts/STATION/finished            flows that are processed: ranges, and the marks of the last blocks
 //! contacts/STATION/0000002a/           one contact: a log of its own, and ...
 //! contacts/STATION/0000002a/finished   ... when it was finished, for its retention
 //! ```
@@ -19,13 +20,16 @@ mod finished;
 mod kept;
 mod load;
 mod name;
+mod resume;
+mod spaces;
 
 use crate::disk::{Disk, is_full};
-use crate::log::{Cursor, Item, Log, LogConfig, LogError, NewRecord};
+use crate::log::{Cursor, Damage, Item, Log, LogConfig, LogError, NewRecord, block_size};
 use crate::publish::save_state;
-use crate::{FlowId, MAX_PAYLOAD, Seq};
+use crate::{FlowId, MAX_PAYLOAD, Seq, mark};
 use finished::Finished;
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{BlockMark, Bytes, Duration, Utc};
+use spaces::Origin;
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use std::io;
 use std::sync::Arc;
@@ -33,6 +37,8 @@ use std::sync::Arc;
 pub use commit::{Commit, ContactSync, ContactSynced, Receipt};
 pub use kept::KeptReader;
 pub use name::{StationName, StationNameError};
+pub use resume::Resume;
+pub use spaces::{Admitted, MAX_SPOOLS, Sender, SpoolKnown, SpoolState};
 
 /// Contacts that are open at once, of all stations together.
 pub const MAX_OPEN_CONTACTS: usize = 1_024;
@@ -50,6 +56,8 @@ pub struct ContactConfig {
     pub retention: Duration,
     /// What is left free on the file system. Default 64 MiB.
     pub reserve: Bytes,
+    /// Bytes that the caller puts before what the station sent, in each record: the marks are of what is behind them. Default 0.
+    pub preface: usize,
 }
 
 impl Default for ContactConfig {
@@ -59,6 +67,7 @@ impl Default for ContactConfig {
             max_size: Bytes::mib(64 << 10),
             retention: Duration::from_secs(86_400),
             reserve: Bytes::mib(64),
+            preface: 0,
         }
     }
 }
@@ -103,16 +112,6 @@ pub enum FlowStatus {
     Finished,
 }
 
-/// What a station need not send again, as the transport's greeting says it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Resume {
-    /// Flows below this number and not in `flows` are finished.
-    pub finished_below: FlowId,
-    /// Flows, ascending, with the first place that is not durable here; [`Seq::FINISHED`] for one that is
-    /// finished. The newest 1,024 finished ones are named; whatever is sent again of others is a duplicate.
-    pub flows: Vec<(FlowId, Seq)>,
-}
-
 /// What a contact store has counted since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContactStats {
@@ -130,6 +129,10 @@ pub struct ContactStats {
     pub removed_early: u64,
     /// Bytes found behind the last valid record when the logs were opened, and cut off.
     pub torn: Bytes,
+    /// Damaged records that were mended.
+    pub mended: u64,
+    /// State files of which one copy was damaged: the other one counted.
+    pub state_mended: u64,
 }
 
 /// Why the contact store cannot do what was asked.
@@ -173,6 +176,20 @@ pub enum StoreError {
     /// Too many contacts are open.
     #[error("{MAX_OPEN_CONTACTS} contacts are open, no more can be: finish some")]
     TooManyContacts,
+    /// A station came with too many spools.
+    #[error(
+        "{station}: data came from {MAX_SPOOLS} spools under this key: give each station a key of its own, or remove folders of spools that are gone from contacts/"
+    )]
+    TooManySpools {
+        /// The station.
+        station: StationName,
+    },
+    /// Others brought data since the sender was told what is there.
+    #[error("{space}: data came from elsewhere since this session began: the station has to call again")]
+    Overtaken {
+        /// The name space.
+        space: StationName,
+    },
     /// Too many contacts below the finished ones never ended.
     #[error(
         "{station}: more than 4096 holes lie between its finished contacts: finish the older contacts first"
@@ -206,6 +223,8 @@ pub struct ContactStore {
     /// Those of them that are not to be removed. As many as there are kept ones at most count.
     held: BTreeSet<Key>,
     stats: ContactStats,
+    /// The newest damage that was met.
+    damage: Option<Damage>,
 }
 
 /// A contact: its station and its flow.
@@ -215,6 +234,9 @@ type Key = (StationName, FlowId);
 struct Station {
     finished: Finished,
     open: BTreeMap<FlowId, Contact>,
+    origin: Option<Origin>,
+    /// Records since the store was opened.
+    taken: u64,
 }
 
 #[derive(Debug)]
@@ -222,6 +244,16 @@ struct Contact {
     log: Log,
     next: Seq,
     durable: Seq,
+    /// Of the last record, and of the last durable one.
+    marks: Marks,
+    /// Records that its log has mended, as far as they are counted.
+    mended: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Marks {
+    last: BlockMark,
+    durable: BlockMark,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -280,7 +312,7 @@ impl ContactStore {
     fn try_append(&mut self, arrival: &Arrival<'_>) -> Result<(), StoreError> {
         let size = Bytes::of(arrival.payload.len());
         let open = self.stations.get(arrival.station).and_then(|station| station.open.get(&arrival.flow));
-        let needed = open.map_or(size + NEW_CONTACT, |contact| contact.log.growth(size));
+        let needed = open.map_or(block_size(size) + NEW_CONTACT, |contact| contact.log.growth(size));
         let full = self.full(needed);
         if needed > self.available() {
             return Err(full);
@@ -291,10 +323,13 @@ impl ContactStore {
             written: arrival.received,
             payload: arrival.payload,
         };
+        let preface = self.config.preface;
         let contact = self.contact(arrival.station, arrival.flow, Seq::FIRST)?;
         match contact.log.append(record) {
             Ok(_) => {
                 contact.next = arrival.seq.next();
+                contact.marks.last = mark_behind(preface, arrival.payload);
+                self.stations.entry(arrival.station.clone()).or_default().taken += 1;
                 Ok(())
             }
             Err(LogError::Full { .. }) => Err(full),
@@ -326,17 +361,6 @@ impl ContactStore {
         if station.finished.contains(flow) { FlowStatus::Finished } else { FlowStatus::Unknown }
     }
 
-    /// What the station need not send again. Nothing that is not durable is in it.
-    pub fn resume(&self, station: &StationName) -> Resume {
-        let Some(station) = self.stations.get(station) else {
-            return Resume::default();
-        };
-        let finished = station.finished.newest().take(RESUME_FINISHED).map(|flow| (flow, Seq::FINISHED));
-        let open = station.open.iter().map(|(flow, contact)| (*flow, contact.durable));
-        let flows: BTreeMap<FlowId, Seq> = finished.chain(open).collect();
-        Resume { finished_below: station.finished.prefix_end(), flows: flows.into_iter().collect() }
-    }
-
     /// The open contacts, to go on with them after a restart.
     pub fn open_contacts(&self) -> impl Iterator<Item = (&StationName, FlowId)> {
         self.stations.iter().flat_map(|(name, station)| station.open.keys().map(move |flow| (name, *flow)))
@@ -366,12 +390,24 @@ impl ContactStore {
         let Some(contact) = open else {
             return Err(StoreError::NotOpen { station: station.clone(), flow: *flow });
         };
-        loop {
+        let item = loop {
             match contact.log.read(&mut reader.cursor)? {
                 Some(Item::SegmentEnd(_)) => {}
-                other => return Ok(other),
+                other => break other,
             }
+        };
+        let (stats, damage) = (contact.log.stats(), contact.log.damages().last().cloned());
+        if stats.mended > contact.mended {
+            self.stats.mended += stats.mended - contact.mended;
+            contact.mended = stats.mended;
+            self.damage = damage;
         }
+        Ok(item)
+    }
+
+    /// The newest damage that was mended: nothing is lost, and the disk is not what it should be.
+    pub fn mended(&self) -> Option<&Damage> {
+        self.damage.as_ref()
     }
 
     /// The contact is processed: its products are published. From here on its flow only answers duplicates.
@@ -387,7 +423,7 @@ impl ContactStore {
         contact.log.sync()?;
         let size = contact.log.size();
         let mut finished = state.finished.clone();
-        if !finished.insert(flow) {
+        if !finished.insert(flow, contact.marks.last) {
             return Err(StoreError::TooManyHoles { station: station.clone() });
         }
         let (parent, dir) = (station_dir(station), contact_dir(station, flow));
@@ -419,10 +455,24 @@ impl ContactStore {
         Ok(before - self.kept_size)
     }
 
+    /// Bounds what the contacts fill, and how long they stay, otherwise from now on.
+    pub fn set_limits(&mut self, max_size: Bytes, retention: Duration) {
+        (self.config.max_size, self.config.retention) = (max_size, retention);
+    }
+
     /// What the contacts fill on the disk.
     pub fn size(&self) -> Bytes {
         let open = self.stations.values().flat_map(|station| station.open.values());
         open.map(|contact| contact.log.size()).sum::<Bytes>() + self.kept_size
+    }
+
+    /// Whether the folder that the store is in is still where it was. Ask about once a second, and before anything is
+    /// receipted that no sync went before.
+    ///
+    /// # Errors
+    /// As [`Disk::in_place`]: nothing may be receipted any more.
+    pub fn in_place(&self) -> io::Result<()> {
+        self.disk.in_place()
     }
 
     /// Counters.
@@ -452,7 +502,10 @@ impl ContactStore {
         }
         let config = LogConfig { segment_size: self.config.segment_size };
         match Log::open(self.disk.clone(), &contact_dir(station, flow), config) {
-            Ok(log) => Ok(slot.insert(Contact { log, next: first, durable: first })),
+            Ok(log) => {
+                let marks = Marks::default();
+                Ok(slot.insert(Contact { log, next: first, durable: first, marks, mended: 0 }))
+            }
             Err(LogError::Full { .. }) => {
                 let reserve = self.config.reserve;
                 Err(StoreError::Full { needed: NEW_CONTACT, available: Bytes::ZERO, reserve })
@@ -517,8 +570,11 @@ const ROOT: &str = "contacts";
 const FINISHED_NAME: &str = "finished";
 /// What a new contact takes beside its payload: directory, file and header.
 const NEW_CONTACT: Bytes = Bytes::kib(12);
-/// Finished flows named in a greeting: a week of contacts of a busy station.
-const RESUME_FINISHED: usize = 1_024;
+
+/// The mark of what a record holds behind what the caller put there.
+fn mark_behind(preface: usize, payload: &[u8]) -> BlockMark {
+    mark(payload.get(preface..).unwrap_or_default())
+}
 
 #[cfg(test)]
 mod tests;

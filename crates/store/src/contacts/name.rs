@@ -28,6 +28,16 @@ impl StationName {
         Err(StationNameError { text: text.chars().take(LONGEST).flat_map(char::escape_default).collect() })
     }
 
+    /// This station's name with what tells one of its spools from the others.
+    pub(super) fn with(&self, spool: &str) -> Self {
+        Self(format!("{}.{spool}", self.0))
+    }
+
+    /// The name of a folder that is a station's name, with what tells a spool or without.
+    pub(super) fn of_space(text: &str) -> Option<Self> {
+        is_plain_name(text, LONGEST + SPOOL_LONGEST).then(|| Self(text.to_owned()))
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -35,6 +45,8 @@ impl StationName {
 }
 
 const LONGEST: usize = 64;
+/// A dot and the 32 digits of a spool.
+const SPOOL_LONGEST: usize = 33;
 
 impl core::fmt::Display for StationName {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

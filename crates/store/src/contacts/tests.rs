@@ -1,18 +1,20 @@
 use super::*;
 use crate::sim::SimDisk;
+use skyhaul_units::Held;
 
-const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
+pub(super) const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
 
 fn config() -> ContactConfig {
     ContactConfig {
-        segment_size: Bytes::new(1_000),
-        max_size: Bytes::new(40_000),
+        segment_size: Bytes::new(2_060),
+        max_size: Bytes::new(83_000),
         retention: Duration::from_secs(10),
         reserve: Bytes::new(500),
+        preface: 0,
     }
 }
 
-fn open(disk: &SimDisk) -> ContactStore {
+pub(super) fn open(disk: &SimDisk) -> ContactStore {
     ContactStore::open(Arc::new(disk.clone()), config()).unwrap()
 }
 
@@ -81,7 +83,8 @@ fn what_is_durable_is_known_after_a_power_cut_and_goes_on() {
     disk.crash(3);
     let mut store = open(&disk);
     let resume = store.resume(&name("kiruna"));
-    assert_eq!(resume, Resume { finished_below: FlowId(0), flows: vec![(FlowId(5), Seq(20))] });
+    let held = Held { flow: FlowId(5), next: Seq(20), last: mark(&[19; 100]) };
+    assert_eq!(resume, Resume { finished_below: FlowId(0), flows: vec![held] });
     assert_eq!(read(&mut store, 5), (0..20).collect::<Vec<_>>());
     assert_eq!(put(&mut store, 5, 20).unwrap(), Appended::New);
     assert_eq!(store.resume(&name("elsewhere")), Resume::default());
@@ -107,7 +110,13 @@ fn a_finished_flow_answers_duplicates_for_ever() {
     let mut store = open(&disk);
     let resume = store.resume(&station);
     assert_eq!(resume.finished_below, FlowId(3));
-    assert_eq!(resume.flows, [(FlowId(3), Seq(1)), (FlowId(7), Seq::FINISHED)]);
+    let flows: Vec<_> = resume.flows.iter().map(|held| (held.flow.0, held.next)).collect();
+    assert_eq!(
+        flows,
+        [(1, Seq::FINISHED), (2, Seq::FINISHED), (3, Seq(1)), (7, Seq::FINISHED)],
+        "of each, what its last block was"
+    );
+    assert!(resume.flows.iter().all(|held| held.last == mark(&[0; 100])));
     assert_eq!(put(&mut store, 7, 12).unwrap(), Appended::Duplicate);
     assert_eq!(store.status(&station, FlowId(2)), FlowStatus::Finished);
     assert_eq!(store.open_contacts().map(|(_, flow)| flow.0).collect::<Vec<_>>(), [3]);

@@ -24,7 +24,7 @@ pub trait Disk: Debug + Send + Sync {
     fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a file that exists.
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
-    /// Makes creations, renames and removals in this directory durable.
+    /// Makes creations, renames and removals in this directory durable. An error where [`Disk::in_place`] gives one.
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
     /// Gives a file another name, replacing the file that had it, in one step.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -34,6 +34,9 @@ pub trait Disk: Debug + Send + Sync {
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
     /// Space that this process may still fill.
     fn free_space(&self) -> io::Result<Bytes>;
+    /// An error of the kind `NotFound` where the root is no longer the folder that was taken: it was removed, moved or
+    /// unmounted, and whatever is written under its name now lies elsewhere.
+    fn in_place(&self) -> io::Result<()>;
 }
 
 /// An open file. Shared between threads: a sync may run while another thread appends.
@@ -46,7 +49,8 @@ pub trait DiskFile: Debug + Send + Sync {
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
     /// Cuts the file to `size`.
     fn truncate(&self, size: Bytes) -> io::Result<()>;
-    /// Makes what was appended before the call durable (`fdatasync`).
+    /// Makes what was appended before the call durable (`fdatasync`), under the name that the file was opened by: an
+    /// error of the kind `NotFound` where that name leads to it no longer. Nobody would find what is in it again.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -81,6 +85,14 @@ pub(crate) fn read_small(disk: &dyn Disk, path: &str, limit: Bytes) -> io::Resul
     let read = file.read_at(&mut bytes, Bytes::ZERO)?;
     bytes.truncate(read);
     Ok(bytes)
+}
+
+/// What is said of a folder or file that is not where it was.
+pub(crate) fn not_in_place(path: &dyn core::fmt::Display) -> io::Error {
+    let said = format!(
+        "{path} is not there any more: it, or the folder that it was in, was removed, moved or unmounted"
+    );
+    io::Error::new(io::ErrorKind::NotFound, said)
 }
 
 /// Whether an error says that the device, the quota or the largest file size is used up: it ends by itself

@@ -1,14 +1,15 @@
 //! Files under a root directory.
 
-use super::{Disk, DiskFile, Entry, EntryKind};
+use super::{Disk, DiskFile, Entry, EntryKind, not_in_place};
 use skyhaul_units::Bytes;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The operating system's files under a root directory, held for this process alone, or only looked at.
+/// The operating system's files under a root directory, held for this process alone, or only looked at. What is made here
+/// is for this user alone: folders have the mode 0700, files 0600.
 ///
 /// ```no_run
 /// use skyhaul_store::RealDisk;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct RealDisk {
     root: PathBuf,
+    /// The folder itself, whatever its name leads to later. None: files are only read.
+    home: Option<File>,
     // Released by the operating system when the process ends, however it ends. None: files are only read.
     lock: Option<File>,
 }
@@ -30,15 +33,19 @@ impl RealDisk {
     /// path.
     pub fn open(root: &Path) -> io::Result<Self> {
         let explain = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
-        fs::create_dir_all(root).map_err(explain)?;
+        private_folder().recursive(true).create(root).map_err(explain)?;
+        let home = Some(File::open(root).map_err(explain)?);
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(PRIVATE_FILE)
             .open(root.join(LOCK_NAME))
             .map_err(explain)?;
+        // Whoever may open it may lock it, and keep this node from starting.
+        lock.set_permissions(Permissions::from_mode(PRIVATE_FILE)).map_err(explain)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { root: root.to_owned(), lock: Some(lock) }),
+            Ok(()) => Ok(Self { root: root.to_owned(), home, lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 format!(
@@ -52,7 +59,7 @@ impl RealDisk {
 
     /// Looks at a directory that another process may hold; whatever would change it is refused.
     pub fn look(root: &Path) -> Self {
-        Self { root: root.to_owned(), lock: None }
+        Self { root: root.to_owned(), home: None, lock: None }
     }
 
     fn may_change(&self) -> io::Result<()> {
@@ -72,6 +79,14 @@ impl RealDisk {
 }
 
 const LOCK_NAME: &str = "lock";
+const PRIVATE_FOLDER: u32 = 0o700;
+const PRIVATE_FILE: u32 = 0o600;
+
+fn private_folder() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(PRIVATE_FOLDER);
+    builder
+}
 
 impl Disk for RealDisk {
     fn list(&self, dir: &str) -> io::Result<Vec<Entry>> {
@@ -100,7 +115,7 @@ impl Disk for RealDisk {
         for part in dir.split('/').filter(|part| !part.is_empty()) {
             let parent = made.clone();
             made.push(part);
-            match fs::create_dir(&made) {
+            match private_folder().create(&made) {
                 Ok(()) => File::open(&parent)?.sync_all()?,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && made.is_dir() => {}
                 Err(error) => return Err(error),
@@ -113,17 +128,18 @@ impl Disk for RealDisk {
         self.may_change()?;
         let path = self.locate(path);
         // Append mode and truncation exclude one another: the file is emptied first.
-        OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
-        Ok(Arc::new(RealFile(OpenOptions::new().read(true).append(true).open(&path)?)))
+        OpenOptions::new().create(true).write(true).truncate(true).mode(PRIVATE_FILE).open(&path)?;
+        RealFile::open(OpenOptions::new().read(true).append(true), path)
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
         let append = self.lock.is_some();
-        Ok(Arc::new(RealFile(OpenOptions::new().read(true).append(append).open(self.locate(path))?)))
+        RealFile::open(OpenOptions::new().read(true).append(append), self.locate(path))
     }
 
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
-        File::open(self.locate(dir))?.sync_all()
+        File::open(self.locate(dir))?.sync_all()?;
+        self.in_place()
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -145,20 +161,46 @@ impl Disk for RealDisk {
         let figures = rustix::fs::statvfs(&self.root)?;
         Ok(Bytes::new(figures.f_bavail.saturating_mul(figures.f_frsize)))
     }
+
+    fn in_place(&self) -> io::Result<()> {
+        self.home.as_ref().map_or(Ok(()), |home| leads_to(&self.root, home))
+    }
+}
+
+/// Whether a name leads to what was opened by it before.
+fn leads_to(path: &Path, opened: &File) -> io::Result<()> {
+    let named = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_in_place(&path.display())),
+        other => other?,
+    };
+    let opened = opened.metadata()?;
+    if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) {
+        return Err(not_in_place(&path.display()));
+    }
+    Ok(())
 }
 
 #[derive(Debug)]
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl RealFile {
+    fn open(options: &OpenOptions, path: PathBuf) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(Self { file: options.open(&path)?, path }))
+    }
+}
 
 impl DiskFile for RealFile {
     fn size(&self) -> io::Result<Bytes> {
-        Ok(Bytes::new(self.0.metadata()?.len()))
+        Ok(Bytes::new(self.file.metadata()?.len()))
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: Bytes) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match self.0.read_at(&mut buffer[filled..], offset.as_u64() + filled as u64) {
+            match self.file.read_at(&mut buffer[filled..], offset.as_u64() + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -169,14 +211,16 @@ impl DiskFile for RealFile {
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        (&self.0).write_all(bytes)
+        (&self.file).write_all(bytes)
     }
 
     fn truncate(&self, size: Bytes) -> io::Result<()> {
-        self.0.set_len(size.as_u64())
+        self.file.set_len(size.as_u64())
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()?;
+        // Afterwards, so that what is removed while the disk is waited for shows.
+        leads_to(&self.path, &self.file)
     }
 }

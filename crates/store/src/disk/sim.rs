@@ -4,22 +4,40 @@
 //! [`SimDisk::crash`] a prefix of the changes survives, the next one in part or garbled, sometimes with later
 //! ones behind it, because a file system may write pages in any order. Same seed, same outcome.
 
-use super::{Disk, DiskFile, Entry, EntryKind};
+use super::{Disk, DiskFile, Entry, EntryKind, not_in_place};
 use skyhaul_units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A disk in memory. Clones are the same disk.
+/// A disk in memory. Clones are the same disk, and the same folder on it.
 #[derive(Debug, Clone)]
-pub struct SimDisk(Arc<Mutex<State>>);
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+    /// Which of the folders that were at its place one after another this is.
+    root: u64,
+}
 
 impl SimDisk {
     /// An empty disk of the given size.
     pub fn new(capacity: Bytes) -> Self {
         let mut state = State { capacity, ..State::default() };
         state.dirs.insert(String::new());
-        Self(Arc::new(Mutex::new(state)))
+        Self { state: Arc::new(Mutex::new(state)), root: 0 }
+    }
+
+    /// Removes the root folder with all that is in it, as `rm -r` does while a process uses it: files opened before can
+    /// be read, written and synced, and nobody finds them again. What is at its place from then on is returned, empty.
+    #[must_use]
+    pub fn remove_all(&self) -> Self {
+        let mut state = self.state();
+        state.root += 1;
+        state.names.clear();
+        state.durable_names.clear();
+        state.name_changes.clear();
+        state.dirs.retain(String::is_empty);
+        Self { state: self.state.clone(), root: state.root }
     }
 
     /// Cuts the power: changes not synced are lost, kept in part or garbled, as `seed` decides. Files opened
@@ -40,6 +58,22 @@ impl SimDisk {
         for file in state.files.values_mut() {
             file.crash(&mut dice);
         }
+    }
+
+    /// Another disk with the same files, as a backup has them that is put back, or the clone of a machine.
+    pub fn copy(&self) -> Self {
+        let state = self.state();
+        let copy = Self::new(Bytes::new(u64::MAX));
+        for dir in state.dirs.iter().filter(|dir| !dir.is_empty()) {
+            copy.make_dir(dir).expect("there is room");
+        }
+        for (path, id) in &state.names {
+            let file = copy.create(path).expect("its directory was made");
+            file.append(&state.files[id].current).and_then(|()| file.sync()).expect("there is room");
+        }
+        state.dirs.iter().for_each(|dir| copy.sync_dir(dir).expect("it was made"));
+        copy.set_capacity(state.capacity);
+        copy
     }
 
     /// Ends the process that used the disk, as `kill -9` does: nothing is lost, files opened before answer
@@ -81,6 +115,18 @@ impl SimDisk {
         Ok(())
     }
 
+    /// Makes a file unreadable for `length` bytes, as bad sectors do: whoever reads one of them gets an error.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such file.
+    pub fn spoil(&self, path: &str, offset: Bytes, length: Bytes) -> io::Result<()> {
+        let mut state = self.state();
+        let id = state.find(path)?;
+        let file = state.files.get_mut(&id).expect("a name refers to a file");
+        file.spoilt.push(offset.as_usize()..(offset + length).as_usize());
+        Ok(())
+    }
+
     /// The files and their sizes, by path.
     pub fn files(&self) -> Vec<(String, Bytes)> {
         let state = self.state();
@@ -89,11 +135,11 @@ impl SimDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("no holder of the lock panics")
+        self.state.lock().expect("no holder of the lock panics")
     }
 
-    fn handle(&self, id: u64, generation: u64) -> Arc<dyn DiskFile> {
-        Arc::new(SimFile { disk: self.clone(), id, generation })
+    fn handle(&self, path: &str, id: u64, generation: u64) -> Arc<dyn DiskFile> {
+        Arc::new(SimFile { disk: self.clone(), path: path.to_owned(), id, generation })
     }
 }
 
@@ -101,6 +147,7 @@ impl SimDisk {
 struct State {
     capacity: Bytes,
     generation: u64,
+    root: u64,
     fault: Option<u64>,
     next_file: u64,
     files: BTreeMap<u64, FileState>,
@@ -175,6 +222,7 @@ impl NameChange {
 struct FileState {
     current: Vec<u8>,
     durable: Vec<u8>,
+    spoilt: Vec<Range<usize>>,
     changes: Vec<FileChange>,
 }
 
@@ -295,12 +343,12 @@ impl Disk for SimDisk {
         state.next_file += 1;
         state.files.insert(id, FileState::default());
         state.rename_now(NameChange::Link(path.to_owned(), id));
-        Ok(self.handle(id, state.generation))
+        Ok(self.handle(path, id, state.generation))
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
         let state = self.state();
-        Ok(self.handle(state.find(path)?, state.generation))
+        Ok(self.handle(path, state.find(path)?, state.generation))
     }
 
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
@@ -312,7 +360,8 @@ impl Disk for SimDisk {
             change.apply(&mut state.durable_names);
         }
         state.name_changes = waiting;
-        Ok(())
+        drop(state);
+        self.in_place()
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -345,11 +394,16 @@ impl Disk for SimDisk {
         let state = self.state();
         Ok(state.capacity - state.used())
     }
+
+    fn in_place(&self) -> io::Result<()> {
+        if self.state().root == self.root { Ok(()) } else { Err(not_in_place(&"the folder")) }
+    }
 }
 
 #[derive(Debug)]
 struct SimFile {
     disk: SimDisk,
+    path: String,
     id: u64,
     generation: u64,
 }
@@ -378,6 +432,10 @@ impl DiskFile for SimFile {
         self.with(|file, _| {
             let rest = file.current.get(offset.as_usize()..).unwrap_or_default();
             let count = rest.len().min(buffer.len());
+            let at = offset.as_usize();
+            if file.spoilt.iter().any(|spoilt| spoilt.start < at + count && at < spoilt.end) {
+                return Err(io::Error::other("the sector cannot be read"));
+            }
             buffer[..count].copy_from_slice(&rest[..count]);
             Ok(count)
         })
@@ -412,6 +470,10 @@ impl DiskFile for SimFile {
         self.with(|file, _| {
             file.sync();
             Ok(())
-        })
+        })?;
+        if self.disk.state().names.get(&self.path) != Some(&self.id) {
+            return Err(not_in_place(&self.path));
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Reading a log in order, behind what is durable.
 
 use super::record::{Header, Kind};
-use super::scan::Walker;
-use super::{Damage, Log, LogError, Position, Record, SegmentNo};
+use super::scan::{Condition, Walker, fate};
+use super::{Damage, DamageFate, Log, LogError, Position, Record, SegmentNo};
 use crate::disk::DiskFile;
 use crate::{FlowId, Seq};
 use skyhaul_units::Bytes;
@@ -87,23 +87,33 @@ impl Log {
             let file = self.file(cursor)?;
             let walker = Walker { file: &*file, segment: cursor.at.segment, limit };
             let at = cursor.at.offset;
-            match walker.header(at) {
-                None => {
-                    cursor.at.offset = walker.next_header(at + Bytes::new(1));
-                    return Ok(Some(self.damaged(cursor, at)));
-                }
-                Some(header) => {
-                    cursor.at.offset = at + header.total();
-                    if header.kind != Kind::Block || !wanted(header.flow, header.seq) {
+            let (found, header) = match walker.header(at) {
+                Some(header) => (Condition::Intact, header),
+                None => match walker.beyond(at) {
+                    (next, Some(header)) if next == at => (Condition::Mended, header),
+                    (next, _) => {
+                        cursor.at.offset = next;
+                        let fate = fate(next - at);
+                        let damage = self.damaged(cursor, at, fate);
+                        if fate == DamageFate::SteppedOver {
+                            return Ok(Some(Item::Damaged(damage)));
+                        }
                         continue;
                     }
-                    let mut payload = Vec::new();
-                    if !walker.payload(at, &header, &mut payload) {
-                        return Ok(Some(self.damaged(cursor, at)));
-                    }
-                    return Ok(Some(Item::Block(record(&header, payload))));
-                }
+                },
+            };
+            cursor.at.offset = at + header.total();
+            if header.kind != Kind::Block || !wanted(header.flow, header.seq) {
+                continue;
             }
+            let mut payload = Vec::new();
+            let Some(condition) = walker.payload(at, &header, &mut payload) else {
+                return Ok(Some(Item::Damaged(self.damaged(cursor, at, DamageFate::SteppedOver))));
+            };
+            if [found, condition].contains(&Condition::Mended) {
+                self.damaged(cursor, at, DamageFate::Mended);
+            }
+            return Ok(Some(Item::Block(record(&header, payload))));
         }
     }
 
@@ -138,11 +148,11 @@ impl Log {
         Ok(file)
     }
 
-    fn damaged(&mut self, cursor: &Cursor, offset: Bytes) -> Item {
+    fn damaged(&mut self, cursor: &Cursor, offset: Bytes, fate: DamageFate) -> Damage {
         let length = cursor.at.offset - offset;
-        let damage = Damage { file: self.path(cursor.at.segment), offset, length };
+        let damage = Damage { fate, file: self.path(cursor.at.segment), offset, length };
         self.note_damage(damage.clone());
-        Item::Damaged(damage)
+        damage
     }
 }
 

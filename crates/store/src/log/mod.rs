@@ -12,6 +12,7 @@
 //! TB in segments of 64 MiB with three flows in each takes 4 MB.
 
 mod cursor;
+mod guard;
 mod open;
 mod record;
 mod scan;
@@ -20,7 +21,7 @@ mod sync;
 
 use crate::disk::{Disk, DiskFile, is_full};
 use crate::{FlowId, Seq};
-use record::{HEADER_LEN, Header, Kind};
+use record::{Header, Kind, VERSION};
 use skyhaul_units::{Bytes, Utc};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -30,7 +31,7 @@ use summary::file_name;
 pub use cursor::{Cursor, Item};
 pub use open::open_bytes;
 pub use record::MAX_PAYLOAD;
-pub(crate) use record::crc;
+pub(crate) use record::{block_size, crc};
 pub use summary::{FlowSpan, Summary};
 pub use sync::{SyncHandle, Synced};
 
@@ -90,6 +91,8 @@ pub struct Record {
 /// A stretch of durable data that the disk gave back damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
+    /// What became of it.
+    pub fate: DamageFate,
     /// The segment's file.
     pub file: String,
     /// Where it begins.
@@ -98,14 +101,23 @@ pub struct Damage {
     pub length: Bytes,
 }
 
+/// What became of damaged data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DamageFate {
+    /// It was made again from what guards it: nothing is lost.
+    Mended,
+    /// It was stepped over: what was in it is lost.
+    SteppedOver,
+}
+
 impl core::fmt::Display for Damage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (offset, length) = (self.offset.as_u64(), self.length.as_u64());
-        write!(
-            f,
-            "{}: {length} bytes at offset {offset} are damaged and were stepped over; check the disk",
-            self.file
-        )
+        let fate = match self.fate {
+            DamageFate::Mended => "held damage that was mended, nothing is lost",
+            DamageFate::SteppedOver => "are damaged and were stepped over",
+        };
+        write!(f, "{}: {length} bytes at offset {offset} {fate}; check the disk", self.file)
     }
 }
 
@@ -117,10 +129,12 @@ pub struct LogStats {
     /// Bytes found behind the last valid record when the log was opened, and cut off: they were never
     /// durable.
     pub torn: Bytes,
-    /// Damaged stretches met, when opening and when reading.
+    /// Damaged stretches stepped over, when opening and when reading.
     pub damages: u64,
     /// Bytes in them.
     pub damaged: Bytes,
+    /// Damaged records that were mended.
+    pub mended: u64,
     /// Appends that failed half-way and were taken back.
     pub taken_back: u64,
 }
@@ -151,7 +165,7 @@ pub enum LogError {
     },
     /// The files were written by another version of this program.
     #[error(
-        "{path}: written in version {version} of the format, this program reads version 1: use the other program"
+        "{path}: written in version {version} of the format, this program reads version {VERSION}: use the other program"
     )]
     OtherVersion {
         /// The file.
@@ -227,7 +241,7 @@ impl Log {
         if size > MAX_PAYLOAD {
             return Err(LogError::TooLarge { size });
         }
-        let total = Bytes::of(HEADER_LEN) + size;
+        let total = block_size(size);
         if self.active.as_ref().is_some_and(|active| !active.takes(record.flow, total, self.config)) {
             self.seal()?;
         }
@@ -252,7 +266,7 @@ impl Log {
     /// What the next append of this payload may add to the files: the record, and a seal where one is due.
     pub fn growth(&self, payload: Bytes) -> Bytes {
         let seal = self.active.as_ref().map_or(Bytes::ZERO, |active| active.summary.seal_size());
-        Bytes::of(HEADER_LEN) + payload + seal
+        block_size(payload) + seal
     }
 
     /// Closes the active segment, durably, so that it can be removed. Nothing happens where it holds no
@@ -278,7 +292,7 @@ impl Log {
         };
         let tail = active.tail.clone();
         self.write(header, &payload)?;
-        if let Err(reason) = tail.sync() {
+        if let Err(reason) = tail.seal() {
             return Err(self.fail(reason));
         }
         let mut active = self.active.take().expect("present above");
@@ -346,7 +360,7 @@ impl Log {
         self.stats
     }
 
-    /// The newest damages met, oldest first; at most 16, all are counted in [`LogStats::damages`].
+    /// The newest damages met, oldest first, mended or not; at most 16, all are counted in [`LogStats`].
     pub fn damages(&self) -> impl Iterator<Item = &Damage> {
         self.damages.iter()
     }
@@ -388,9 +402,13 @@ impl Log {
         let active = self.active.as_mut().expect("the caller made it");
         let at = Position { segment: active.number, offset: active.summary.size };
         header.durable = if durable.segment == active.number { durable.offset } else { Bytes::ZERO };
-        let mut bytes = Vec::with_capacity(HEADER_LEN + payload.len());
-        bytes.extend_from_slice(&header.encode(at.segment, at.offset));
+        let mut bytes = Vec::with_capacity(header.total().as_usize());
+        let head = header.encode(at.segment, at.offset);
+        bytes.extend_from_slice(&head);
         bytes.extend_from_slice(payload);
+        if header.kind == Kind::Block {
+            guard::write(payload, &head, &mut bytes);
+        }
         let mut outcome = active.smooth();
         if outcome.is_ok() {
             outcome = active.tail.file.append(&bytes);
@@ -411,8 +429,17 @@ impl Log {
     }
 
     fn note_damage(&mut self, damage: Damage) {
-        self.stats.damages += 1;
-        self.stats.damaged += damage.length;
+        // What was found when the log was opened is met again when it is read.
+        if self.damages.contains(&damage) {
+            return;
+        }
+        match damage.fate {
+            DamageFate::Mended => self.stats.mended += 1,
+            DamageFate::SteppedOver => {
+                self.stats.damages += 1;
+                self.stats.damaged += damage.length;
+            }
+        }
         if self.damages.len() == DAMAGES_KEPT {
             self.damages.pop_front();
         }

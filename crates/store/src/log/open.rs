@@ -114,8 +114,8 @@ impl Log {
         if let Some(version) = found.other_version {
             return Err(LogError::OtherVersion { path, version });
         }
-        for (offset, length) in &found.damaged {
-            self.note_damage(Damage { file: path.clone(), offset: *offset, length: *length });
+        for (fate, offset, length) in found.damaged.iter().copied() {
+            self.note_damage(Damage { fate, file: path.clone(), offset, length });
         }
         Ok(found)
     }

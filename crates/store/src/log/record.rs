@@ -1,9 +1,10 @@
-//! A record's bytes: a header of 44 bytes, then the payload. All numbers are big-endian.
+//! A record's bytes: a header of 44 bytes, then the payload, then, of a block, what guards it (`guard`). All numbers are
+//! big-endian.
 //!
 //! | offset | width | what |
 //! |---|---|---|
 //! | 0 | 2 | `SR` |
-//! | 2 | 1 | version, 1 |
+//! | 2 | 1 | version, 2 |
 //! | 3 | 1 | kind: 2 block, 3 mark, 4 seal |
 //! | 4 | 4 | CRC-32C over segment number, offset in the segment, bytes 0..4 and bytes 8..44 |
 //! | 8 | 4 | CRC-32C of the payload |
@@ -17,7 +18,7 @@
 //! older file, is never taken for one of this log. `Header::decode` checks everything but the payload, which
 //! `Header::payload_is_intact` checks.
 
-use super::SegmentNo;
+use super::{SegmentNo, guard};
 use crate::{FlowId, Seq};
 use crc_fast::{CrcAlgorithm, Digest};
 use skyhaul_units::{Bytes, Utc};
@@ -30,7 +31,7 @@ pub const MAX_PAYLOAD: Bytes = Bytes::mib(1);
 pub(crate) const HEADER_LEN: usize = 44;
 /// The first bytes of every header, without the version.
 pub(crate) const MAGIC: [u8; 2] = *b"SR";
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -73,9 +74,12 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The header's and the payload's bytes together.
+    /// All bytes of the record together.
     pub fn total(&self) -> Bytes {
-        Bytes::of(HEADER_LEN) + self.length
+        match self.kind {
+            Kind::Block => block_size(self.length),
+            Kind::Mark | Kind::Seal => Bytes::of(HEADER_LEN) + self.length,
+        }
     }
 
     pub fn payload_is_intact(&self, payload: &[u8]) -> bool {
@@ -89,13 +93,18 @@ impl Header {
         intact.then_some(bytes[2])
     }
 
+    /// The payload's length that these bytes name, a header or not.
+    pub fn length_in(bytes: &[u8; HEADER_LEN]) -> Bytes {
+        Bytes::new(u64::from(number32(bytes, 16)))
+    }
+
     /// The header at `offset` of `segment`, where these bytes are one.
     pub fn decode(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: Bytes) -> Option<Self> {
         if bytes[..3] != [MAGIC[0], MAGIC[1], VERSION] {
             return None;
         }
         let kind = Kind::of(bytes[3])?;
-        let length = Bytes::new(u64::from(number32(bytes, 16)));
+        let length = Self::length_in(bytes);
         let limit = if kind == Kind::Block { MAX_PAYLOAD } else { Bytes::kib(64) };
         if number32(bytes, 4) != header_crc(bytes, segment, offset) || length > limit {
             return None;
@@ -128,6 +137,11 @@ impl Header {
         bytes[4..8].copy_from_slice(&crc.to_be_bytes());
         bytes
     }
+}
+
+/// All bytes of a block whose payload has this length.
+pub(crate) fn block_size(payload: Bytes) -> Bytes {
+    Bytes::of(HEADER_LEN) + payload + guard::len(payload)
 }
 
 /// CRC-32C (Castagnoli; RFC 3720 B.4) of the parts, one after another.

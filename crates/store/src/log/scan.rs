@@ -5,9 +5,10 @@
 //! damaged it: then what lies behind counts, and only the damaged part is stepped over. Later records tell
 //! which, because each says how much of the segment was durable when it was written.
 
-use super::SegmentNo;
-use super::record::{HEADER_LEN, Header, Kind, MAGIC, VERSION};
+use super::guard::{self, COPY_MAGIC};
+use super::record::{HEADER_LEN, Header, Kind, MAGIC, VERSION, block_size};
 use super::summary::Summary;
+use super::{DamageFate, SegmentNo};
 use crate::disk::DiskFile;
 use skyhaul_units::Bytes;
 use std::io;
@@ -27,8 +28,8 @@ pub(crate) struct Scan {
     pub summary: Summary,
     /// Whether a seal ends it.
     pub sealed: bool,
-    /// Damaged stretches of durable data: offset and length.
-    pub damaged: Vec<(Bytes, Bytes)>,
+    /// Damaged stretches of durable data: what became of them, offset and length.
+    pub damaged: Vec<(DamageFate, Bytes, Bytes)>,
     /// What is valid ends here; the rest never became durable.
     pub end: Bytes,
     /// The file's length.
@@ -41,12 +42,21 @@ pub(crate) struct Scan {
 
 /// One step through a file.
 pub(crate) enum Step {
-    /// A record that checks; its payload is in the caller's buffer.
-    Record(Header),
-    /// Nothing valid before this offset.
-    Damage(Bytes),
+    /// A record that checks, perhaps after it was mended; its payload is in the caller's buffer.
+    Record(Header, Condition),
+    /// Nothing valid before this offset, and what became of what was there.
+    Damage(DamageFate, Bytes),
     /// The limit is reached.
     End,
+}
+
+/// How a record was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// As it was written.
+    Intact,
+    /// Damaged, and made again.
+    Mended,
 }
 
 /// Reads records of one segment file one by one, up to a limit.
@@ -59,18 +69,68 @@ pub(crate) struct Walker<'a> {
 impl Walker<'_> {
     /// The header at `offset`, where one is there and the whole record lies before the limit.
     pub fn header(&self, offset: Bytes) -> Option<Header> {
-        let mut bytes = [0; HEADER_LEN];
-        // A sector that cannot be read is damage like any other: found, reported, stepped over.
-        let read = self.file.read_at(&mut bytes, offset).unwrap_or(0);
-        let header = Header::decode(&bytes, self.segment, offset).filter(|_| read == HEADER_LEN)?;
+        self.header_of(offset, self.bytes(offset)?)
+    }
+
+    /// Where nothing valid stands at `offset`: the next place with a record, and its header where that is known by its
+    /// copy alone. That may be `offset` itself.
+    pub fn beyond(&self, offset: Bytes) -> (Bytes, Option<Header>) {
+        let next = self.next_header(offset + Bytes::new(1));
+        let copy = self.find((offset + Bytes::of(HEADER_LEN), next), COPY_MAGIC, |at| {
+            self.copied(at).filter(|(start, _)| *start >= offset)
+        });
+        copy.map_or((next, None), |(start, header)| (start, Some(header)))
+    }
+
+    /// The header whose copy is at `at`, and where its record begins.
+    fn copied(&self, at: Bytes) -> Option<(Bytes, Header)> {
+        let mut bytes = self.bytes(at)?;
+        bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
+        let end = (at + Bytes::of(HEADER_LEN)).as_u64();
+        let start = end.checked_sub(block_size(Header::length_in(&bytes)).as_u64()).map(Bytes::new)?;
+        let header = self.header_of(start, bytes).filter(|header| header.kind == Kind::Block)?;
+        Some((start, header))
+    }
+
+    /// Reads the payload of the record at `offset` into `payload`; `None` where it neither checks nor can be mended.
+    pub fn payload(&self, offset: Bytes, header: &Header, payload: &mut Vec<u8>) -> Option<Condition> {
+        payload.clear();
+        payload.resize(header.length.as_usize(), 0);
+        let start = offset + Bytes::of(HEADER_LEN);
+        let read = self.read(payload, start);
+        if read == payload.len() && header.payload_is_intact(payload) {
+            return Some(Condition::Intact);
+        }
+        if header.kind != Kind::Block {
+            return None;
+        }
+        let mut behind = vec![0; guard::len(header.length).as_usize()];
+        self.read(&mut behind, start + header.length);
+        guard::mend(payload, &behind);
+        header.payload_is_intact(payload).then_some(Condition::Mended)
+    }
+
+    fn header_of(&self, offset: Bytes, bytes: [u8; HEADER_LEN]) -> Option<Header> {
+        let header = Header::decode(&bytes, self.segment, offset)?;
         (offset + header.total() <= self.limit).then_some(header)
     }
 
-    /// Reads the payload of the record at `offset` into `payload`; `false` where it does not check.
-    pub fn payload(&self, offset: Bytes, header: &Header, payload: &mut Vec<u8>) -> bool {
-        payload.resize(header.length.as_usize(), 0);
-        let read = self.file.read_at(payload, offset + Bytes::of(HEADER_LEN)).unwrap_or(0);
-        read == payload.len() && header.payload_is_intact(payload)
+    fn bytes(&self, at: Bytes) -> Option<[u8; HEADER_LEN]> {
+        let mut bytes = [0; HEADER_LEN];
+        // A sector that cannot be read is damage like any other: found, reported, mended or stepped over.
+        (self.file.read_at(&mut bytes, at).unwrap_or(0) == HEADER_LEN).then_some(bytes)
+    }
+
+    /// Reads what can be read; sectors that cannot be are zeros.
+    fn read(&self, buffer: &mut [u8], offset: Bytes) -> usize {
+        if let Ok(read) = self.file.read_at(buffer, offset) {
+            return read;
+        }
+        for (place, part) in buffer.chunks_mut(SECTOR).enumerate() {
+            part.fill(0);
+            let _ = self.file.read_at(part, offset + Bytes::of(place * SECTOR));
+        }
+        buffer.len()
     }
 
     /// The record at `offset`, checked wholly, or where the next header is.
@@ -78,29 +138,56 @@ impl Walker<'_> {
         if offset >= self.limit {
             return Step::End;
         }
-        match self.header(offset) {
-            Some(header) if self.payload(offset, &header, payload) => Step::Record(header),
-            Some(_) | None => Step::Damage(self.next_header(offset + Bytes::new(1))),
+        if let Some(header) = self.header(offset)
+            && let Some(condition) = self.payload(offset, &header, payload)
+        {
+            return Step::Record(header, condition);
+        }
+        match self.beyond(offset) {
+            (next, Some(header)) if next == offset => match self.payload(offset, &header, payload) {
+                Some(_) => Step::Record(header, Condition::Mended),
+                None => Step::Damage(DamageFate::SteppedOver, offset + header.total()),
+            },
+            (next, _) => Step::Damage(fate(next - offset), next),
         }
     }
 
     /// The first valid header at or behind `from`, or the limit. Linear in the distance.
     pub fn next_header(&self, from: Bytes) -> Bytes {
+        let at = self.find((from, self.limit), MAGIC, |at| self.header(at).map(|_| at));
+        at.unwrap_or(self.limit)
+    }
+
+    /// The first place from `from` up to `to` where `mark` stands and `look` finds something.
+    fn find<T>(
+        &self,
+        (from, to): (Bytes, Bytes),
+        mark: [u8; 2],
+        look: impl Fn(Bytes) -> Option<T>,
+    ) -> Option<T> {
         let mut window = vec![0; SEARCH_WINDOW];
         let mut start = from;
-        while start < self.limit {
-            let wanted = (self.limit - start).as_usize().min(SEARCH_WINDOW);
-            let read = self.file.read_at(&mut window[..wanted], start).unwrap_or(0);
-            for (at, pair) in window[..read].windows(MAGIC.len()).enumerate() {
-                if pair == MAGIC && self.header(start + Bytes::of(at)).is_some() {
-                    return start + Bytes::of(at);
+        while start < to {
+            let wanted = (to - start).as_usize().min(SEARCH_WINDOW);
+            let read = self.read(&mut window[..wanted], start);
+            for (at, pair) in window[..read].windows(mark.len()).enumerate() {
+                if pair == mark
+                    && let Some(found) = look(start + Bytes::of(at))
+                {
+                    return Some(found);
                 }
             }
             // The last byte may be the first of a mark that the next window completes.
             start += Bytes::of((wanted - 1).max(1));
         }
-        self.limit
+        None
     }
+}
+
+/// What a damaged stretch of this length can have been: where no more than a header fits, a mark, which is a help and
+/// nothing more. A block has its header twice, and a seal ends a file.
+pub(crate) fn fate(length: Bytes) -> DamageFate {
+    if length == Bytes::of(HEADER_LEN) { DamageFate::Mended } else { DamageFate::SteppedOver }
 }
 
 /// Reads the whole segment file.
@@ -117,13 +204,16 @@ pub(crate) fn scan(file: &dyn DiskFile, segment: SegmentNo, trust: Trust) -> io:
     loop {
         match walker.step(offset, &mut payload) {
             Step::End => break,
-            Step::Damage(next) if offset < durable => {
-                scan.damaged.push((offset, next - offset));
+            Step::Damage(fate, next) if offset < durable => {
+                scan.damaged.push((fate, offset, next - offset));
                 offset = next;
             }
-            Step::Damage(_) => break,
-            Step::Record(header) => {
+            Step::Damage(..) => break,
+            Step::Record(header, condition) => {
                 let size = offset;
+                if condition == Condition::Mended && offset < durable {
+                    scan.damaged.push((DamageFate::Mended, offset, header.total()));
+                }
                 offset += header.total();
                 match header.kind {
                     Kind::Mark => {}
@@ -158,7 +248,8 @@ pub(crate) fn read_seal(file: &dyn DiskFile, segment: SegmentNo) -> io::Result<O
     let at = Bytes::new(u64::from_be_bytes(trailer));
     let mut payload = Vec::new();
     let found = walker.header(at).filter(|header| {
-        header.kind == Kind::Seal && at + header.total() == limit && walker.payload(at, header, &mut payload)
+        let ends = header.kind == Kind::Seal && at + header.total() == limit;
+        ends && walker.payload(at, header, &mut payload).is_some()
     });
     Ok(found.and_then(|_| Summary::decode(&payload, at)))
 }
@@ -190,5 +281,7 @@ fn other_version(walker: &Walker<'_>) -> Option<u8> {
     version.filter(|version| *version != VERSION)
 }
 
+/// What a disk reads or fails to read at once, at the least.
+const SECTOR: usize = 512;
 /// How much is read at once while looking for the next record.
 const SEARCH_WINDOW: usize = 64 << 10;

@@ -29,20 +29,41 @@ pub struct Synced {
 #[derive(Debug)]
 pub(super) struct Tail {
     pub(super) file: Arc<dyn DiskFile>,
-    spoiled: Mutex<Option<String>>,
+    fate: Mutex<Fate>,
+}
+
+#[derive(Debug)]
+enum Fate {
+    Grows,
+    /// Whole and durable. It may be removed while somebody still holds a sync of it.
+    Sealed,
+    /// A sync failed, for this reason.
+    Spoiled(String),
 }
 
 impl Tail {
     pub(super) fn new(file: Arc<dyn DiskFile>) -> Self {
-        Self { file, spoiled: Mutex::new(None) }
+        Self { file, fate: Mutex::new(Fate::Grows) }
     }
 
     pub(super) fn sync(&self) -> Result<(), String> {
-        let mut spoiled = self.spoiled.lock().expect("no holder of the lock panics");
-        if spoiled.is_none() {
-            *spoiled = self.file.sync().err().map(|error| error.to_string());
+        self.sync_to(Fate::Grows)
+    }
+
+    /// The last sync: nothing more is appended.
+    pub(super) fn seal(&self) -> Result<(), String> {
+        self.sync_to(Fate::Sealed)
+    }
+
+    fn sync_to(&self, well: Fate) -> Result<(), String> {
+        let mut fate = self.fate.lock().expect("no holder of the lock panics");
+        if matches!(*fate, Fate::Grows) {
+            *fate = self.file.sync().map_or_else(|error| Fate::Spoiled(error.to_string()), |()| well);
         }
-        spoiled.clone().map_or(Ok(()), Err)
+        match &*fate {
+            Fate::Grows | Fate::Sealed => Ok(()),
+            Fate::Spoiled(reason) => Err(reason.clone()),
+        }
     }
 }
 

@@ -1,11 +1,14 @@
+use super::record::HEADER_LEN;
 use super::*;
 use crate::sim::SimDisk;
 use proptest::prelude::*;
 
+mod damage;
+
 const DIR: &str = "log";
 
 fn small() -> LogConfig {
-    LogConfig { segment_size: Bytes::new(700) }
+    LogConfig { segment_size: Bytes::new(1_400) }
 }
 
 fn open(disk: &SimDisk) -> Log {
@@ -40,7 +43,17 @@ fn seqs(log: &mut Log) -> Vec<u64> {
 
 /// Offsets of the records in the first segment, from a log of records of one size.
 fn nth(index: u64, payload: usize) -> Bytes {
-    Bytes::new(index * (HEADER_LEN + payload) as u64)
+    Bytes::new(index * block_size(Bytes::of(payload)).as_u64())
+}
+
+/// Damages every byte of a stretch.
+fn wreck(disk: &SimDisk, path: &str, from: Bytes, length: Bytes) {
+    (from.as_u64()..(from + length).as_u64()).for_each(|at| disk.damage(path, Bytes::new(at)).unwrap());
+}
+
+/// Where the guard's last part, the header's copy, begins in a record.
+fn copy(payload: usize) -> Bytes {
+    nth(1, payload) - Bytes::of(HEADER_LEN)
 }
 
 #[test]
@@ -112,7 +125,8 @@ fn a_torn_end_is_cut_counted_and_does_not_come_back() {
 
 #[test]
 fn damage_of_durable_data_is_reported_with_its_place_and_stepped_over() {
-    for place in [3, 30, HEADER_LEN as u64 + 4] {
+    let (header, whole) = (Bytes::of(HEADER_LEN), nth(1, 20));
+    for (from, to) in [(Bytes::ZERO, whole), (header, whole), (Bytes::ZERO, copy(20))] {
         let disk = SimDisk::new(Bytes::mib(1));
         let mut log = open(&disk);
         for seq in 0..4 {
@@ -120,15 +134,15 @@ fn damage_of_durable_data_is_reported_with_its_place_and_stepped_over() {
         }
         log.sync().unwrap();
         let path = log.path(SegmentNo(1));
-        disk.damage(&path, nth(1, 20) + Bytes::new(place)).unwrap();
+        wreck(&disk, &path, nth(1, 20) + from, to - from);
         let mut cursor = log.start();
         let (read, damages) = read_all(&mut log, &mut cursor);
         assert_eq!((read.len(), damages), (3, 1), "a reader of the running log");
         let mut log = open(&disk);
         let damage = log.damages().next().unwrap().clone();
         assert_eq!(
-            (damage.file.as_str(), damage.offset, damage.length),
-            (path.as_str(), nth(1, 20), nth(1, 20))
+            (damage.fate, damage.file.as_str(), damage.offset, damage.length),
+            (DamageFate::SteppedOver, path.as_str(), nth(1, 20), nth(1, 20))
         );
         assert_eq!(seqs(&mut log), [0, 2, 3]);
         assert_eq!(log.stats().torn, Bytes::ZERO);
@@ -149,8 +163,8 @@ fn durable_records_behind_a_damage_outlive_any_number_of_openings_after_a_torn_e
     log.synced(synced.sync()).unwrap();
     put(&mut log, 1, 5, &[9; 20]).unwrap();
     let path = log.path(SegmentNo(1));
-    disk.damage(&path, nth(1, 20) + Bytes::new(50)).unwrap();
-    disk.damage(&path, nth(5, 20) + Bytes::new(50)).unwrap();
+    wreck(&disk, &path, nth(1, 20), copy(20));
+    wreck(&disk, &path, nth(5, 20) + Bytes::of(HEADER_LEN), copy(20) - Bytes::of(HEADER_LEN));
     let mut first = open(&disk);
     assert_eq!(seqs(&mut first), [0, 2, 3, 4], "5 is torn");
     assert_eq!(first.stats().torn, nth(1, 20));
@@ -173,7 +187,7 @@ fn a_hole_before_what_was_never_durable_ends_the_log() {
     for seq in 1..4 {
         put(&mut log, 1, seq, &[9; 20]).unwrap();
     }
-    disk.damage(&log.path(SegmentNo(1)), nth(1, 20) + mark + Bytes::new(50)).unwrap();
+    wreck(&disk, &log.path(SegmentNo(1)), nth(1, 20) + mark, copy(20));
     let mut log = open(&disk);
     assert_eq!(seqs(&mut log), [0], "1 is damaged, 2 and 3 were never durable");
     assert_eq!(log.stats().torn, nth(3, 20));
@@ -193,7 +207,10 @@ fn a_log_inside_a_payload_is_not_taken_for_records() {
     put(&mut log, 1, 0, &embedded).unwrap();
     put(&mut log, 1, 1, b"after").unwrap();
     log.sync().unwrap();
-    disk.damage(&log.path(SegmentNo(1)), Bytes::new(5)).unwrap();
+    let path = log.path(SegmentNo(1));
+    wreck(&disk, &path, Bytes::ZERO, Bytes::of(HEADER_LEN));
+    assert_eq!(seqs(&mut open(&disk)), [0, 1], "from the header's copy");
+    wreck(&disk, &path, copy(embedded.len()), Bytes::of(HEADER_LEN));
     assert_eq!(seqs(&mut open(&disk)), [1]);
 }
 
@@ -204,14 +221,14 @@ fn another_version_is_refused_and_left_as_it_is() {
     put(&mut log, 1, 0, b"kept").unwrap();
     log.sync().unwrap();
     let mut bytes = crate::disk::read_small(&disk, "log/0000000000000001.seg", Bytes::kib(1)).unwrap();
-    bytes[2] = 2;
+    bytes[2] = 1;
     let place = [1u64.to_be_bytes(), 0u64.to_be_bytes()].concat();
     let sum = crc(&[&place, &bytes[..4], &bytes[8..HEADER_LEN]]);
     bytes[4..8].copy_from_slice(&sum.to_be_bytes());
     let file = disk.create("log/0000000000000001.seg").unwrap();
     file.append(&bytes).unwrap();
     let error = Log::open(Arc::new(disk.clone()), DIR, small()).unwrap_err();
-    assert!(matches!(error, LogError::OtherVersion { version: 2, .. }), "{error}");
+    assert!(matches!(error, LogError::OtherVersion { version: 1, .. }), "{error}");
     assert_eq!(file.size().unwrap(), Bytes::of(bytes.len()));
 }
 
@@ -507,7 +524,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_loses_only_what_is_damaged(at in 0u64..2_000, count in 1u64..12) {
+    fn a_damaged_byte_anywhere_costs_no_record(at in any::<prop::sample::Index>(), count in 1u64..12) {
         let disk = SimDisk::new(Bytes::mib(1));
         let mut log = open(&disk);
         for seq in 0..count {
@@ -515,8 +532,8 @@ proptest! {
             log.sync().unwrap();
         }
         let (path, size) = disk.files()[0].clone();
-        disk.damage(&path, Bytes::new(at % size.as_u64())).unwrap();
-        let kept = seqs(&mut open(&disk));
-        prop_assert!(kept.len() as u64 + 1 >= count, "one byte, at most one record: {:?} of {}", kept, count);
+        disk.damage(&path, Bytes::of(at.index(size.as_usize()))).unwrap();
+        prop_assert_eq!(seqs(&mut open(&disk)), (0..count).collect::<Vec<_>>());
+        prop_assert_eq!(seqs(&mut log), (0..count).collect::<Vec<_>>());
     }
 }

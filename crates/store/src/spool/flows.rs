@@ -21,6 +21,8 @@ pub(super) struct Flows {
     live: BTreeMap<FlowId, Flow>,
     next_flow: u32,
     lags: bool,
+    /// One of the state file's two copies was damaged when it was read.
+    was_damaged: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,13 +58,21 @@ impl Flows {
 
     /// Reads the state file and adds what the log holds.
     pub fn load(disk: &dyn Disk, log: &Log, now: Utc) -> io::Result<Self> {
+        let mut is_damaged = false;
         let mut flows = match load_state(disk, &Self::path())? {
-            Some(body) => Self::decode(&body)
-                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a spool's state"))?,
-            None => Self { live: BTreeMap::new(), next_flow: first_flow(now), lags: true },
+            Some(state) => {
+                let flows = Self::decode(&state.body)
+                    .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a spool's state"))?;
+                is_damaged = state.is_damaged;
+                flows
+            }
+            None => {
+                Self { live: BTreeMap::new(), next_flow: first_flow(now), lags: true, was_damaged: false }
+            }
         };
         // A flow below this and not in the state was closed and wholly in custody.
         let forgotten_below = if flows.lags { 0 } else { flows.next_flow };
+        (flows.lags, flows.was_damaged) = (flows.lags || is_damaged, is_damaged);
         for (number, summary) in log.segments() {
             for span in &summary.flows {
                 flows.found(number, span, FlowId(forgotten_below));
@@ -84,6 +94,11 @@ impl Flows {
 
     pub fn len(&self) -> usize {
         self.live.len()
+    }
+
+    /// Whether one of the state file's two copies was damaged when it was read.
+    pub fn was_damaged(&self) -> bool {
+        self.was_damaged
     }
 
     /// Whether the state file is behind.
@@ -150,6 +165,19 @@ impl Flows {
         }
         self.forget_done();
         Taken { blocks, ahead }
+    }
+
+    /// The centre has no more of a live flow than what is below `next`.
+    pub fn go_back(&mut self, flow: FlowId, next: Seq) {
+        if let Some(flow) = self.live.get_mut(&flow).filter(|flow| next < flow.custody) {
+            flow.custody = next;
+            self.lags = true;
+        }
+    }
+
+    /// The first place of a live flow that is not in custody, and the one behind its last record.
+    pub fn extent(&self, flow: FlowId) -> Option<(Seq, Seq)> {
+        self.live.get(&flow).map(|flow| (flow.custody, flow.next))
     }
 
     /// Whether a reader has still to give out this record.
@@ -227,7 +255,7 @@ impl Flows {
         self.lags |= self.live.len() < before;
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut body = self.next_flow.to_be_bytes().to_vec();
         for (id, flow) in &self.live {
             let closed = flow.end != End::Open;
@@ -257,11 +285,12 @@ impl Flows {
             live.insert(FlowId(u32::from_be_bytes(*id)), Flow { next, custody, last: None, end });
         }
         let next_flow = u32::from_be_bytes(*next_flow);
-        (live.len() <= MAX_LIVE_FLOWS).then_some(Self { live, next_flow, lags: false })
+        (live.len() <= MAX_LIVE_FLOWS).then_some(Self { live, next_flow, lags: false, was_damaged: false })
     }
 }
 
-/// The time, so that numbers of a spool that was lost are not used again; a clock that is far off leaves a quarter of all numbers.
+/// The time, so that people do not meet the same number in two spools of a station; a clock that is far off leaves a quarter of all
+/// numbers.
 fn first_flow(now: Utc) -> u32 {
     let seconds = now.as_micros().div_euclid(1_000_000) - SECONDS_TO_2020;
     u32::try_from(seconds.max(1)).unwrap_or(u32::MAX).min(FLOW_END.0 / 2)

@@ -7,11 +7,12 @@
 //! Memory: what the log keeps (56 bytes a flow and segment, 100 bytes a segment), 80 bytes a live flow, at
 //! most [`MAX_LIVE_FLOWS`] of them. Nothing is kept a record.
 //!
-//! A flow number is never used twice by a station, even when its disk is replaced: a new spool begins at the
-//! number of seconds since 2020, which is above every number given before as long as contacts come less than
-//! one a second.
+//! A flow number is never used twice by a spool, and every spool has an identity that was drawn when it was made
+//! (`identity`): what another spool of the same station gave the same number to, a copy that was put back among them, is
+//! another contact.
 
 mod flows;
+mod identity;
 mod reader;
 mod recall;
 mod waiting;
@@ -22,11 +23,13 @@ use crate::log::{
 };
 use crate::{Cursor, Damage, FlowId, Item, MAX_PAYLOAD, Seq};
 use flows::Flows;
+use identity::Identity;
 use skyhaul_units::{Bytes, Duration, Utc};
 use std::io;
 use std::sync::Arc;
 
 pub use flows::{FLOW_END, MAX_LIVE_FLOWS};
+pub use identity::SpoolDraw;
 pub use reader::{SpoolItem, SpoolReader};
 pub use recall::RecallReader;
 pub use waiting::Waiting;
@@ -99,7 +102,7 @@ pub enum SpoolError {
     },
     /// The state file cannot be read or written.
     #[error(
-        "{path}: {source}; check the disk (without this file the whole spool is sent again, and the centre drops what it has)"
+        "{path}: {source}; check the disk, or remove this file: the whole spool is sent again then, and the centre drops what it has"
     )]
     State {
         /// The file.
@@ -154,6 +157,8 @@ pub struct SpoolStats {
     pub missing: u64,
     /// State files that could not be written; tried again.
     pub state_failures: u64,
+    /// State files of which one copy was damaged: the other one counted, and both are written again.
+    pub state_mended: u64,
     /// The log's counters.
     pub log: LogStats,
 }
@@ -165,15 +170,22 @@ pub struct Spool {
     config: SpoolConfig,
     log: Log,
     flows: Flows,
+    identity: Identity,
     stats: SpoolStats,
 }
 
 impl Spool {
-    /// Opens the spool on this disk, made where absent. `now` gives a new spool its first flow number.
+    /// Opens the spool on this disk, made where absent. `now` gives a new spool its first flow number, `draw` what tells it, and
+    /// this opening, from others.
     ///
     /// # Errors
     /// [`SpoolError::Config`], [`SpoolError::State`], [`SpoolError::Log`].
-    pub fn open(disk: Arc<dyn Disk>, config: SpoolConfig, now: Utc) -> Result<Self, SpoolError> {
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        config: SpoolConfig,
+        now: Utc,
+        draw: SpoolDraw,
+    ) -> Result<Self, SpoolError> {
         if config.segment_size.as_u64().saturating_mul(4) > config.max_size.as_u64() {
             let SpoolConfig { max_size, segment_size, .. } = config;
             return Err(SpoolError::Config { max_size, segment_size });
@@ -181,7 +193,10 @@ impl Spool {
         let log = Log::open(disk.clone(), LOG_DIR, LogConfig { segment_size: config.segment_size })?;
         let flows = Flows::load(&*disk, &log, now)
             .map_err(|source| SpoolError::State { path: Flows::path(), source })?;
-        Ok(Self { disk, config, log, flows, stats: SpoolStats::default() })
+        let stats = SpoolStats { state_mended: u64::from(flows.was_damaged()), ..SpoolStats::default() };
+        let mut spool = Self { disk, config, log, flows, identity: Identity::new(draw), stats };
+        spool.identify(draw)?;
+        Ok(spool)
     }
 
     /// Opens a flow. Its number is durable when this returns, and never given again.
@@ -269,6 +284,7 @@ impl Spool {
         if self.flows.lags() {
             self.save_state();
         }
+        self.remember();
         let due = |summary: &Summary| {
             summary.last_written().is_none_or(|written| written + self.config.retention <= now)
         };
@@ -364,6 +380,15 @@ impl Spool {
     /// What the segments fill on the disk.
     pub fn size(&self) -> Bytes {
         self.log.size()
+    }
+
+    /// Whether the folder that the spool is in is still where it was. Ask about once a second: without a sync nothing
+    /// else shows that it is gone.
+    ///
+    /// # Errors
+    /// As [`Disk::in_place`]: what is appended from now on nobody will find.
+    pub fn in_place(&self) -> io::Result<()> {
+        self.disk.in_place()
     }
 
     /// Counters.

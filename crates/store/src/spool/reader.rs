@@ -19,7 +19,7 @@ pub struct SpoolReader {
 pub enum SpoolItem {
     /// A record that is not in custody.
     Block(Record),
-    /// Records that the disk did not give back: `first` to `last`, both included. The far end waits for these
+    /// Records that the disk did not give back: `first` to `last`, both included, at most 4,096 of them at a time. The far end waits for these
     /// places, so that something has to be sent for them.
     Missing {
         /// The flow.
@@ -30,6 +30,9 @@ pub enum SpoolItem {
         last: Seq,
     },
 }
+
+/// Places that are missing, in one item.
+const MISSING_MAX: u64 = 4_096;
 
 impl SpoolReader {
     pub(super) fn new(cursor: Cursor) -> Self {
@@ -47,8 +50,11 @@ impl SpoolReader {
             return false;
         }
         *expected = seq;
-        if first < seq {
-            self.pending.push_back(SpoolItem::Missing { flow, first, last: Seq(seq.0 - 1) });
+        let mut first = first;
+        while first < seq {
+            let next = Seq(first.0 + MISSING_MAX).min(seq);
+            self.pending.push_back(SpoolItem::Missing { flow, first, last: Seq(next.0 - 1) });
+            first = next;
         }
         true
     }

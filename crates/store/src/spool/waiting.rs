@@ -48,7 +48,7 @@ impl Spool {
 mod tests {
     use super::*;
     use crate::sim::SimDisk;
-    use crate::{SpoolConfig, SpoolItem};
+    use crate::{SpoolConfig, SpoolDraw, SpoolItem};
     use std::sync::Arc;
 
     fn at(secs: i64) -> Utc {
@@ -59,7 +59,8 @@ mod tests {
     fn spool() -> (Spool, [FlowId; 2]) {
         let config =
             SpoolConfig { max_size: Bytes::mib(16), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
-        let mut spool = Spool::open(Arc::new(SimDisk::new(Bytes::mib(256))), config, at(0)).unwrap();
+        let mut spool =
+            Spool::open(Arc::new(SimDisk::new(Bytes::mib(256))), config, at(0), SpoolDraw([7; 24])).unwrap();
         let flows = [0, 1].map(|_| spool.open_flow(at(0)).unwrap());
         for number in 0..40u8 {
             let flow = flows[usize::from(number % 2)];

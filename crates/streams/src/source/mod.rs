@@ -164,6 +164,32 @@ impl Source {
         Ok(None)
     }
 
+    /// Whether a file, of which the rate is not known, has frames at all.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn holds(path: &Path, format: Option<Format>) -> io::Result<Holds> {
+        let mut finder = Finder::new(format);
+        let space = finder.space(CHUNK);
+        let mut len = 0;
+        let mut file = File::open(path)?;
+        while len < space.len() {
+            match io::Read::read(&mut file, &mut space[len..])? {
+                0 => break,
+                read => len += read,
+            }
+        }
+        let is_mark4 = is_mark4(&space[..len]);
+        let unused = space.len() - len;
+        finder.cut(unused);
+        while let Some(found) = finder.next() {
+            if let Found::Frame(..) = found {
+                return Ok(Holds::Frames);
+            }
+        }
+        Ok(if is_mark4 { Holds::Mark4 } else { Holds::Unknown })
+    }
+
     /// What its units are, once that is known.
     pub(crate) fn format(&self) -> Option<Format> {
         match &self.0 {
@@ -200,6 +226,37 @@ impl Source {
     }
 }
 
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Frames that are carried.
+    Frames,
+    /// Mark 4, which has no headers for lost frames to be made of.
+    Mark4,
+    /// Nothing that is known.
+    Unknown,
+}
+
+/// Whether these are frames of Mark 4: 20,000 bits of each of 16, 32 or 64 tracks, with 32 bits of ones on all of them.
+fn is_mark4(bytes: &[u8]) -> bool {
+    [64, 32, 16].into_iter().any(|tracks| {
+        let (sync, frame) = (4 * tracks, 2_500 * tracks);
+        let is_sync =
+            |at: usize| bytes.get(at..at + sync).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0xFF));
+        let mut at = 0;
+        while let Some(next) =
+            bytes.get(at..bytes.len().min(frame)).and_then(|rest| rest.iter().position(|byte| *byte == 0xFF))
+        {
+            at += next;
+            if is_sync(at) && is_sync(at + frame) {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    })
+}
+
 /// Whether `from` can be read, or has ended, within `wait`.
 fn is_ready(from: &impl AsFd, wait: Duration) -> io::Result<bool> {
     let mut waiting = [PollFd::new(from, PollFlags::IN)];
@@ -216,3 +273,25 @@ fn is_ready(from: &impl AsFd, wait: Duration) -> io::Result<bool> {
 const CHUNK: usize = 1 << 20;
 /// Bytes of a file that are read to learn its rate: two seconds of 1 Gbit/s.
 const LOOKED_AT: usize = 256 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mark_4_is_known_for_what_it_is() {
+        for tracks in [16, 32, 64] {
+            let mut bytes: Vec<u8> = (0..3 * 2_500 * tracks).map(|at| (at * 31 % 251) as u8).collect();
+            for frame in 0..3 {
+                let sync = 2_500 * tracks * frame + 8 * tracks;
+                bytes[sync..sync + 4 * tracks].fill(0xFF);
+            }
+            assert!(is_mark4(&bytes[100..]), "{tracks}");
+            bytes[2_500 * tracks + 9 * tracks] = 0;
+            bytes[5_000 * tracks + 9 * tracks] = 0;
+            assert!(!is_mark4(&bytes), "{tracks}");
+        }
+        assert!(!is_mark4(&[0x55; 1_000]));
+        assert!(!is_mark4(&[]));
+    }
+}

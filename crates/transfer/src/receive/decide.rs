@@ -62,7 +62,7 @@ impl State<'_> {
         let same_size = file.filter(|stat| stat.st_size.unsigned_abs() == size);
         if let Some(stat) = same_size {
             if !self.receiving.options.checksum && mtime(&stat) == entry.mtime {
-                return Ok((Answer::Have, None));
+                return self.decide_rights(&stat, &entry).map(|answer| (answer, None));
             }
             if self.receiving.options.checksum
                 && let Some(hash) = hash_of(folder, last, size)
@@ -83,6 +83,20 @@ impl State<'_> {
             return Err(refusal(&coming.entry.path, "does not fit", Errno::NOSPC));
         }
         Ok((Answer::Send, Some(coming)))
+    }
+}
+
+impl State<'_> {
+    /// The contents are there: the rights may differ.
+    fn decide_rights(&mut self, there: &Stat, entry: &Entry) -> Result<Answer, Refusal> {
+        if there.st_mode & 0o777 == u32::from(entry.mode) {
+            return Ok(Answer::Have);
+        }
+        if let (false, Some(folders)) = (self.receiving.options.dry_run, &mut self.folders) {
+            set_attributes(folders, entry)
+                .map_err(|error| refusal(&entry.path, "cannot be given its rights", error))?;
+        }
+        Ok(Answer::Rights)
     }
 }
 

@@ -83,7 +83,7 @@ impl State<'_> {
             let incoming = cancel.or(link.recv()).ok_or(End::Cancelled)?;
             let Some(incoming) = incoming else { return Err(End::lost(link)) };
             match Message::decode(&incoming.bytes)? {
-                Message::Welcome => {}
+                Message::Welcome(_) => {}
                 Message::Refused(refusal) => return Err(End::Refused(refusal)),
                 Message::Offer(entries) => self.offered(entries)?,
                 Message::Small(files) => {
@@ -142,6 +142,7 @@ impl State<'_> {
             let fate = match &answer {
                 Answer::Have => Some(Fate::Unchanged),
                 Answer::Made => Some(Fate::Made),
+                Answer::Rights => Some(Fate::Rights),
                 Answer::No(refused) => Some(Fate::Failed(refused.clone())),
                 Answer::Send if self.receiving.options.dry_run => Some(Fate::Wanted),
                 Answer::Send | Answer::Compare(_) => None,

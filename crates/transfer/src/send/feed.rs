@@ -6,7 +6,7 @@ use crate::event::Fate;
 use crate::place::{io_refusal, refusal, stamp};
 use crate::session::End;
 use rustix::io::Errno;
-use skyhaul_files::wire::{BLOCK_MAX, Id, KIND_SMALL, Message, PIECE_MAX, SMALL_HEAD, data_head, put_small};
+use skyhaul_files::wire::{Id, Message, PIECE_MAX, Pack, data_head};
 use skyhaul_files::{FileHasher, Pace, Reason, Refusal, RelPath};
 use skyhaul_units::Bytes;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Sends what is wanted until all is settled, then the folders' attributes.
 pub(super) fn feed(sending: &Sending<'_>, readers: Vec<Reader>) -> Result<(), End> {
     let pace = sending.options.limit.map(|limit| Pace::new(limit, sending.clock.now()));
-    let mut feed = Feed { sending, readers, pack: Vec::new(), pace };
+    let mut feed = Feed { sending, readers, pack: Pack::default(), pace };
     loop {
         let mut state = sending.state();
         if let Some(id) = state.wanted.pop_front() {
@@ -55,7 +55,7 @@ struct Feed<'a> {
     sending: &'a Sending<'a>,
     readers: Vec<Reader>,
     /// A message of small files that is being filled.
-    pack: Vec<u8>,
+    pack: Pack,
     pace: Option<Pace>,
 }
 
@@ -99,16 +99,13 @@ impl Feed<'_> {
 
     fn small(&mut self, id: Id, offer: &Offer, mut file: File) -> Result<(), Stop> {
         let size = usize::try_from(offer.entry.size()).unwrap_or(usize::MAX);
-        if self.pack.len() + SMALL_HEAD + size > BLOCK_MAX {
+        if !self.pack.has_room(size) {
             self.flush()?;
         }
         let mut bytes = vec![0; size];
         file.read_exact(&mut bytes).map_err(|error| broken(&offer.entry.path, &error))?;
         same(offer, &file)?;
-        if self.pack.is_empty() {
-            self.pack.push(KIND_SMALL);
-        }
-        put_small(&mut self.pack, id, &blake3::hash(&bytes), &bytes);
+        self.pack.put(id, &blake3::hash(&bytes), &bytes);
         self.sending.reports.moved(offer.entry.size());
         Ok(())
     }
@@ -145,6 +142,7 @@ impl Feed<'_> {
         let Some(mut pipe) = pipe.take() else { return Ok(()) };
         let (mut hasher, mut offset) = (blake3::Hasher::new(), 0);
         self.sending.reports.begin(&offer.entry.path, 0, 0);
+        self.sending.reports.open();
         loop {
             let mut block = data_head(id, offset);
             let head = block.len();
@@ -155,7 +153,12 @@ impl Feed<'_> {
             }
             hasher.update(&block[head..]);
             offset += read;
+            self.sending.reports.grew(read);
             self.send(block, read)?;
+        }
+        self.sending.reports.closed();
+        if let Some(offer) = self.sending.state().offers.get_mut(&id) {
+            offer.bytes = offset;
         }
         self.sending.data(Message::End(id, offset, hasher.finalize()).encode())?;
         Ok(())
@@ -181,13 +184,9 @@ impl Feed<'_> {
     }
 
     fn flush(&mut self) -> Result<(), End> {
-        match core::mem::take(&mut self.pack) {
-            none if none.is_empty() => Ok(()),
-            pack => {
-                self.keep_pace(pack.len() as u64)?;
-                self.sending.data(pack.into())
-            }
-        }
+        let Some(block) = self.pack.take() else { return Ok(()) };
+        self.keep_pace(block.len() as u64)?;
+        self.sending.data(block)
     }
 
     fn send(&mut self, block: Vec<u8>, bytes: u64) -> Result<(), End> {

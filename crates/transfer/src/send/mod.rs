@@ -54,6 +54,8 @@ struct Offer {
     held: Vec<Chain>,
     /// What the far end has under this name.
     compare: Option<Hash>,
+    /// How long it is; of a pipe, from when its end was read.
+    bytes: u64,
 }
 
 /// Folders of one transfer: their attributes are kept to its end.
@@ -104,7 +106,7 @@ impl<'a> Sending<'a> {
             let incoming = self.cancel.or(self.link.recv()).ok_or(End::Cancelled)?;
             let Some(incoming) = incoming else { return Err(End::lost(self.link)) };
             match Message::decode(&incoming.bytes)? {
-                Message::Welcome => {}
+                Message::Welcome(_) => {}
                 Message::Refused(refusal) => return Err(End::Refused(refusal)),
                 Message::Held(id, chains) => self.held(id, chains)?,
                 Message::Answers(answers) => {
@@ -114,9 +116,9 @@ impl<'a> Sending<'a> {
                 }
                 Message::Done(results) => {
                     for (id, result) in results {
-                        let entry = self.settle(id)?.entry;
+                        let Offer { entry, bytes, .. } = self.settle(id)?;
                         let fate = result.map_or_else(Fate::Refused, Fate::Copied);
-                        self.reports.tell(&entry.path, entry.size(), fate);
+                        self.reports.tell(&entry.path, bytes, fate);
                     }
                 }
                 Message::Removed(paths) => {
@@ -145,6 +147,7 @@ impl<'a> Sending<'a> {
         let fate = match answer {
             Answer::Have => Fate::Unchanged,
             Answer::Made => Fate::Made,
+            Answer::Rights => Fate::Rights,
             Answer::No(refusal) => Fate::Refused(refusal),
             Answer::Send if self.options.dry_run => Fate::Wanted,
             Answer::Send => return self.want(id, None),

@@ -1,6 +1,7 @@
 //! What is to be sent: a file or a tree on disk, or a pipe.
 
-use crate::place::Place;
+use crate::place::{Place, file_type};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use skyhaul_files::{RelPath, SelectionError, is_pattern, pattern};
 use std::fmt;
@@ -103,6 +104,21 @@ impl Source {
     /// The folder at `root` may not be read.
     pub fn within(root: &Path, path: &RelPath) -> Result<Self, SourceError> {
         Ok(Self::Tree { place: Place::open(root)?, at: path.clone(), name: path.clone() })
+    }
+
+    /// Whether it is anything but a folder.
+    pub(crate) fn is_single(&self) -> bool {
+        let Self::Tree { place, at, .. } = self else { return true };
+        let Some((above, name)) = at.split() else { return false };
+        let found = place.folder(&above).and_then(|folder| folder.look(name));
+        found.is_ok_and(|stat| file_type(&stat) != FileType::Directory)
+    }
+
+    /// Has it offered under this name.
+    pub(crate) fn rename(&mut self, to: RelPath) {
+        match self {
+            Self::Tree { name, .. } | Self::Pipe(name, _) => *name = to,
+        }
     }
 
     fn of(place: &Place, at: RelPath) -> Result<Self, SourceError> {

@@ -106,18 +106,34 @@ impl Walk<'_> {
 
     fn enter(&mut self, frames: &mut Vec<Frame>, folder: Place, path: RelPath) -> Result<(), End> {
         match folder.names() {
-            Ok(mut names) => {
+            Ok(names) => {
                 if self.sending.options.delete {
                     self.only(&path, &names)?;
                 }
-                // Partial files of another transfer are none of this one.
-                names.retain(|name| !is_partial(name));
+                let (partial, mut names): (Vec<_>, Vec<_>) =
+                    names.into_iter().partition(|name| is_partial(name));
+                for name in partial {
+                    self.left_out(&folder, &path, &name)?;
+                }
                 names.reverse();
                 frames.push(Frame { folder, path, names });
                 Ok(())
             }
             Err(error) => self.sending.missing(&path, refusal(&path, "cannot be read", error)),
         }
+    }
+
+    /// Tells of what has a name that no transfer may give a file, unless rules leave it out.
+    fn left_out(&self, folder: &Place, path: &RelPath, name: &[u8]) -> Result<(), End> {
+        let Ok(path) = path.join(name) else { return Ok(()) };
+        let is_folder = folder.look(name).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
+        if !self.sending.selection.takes(&path, is_folder) {
+            return Ok(());
+        }
+        let sentence = format!(
+            "{path} has a name that is kept for unfinished files and was left out; name it otherwise, or exclude it with --exclude"
+        );
+        self.sending.missing(&path, Refusal::new(Reason::Name, &sentence))
     }
 
     /// Tells the names of a folder, in their order: between two of them there are no others.
@@ -205,8 +221,14 @@ impl Walk<'_> {
             }
             state.folders.push(entry.clone());
         }
-        let (held, compare) = (Vec::new(), None);
-        state.offers.insert(id, Offer { entry: entry.clone(), source: self.source, held, compare });
+        let offer = Offer {
+            entry: entry.clone(),
+            source: self.source,
+            held: Vec::new(),
+            compare: None,
+            bytes: entry.size(),
+        };
+        state.offers.insert(id, offer);
         drop(state);
         if !matches!(entry.kind, Kind::Folder | Kind::Link { .. }) {
             self.sending.reports.found(entry.size());

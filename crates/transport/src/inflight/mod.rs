@@ -26,6 +26,8 @@ pub enum Sent {
     },
     /// Sent again by a time-out of its own, or a copy.
     Notice,
+    /// Sent to see whether a full datagram arrives.
+    Padding,
     Repair,
 }
 

@@ -20,6 +20,18 @@ impl Inflight {
         Some(quick.map_or(patient, |quick| quick.min(patient)))
     }
 
+    /// When a path that has no other beside it counts as silent, should it not answer until then: several owe an answer, the
+    /// path's own signs of life have had none since `answered` either, and that for as long as `patience`.
+    pub fn mute_at(&self, answered: Instant, rtt: Duration, patience: Duration) -> Option<Instant> {
+        let first = self.asked(0)?;
+        if self.end() < self.owed_from + 2 {
+            return None;
+        }
+        let second = self.asked(1).unwrap_or(first);
+        let heard = self.last_news.map_or(answered, |news| news.max(answered));
+        Some((first.max(heard) + patience).max(second + rtt))
+    }
+
     /// From when on silence is in doubt: `many` owe an answer, and those which may be held back for a while are due too.
     pub fn doubted_at(&self, rtt: Duration, many: u64) -> Option<Instant> {
         self.asked(many).map(|at| at + rtt + QUIET_MIN / 3)

@@ -273,6 +273,7 @@ impl Sender {
             coded: (Duration::ZERO, payload),
             tail: 0,
             also_late: false,
+            perishable_only: false,
         };
         let symbol = self.outbox.next_symbol(&offer, &mut self.config.classes, self.policy.as_ref())?;
         Some(self.piece(now, &symbol))

@@ -155,7 +155,7 @@ impl Announcement {
         }
         let flows = (0..count).map(|_| Ok((FlowId(reader.varint32("flow")?), Seq(reader.varint("place")?))));
         Ok(Self {
-            name: name.to_owned(),
+            name: skyhaul_units::printable(name, NAME_MAX),
             utc,
             budget,
             ended,

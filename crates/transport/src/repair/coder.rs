@@ -1,7 +1,7 @@
 //! The sending end: numbers protected datagrams, keeps them while their group is open, and makes repair symbols.
 
 use super::group::Group;
-use super::{LENGTH, Plan, REPAIR_HEADER, RepairSymbol, Sid};
+use super::{LENGTH, Plan, REPAIR_HEADER, RepairSymbol, Sid, UNDER_SYMBOL};
 use bytes::Bytes;
 use skyhaul_units::Instant;
 use std::collections::VecDeque;
@@ -79,7 +79,7 @@ impl Coder {
         self.next += 1;
         self.counters.sources += 1;
         self.counters.source_bytes += content.len() as u64;
-        let earned = (content.len() as u64).saturating_mul(u64::from(self.plan.spare));
+        let earned = ((content.len() + UNDER_SYMBOL) as u64).saturating_mul(u64::from(self.plan.spare));
         self.credit = self.credit.saturating_add(earned);
         let open = self.open.get_or_insert_with(|| Group::new(number, now, self.plan.clone()));
         open.add(content.clone(), due);
@@ -95,7 +95,7 @@ impl Coder {
             self.close();
         }
         while let Some(group) = self.timed.front_mut() {
-            let cost = (group.repair_len() as u64).saturating_mul(CREDIT_UNIT);
+            let cost = ((group.repair_len() + UNDER_SYMBOL) as u64).saturating_mul(CREDIT_UNIT);
             self.credit = self.credit.min(cost.saturating_mul(CREDIT_SYMBOLS));
             if group.is_late(now) {
                 self.counters.abandoned += 1;

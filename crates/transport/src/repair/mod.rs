@@ -116,6 +116,9 @@ pub struct RepairSymbol {
 /// Groups that datagrams are dealt to round robin, at most: spreads bursts of a few dozen datagrams.
 pub const STRIDE_MAX: u8 = 16;
 
+/// Headers of IP, UDP and QUIC below a symbol datagram.
+pub const UNDER_SYMBOL: usize = 62;
+
 /// Bytes that the wire takes for a repair symbol's type, group and index: 1 + 3 + 1 + 1 + 1.
 pub const REPAIR_HEADER: usize = 7;
 

@@ -1,9 +1,9 @@
 //! How much to repair, and how: from the loss, the time left, the round trip and the room.
 
-use super::STRIDE_MAX;
 use super::losses::{Chain, RepairTable};
 use super::meter::LossEstimate;
 use super::repetition::Copies;
+use super::{STRIDE_MAX, UNDER_SYMBOL};
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
 
@@ -377,7 +377,7 @@ const MARGIN_MS: u64 = 8;
 const PAYLOAD_MIN: usize = 400;
 
 /// Headers of IP, UDP, QUIC and the symbol.
-const HEADERS: u64 = 70;
+const HEADERS: u64 = UNDER_SYMBOL as u64 + 8;
 
 /// A repair by retransmission takes a round trip, and a quarter until the loss is certain (RFC 9002 6.1.2, 9/8, and
 /// the acknowledgement's delay).

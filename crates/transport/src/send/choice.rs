@@ -161,5 +161,5 @@ fn suits(block: &Outgoing, offer: &Offer) -> bool {
     let needed = offer.only_late_for.is_none_or(|others| {
         block.deadline.is_some() && can_arrive(offer.at.now, &candidate, &others) != Verdict::Start
     });
-    in_time && needed
+    in_time && needed && (block.is_expendable() || !offer.perishable_only)
 }

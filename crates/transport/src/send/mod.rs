@@ -90,6 +90,8 @@ pub struct Offer {
     pub tail: u64,
     /// Nothing else is to be sent: what will hardly be in time may go.
     pub also_late: bool,
+    /// Only what may expire goes, and nothing twice for its sake.
+    pub perishable_only: bool,
 }
 
 /// Bytes of a block that a probe carries: any symbol does.
@@ -206,7 +208,9 @@ impl Outbox {
         tree: &mut ClassTree,
         policy: &dyn Policy,
     ) -> Option<Outsymbol> {
-        if let Some(symbol) = self.next_copy(offer) {
+        if !offer.perishable_only
+            && let Some(symbol) = self.next_copy(offer)
+        {
             return Some(symbol);
         }
         let (key, name) = self.pick(offer, tree, policy).or_else(|| {
@@ -368,6 +372,11 @@ impl Outbox {
     /// Whether there may be something to send.
     pub fn has_symbol(&self) -> bool {
         !self.probes.is_empty() || (!self.queues.is_empty() && !self.is_held_back())
+    }
+
+    /// Whether something that may expire waits to be sent.
+    pub fn has_perishable(&self) -> bool {
+        self.queues.heads().any(|(_, name)| self.block(name).is_some_and(Outgoing::is_expendable))
     }
 
     /// Whether a class has blocks with something to send.

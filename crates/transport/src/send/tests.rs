@@ -68,6 +68,7 @@ impl Sender {
             coded: (Duration::ZERO, PAYLOAD),
             tail: 0,
             also_late: false,
+            perishable_only: false,
         };
         self.outbox.next_symbol(&offer, &mut self.tree, policy)
     }

@@ -1,10 +1,13 @@
 //! One path as its session uses it: what is under way there, how it does, its repair.
 
+use super::health::{Health, Size, Stall};
 use super::hints::Hints;
 use super::slacks::Slacks;
 use crate::inflight::{Inflight, many};
 use crate::path::{Estimate, PathOptions, PathState};
-use crate::repair::{Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation};
+use crate::repair::{
+    Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation, UNDER_SYMBOL,
+};
 use crate::schedule::Line;
 use crate::wire::ControlReader;
 use skyhaul_coding::erasure::SOURCES_MAX;
@@ -18,7 +21,8 @@ pub struct Attached {
     pub options: PathOptions,
     pub inflight: Inflight,
     pub estimate: Estimate,
-    pub stalled: bool,
+    pub health: Health,
+    pub size: Size,
     pub coder: Coder,
     pub decoder: Decoder,
     pub control_in: ControlReader,
@@ -76,6 +80,8 @@ pub struct PathStatus {
     pub loss: Probability,
     /// Until when a hint says that it is out.
     pub out_until: Option<Instant>,
+    /// The largest symbol datagram that goes there now; zero before it is up.
+    pub payload: usize,
     /// Counters.
     pub stats: PathStats,
 }
@@ -122,7 +128,8 @@ impl Attached {
             options,
             inflight: Inflight::default(),
             estimate: Estimate::default(),
-            stalled: false,
+            health: Health::default(),
+            size: Size::default(),
             coder: Coder::new(),
             decoder: Decoder::new(),
             control_in: ControlReader::default(),
@@ -142,7 +149,12 @@ impl Attached {
 
     /// It can carry datagrams, answers, and is not foretold to be out.
     pub fn is_usable(&self) -> bool {
-        self.payload.is_some() && !self.stalled && !self.hints.is_absent()
+        self.payload.is_some() && !self.is_stalled() && !self.hints.is_absent()
+    }
+
+    /// Nothing but a try now and then goes there.
+    pub fn is_stalled(&self) -> bool {
+        self.health.stall().is_some()
     }
 
     /// How long nothing new must have come before the end of a transfer is repaired ahead.
@@ -204,7 +216,7 @@ impl Attached {
         self.losses.estimate().upper
     }
 
-    /// A symbol with a deadline goes out with `slack` to spare after its flight.
+    /// A symbol of so many bytes with a deadline goes out with `slack` to spare after its flight.
     pub fn timed(&mut self, now: Instant, bytes: usize, slack: Duration) {
         let timed = &mut self.timed;
         if timed.bytes == Bytes::ZERO && timed.rate == Rate::ZERO {
@@ -221,8 +233,16 @@ impl Attached {
             timed.since = now;
             self.replan_at = now;
         }
-        self.timed.bytes += Bytes::of(bytes);
+        self.timed.bytes += Bytes::of(bytes + self.excess(bytes));
         self.timed.slacks.add(now, Bytes::of(bytes), slack);
+    }
+
+    /// What the headers below a symbol of `bytes` take beyond those of its part of a full datagram:
+    /// of speech and text each packet is headers by a sixth, and repair that leaves those out takes
+    /// the room of what it is to repair.
+    fn excess(&self, bytes: usize) -> usize {
+        let full = self.coder.plan().payload.min(self.payload.unwrap_or(bytes)).max(1);
+        UNDER_SYMBOL - UNDER_SYMBOL * bytes.min(full) / full
     }
 
     /// Plans repair anew where it is time to.
@@ -233,6 +253,8 @@ impl Attached {
         let (rtt, line) = (self.rtt(), self.line());
         let slack = self.timed.slacks.typical().unwrap_or(rtt / 4);
         let flow = self.timed.rate_at(now, (line.rate, payload));
+        // The line's rate is counted in IP packets.
+        let most = line.rate.scaled(payload as u64, (payload + UNDER_SYMBOL) as u64);
         let loss = self.losses.estimate();
         self.many = many(loss.mean_burst_milli());
         let situation = Situation {
@@ -240,7 +262,7 @@ impl Attached {
             rtt: Some(rtt),
             slack,
             flow,
-            spare: Rate::from_bps(line.rate.as_bps().saturating_sub(flow.as_bps())),
+            spare: Rate::from_bps(most.as_bps().saturating_sub(flow.as_bps())),
             payload,
         };
         self.coder.adopt(self.planner.plan(&situation));
@@ -249,12 +271,14 @@ impl Attached {
     pub fn status(&self) -> PathStatus {
         let DecoderCounters { repairs, used, wasted, .. } = *self.decoder.counters();
         let CoderCounters { repairs: sent, repair_bytes, .. } = *self.coder.counters();
-        let state = match (self.payload, self.stalled, self.options.standby) {
+        let state = match (self.payload, self.health.stall(), self.options.standby) {
             (None, _, _) => PathState::Probing,
             _ if self.hints.is_absent() => PathState::Absent,
-            (_, true, _) => PathState::Stalled,
-            (_, _, true) => PathState::Standby,
-            _ => PathState::Active,
+            (_, Some(Stall::Unanswered), _) => PathState::Stalled,
+            (_, Some(Stall::Silent), _) => PathState::Silent,
+            (_, Some(Stall::BlackHole), _) => PathState::BlackHole,
+            (_, None, true) => PathState::Standby,
+            (_, None, false) => PathState::Active,
         };
         let stats = PathStats {
             repair_sent: self.stats.repair_sent + sent,
@@ -265,7 +289,8 @@ impl Attached {
             ..self.stats
         };
         let out_until = self.hints.out_until();
-        PathStatus { state, estimate: self.estimate, loss: self.loss(), out_until, stats }
+        let payload = self.payload.unwrap_or_default();
+        PathStatus { state, estimate: self.estimate, loss: self.loss(), out_until, payload, stats }
     }
 }
 
@@ -273,3 +298,43 @@ impl Attached {
 const IDLE: Duration = Duration::from_millis(10);
 /// The shortest silence that means anything: schedulers and acknowledgement timers of busy machines take less.
 const SILENCE: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes as Buffer;
+
+    /// Bytes on the line in 20 s, of sources and of their repair: 40 symbols in a second, 127
+    /// kbit/s with their headers, over 200 kbit/s whose loss is not known.
+    fn carried(slack: Duration) -> (usize, usize) {
+        let mut path = Attached::new(PathOptions::default(), Goal::default());
+        path.payload = Some(1_430);
+        let (rate, rtt) = (Rate::from_bps(200_000), Duration::from_millis(600));
+        path.estimate = Estimate { rate, rtt, ..Estimate::default() };
+        let content = Buffer::from(vec![7; 330]);
+        let (mut sources, mut repairs, mut now) = (0, 0, Instant::ZERO);
+        for _ in 0..40 * 20 {
+            path.timed(now, content.len(), slack);
+            path.replan(now);
+            path.coder.protect(now, &content, Some(now + slack));
+            sources += content.len() + UNDER_SYMBOL;
+            while let Some(repair) = path.coder.poll(now) {
+                repairs += repair.bytes.len() + UNDER_SYMBOL;
+            }
+            now += Duration::from_millis(25);
+        }
+        (sources, repairs)
+    }
+
+    /// Of speech and text each packet is headers by a sixth. Repair that did not count them took
+    /// more than the line had left, and most of what it was to repair came late.
+    #[test]
+    fn repair_of_small_symbols_leaves_them_the_line_with_their_headers() {
+        let most = 200_000 / 8 * 20;
+        for millis in [100, 150, 200, 250, 300, 400] {
+            let (sources, repairs) = carried(Duration::from_millis(millis));
+            assert!(repairs > 0, "{millis} ms: there is room for some");
+            assert!(sources + repairs <= most, "{millis} ms: {sources} and {repairs} in {most}");
+        }
+    }
+}

@@ -5,8 +5,8 @@ use crate::classes::ClassTree;
 use crate::path::{DownReason, PathId};
 use crate::repair::Goal;
 use crate::schedule::PolicyConfig;
-use crate::wire::Resume;
-use skyhaul_units::{Bytes, FlowId, Seq, Utc};
+use crate::wire::Custody;
+use skyhaul_units::{Bytes, FlowId, Seq, SpoolIdentity, Utc};
 
 /// What a session is told once.
 #[derive(Debug, Clone)]
@@ -45,8 +45,11 @@ impl Default for SessionConfig {
 pub struct Opening {
     /// Its node name.
     pub name: String,
-    /// What it has in custody of the far end's flows.
-    pub resume: Resume,
+    /// Which spool its flows come from; the default is none.
+    pub spool: SpoolIdentity,
+    /// What it has in custody of the far end's flows, by the spool that they come from: the far end takes what is said of its
+    /// own. At most [`crate::wire::SPOOLS_MAX`] are told.
+    pub custody: Vec<Custody>,
     /// The lowest number among the flows that it will send: the headers of the first 64 from there are shortest.
     pub flow_base: FlowId,
 }
@@ -54,12 +57,14 @@ pub struct Opening {
 /// What the application learns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The far end introduced itself: its name, and what it has in custody. Blocks may be sent from there on.
+    /// The far end introduced itself: its name, its spool, and what it has in custody. Blocks may be sent from there on.
     Greeted {
         /// The far end's node name. Its identity is the path's to prove.
         name: String,
-        /// What it has in custody.
-        resume: Resume,
+        /// Which spool its flows come from.
+        spool: SpoolIdentity,
+        /// What it has in custody of this end's spool; none where it never took anything of it.
+        custody: Option<Custody>,
     },
     /// A block arrived whole. Give it back with [`crate::Session::release`].
     Block(Received),
@@ -84,10 +89,13 @@ pub enum Event {
     },
     /// A path carries symbols now.
     PathUp(PathId),
-    /// A path stopped answering; what was under way there goes on the others.
+    /// A path stopped answering, or brings no symbols over; what was under way there goes on the others, or waits where there
+    /// is none. Which it is says [`crate::PathState`].
     PathStalled(PathId),
     /// A path that had stopped answering is back.
     PathBack(PathId),
+    /// A path carries datagrams of another size from now on: larger ones vanished, or arrive again.
+    PathResized(PathId),
     /// A path ended; the session goes on over the others.
     PathDown(PathId, DownReason),
     /// The session is over.
@@ -103,6 +111,9 @@ pub enum CloseReason {
     /// The far end refused and said why.
     #[error("the far end refused: {0}")]
     Refused(String),
+    /// The far end keeps another node that has the same key.
+    #[error("the far end refused: {0}")]
+    Replaced(String),
     /// The far end sent what no node of this version sends.
     #[error("the far end broke the protocol: {0}")]
     Peer(String),

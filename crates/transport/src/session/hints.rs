@@ -225,7 +225,7 @@ impl Session {
 
     fn path_returns(&mut self, now: Instant, id: PathId, others: bool) {
         let Some(path) = self.paths.get_mut(&id) else { return };
-        path.stalled = false;
+        let _ = path.health.recover();
         path.try_at = now;
         // What had no answer before the outage owes none now; on an only path the answers are still to come.
         let open = if others { path.inflight.judge_all() } else { Vec::new() };
@@ -277,7 +277,7 @@ impl Attached {
 
     /// Whether it carries, or is foretold to carry, anything.
     fn serves(&self) -> bool {
-        self.payload.is_some() && (!self.stalled || self.hints.is_absent())
+        self.payload.is_some() && (!self.is_stalled() || self.hints.is_absent())
     }
 }
 

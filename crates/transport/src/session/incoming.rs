@@ -1,17 +1,21 @@
 //! What paths report to a session.
 
+use super::attached::Attached;
 use super::early::UNANSWERED_MAX;
 use super::{CloseReason, Event, REPORT_WAITING, Reports, Session};
 use crate::inflight::{Arrival, Sent, Verdict};
 use crate::path::{PAYLOAD_MAX, PAYLOAD_MIN, PathEvent, PathId, Token};
 use crate::receive::{Came, Inbox};
 use crate::repair::Sid;
-use crate::wire::{Control, Datagram, RECOVERED_MAX, Recovered, Report, Symbol};
+use crate::wire::{Control, Datagram, RECOVERED_MAX, Recovered, RefusalCause, Report, Symbol};
 use bytes::Bytes;
-use skyhaul_units::{Duration, FlowId, Instant};
+use skyhaul_units::{Duration, FlowId, Instant, printable};
 
 /// Reports that tell of each recovered datagram.
 const TELL: u8 = 2;
+
+/// What is kept of a far end's name or reason, made printable.
+const SHOWN_MAX: usize = 1024;
 
 impl Session {
     /// What a path reported. A path that the session does not know is added.
@@ -27,16 +31,12 @@ impl Session {
                 if !self.paths.contains_key(&path) {
                     self.add_path(path, crate::path::PathOptions::default());
                 }
-                if let Some(attached) = self.paths.get_mut(&path)
-                    && attached.payload.replace(payload.min(PAYLOAD_MAX)).is_none()
-                {
-                    self.events.push_back(Event::PathUp(path));
-                }
+                self.carries(path, payload.min(PAYLOAD_MAX));
             }
             PathEvent::Datagram(bytes) => self.datagram(now, path, &bytes),
             PathEvent::Control(bytes) => self.control_bytes(path, &bytes),
             PathEvent::Acked(token) => self.acked(now, path, token),
-            PathEvent::Lost(token) => self.path_lost(path, token),
+            PathEvent::Lost(token) => self.path_lost(now, path, token),
             PathEvent::Down(reason) => self.path_down(path, reason),
         }
         self.take_settled();
@@ -76,24 +76,26 @@ impl Session {
         let several = self.paths.values().filter(|path| path.is_usable()).count() > 1;
         let paths = self.paths.values().flat_map(|path| {
             let absent = path.hints.is_absent();
-            let silent = path.silent_at().filter(|_| several && !path.stalled && !absent);
-            let trying = path.stalled.then_some(path.try_at).filter(|_| !absent);
-            let coding = [path.coder.next_timeout(), self.tail_due(path)].map(|due| due.filter(|_| !absent));
+            let silent = path.stalls_at(several).filter(|_| !absent);
+            let trying = path.is_stalled().then_some(path.try_at).filter(|_| !absent);
+            let coding = [path.coder.next_timeout(), self.tail_due(path)]
+                .map(|due| due.filter(|_| !absent && !path.is_stalled()));
             let doubted = path.doubted_at().filter(|at| several && path.is_usable() && *at > self.clock);
             let overdue = path.inflight.next_timeout().map(|due| due.max(path.hints.judge_from));
-            [overdue, coding[0], coding[1], doubted, silent, trying, path.hints.next_change(self.clock)]
+            let size = path.size_due();
+            [overdue, coding[0], coding[1], doubted, silent, trying, path.hints.next_change(self.clock), size]
         });
         let expiry = self.outbox.expiry_due(&self.line());
-        let mine = [
+        let mine = [probe, expiry, self.inbox.as_ref().and_then(Inbox::expiry_due)];
+        // While no path brings anything over, these wait for one.
+        let usable = self.paths.values().any(Attached::is_usable);
+        let sent = [
             self.report_due(),
-            probe,
-            expiry,
-            self.inbox.as_ref().and_then(Inbox::expiry_due),
             self.outbox.notice_due(self.settle()),
             self.outbox.extra_due(),
             self.class_due(),
         ];
-        paths.chain(mine).flatten().min()
+        paths.chain(mine).chain(sent.map(|due| due.filter(|_| usable))).flatten().min()
     }
 
     fn judge_path(&mut self, now: Instant, id: PathId) {
@@ -107,6 +109,7 @@ impl Session {
             };
             let Some((sent, _, verdict)) = path.inflight.next_lost(now) else { break };
             path.stats.symbols_lost += u64::from(verdict == Verdict::Overtaken);
+            path.health.lost(now, path.is_large(&sent));
             match (self.lost(sent), verdict) {
                 (true, Verdict::Overtaken) => self.stats.symbols_lost += 1,
                 (true, Verdict::Overdue | Verdict::Missed) => self.stats.symbols_overdue += 1,
@@ -116,20 +119,10 @@ impl Session {
         let Some(path) = self.paths.get_mut(&id) else { return };
         path.learn_losses(now);
         path.replan(now);
-        if several && !path.stalled && !path.hints.is_absent() && path.is_silent(now) {
-            path.stalled = true;
-            path.stats.stalls += 1;
-            path.try_at = now;
-            let open = path.inflight.judge_all();
-            self.went_silent(now);
-            for sent in open {
-                let _ = self.lost(sent);
-            }
-            if self.control.path == Some(id) {
-                self.choose_control_path();
-            }
-            self.events.push_back(Event::PathStalled(id));
+        if let Some(stall) = path.stalls(now, several) {
+            self.stall(now, id, stall);
         }
+        self.tell_size(now, id);
     }
 
     /// Takes in what overtook the far end's greeting, now that it is known from where its symbols count flows.
@@ -176,6 +169,7 @@ impl Session {
                     inbox.notice(now, &notice, &mut self.stats);
                 }
             }
+            Ok(Datagram::Padding(_)) => {}
             Err(_) => self.stats.malformed += 1,
         }
     }
@@ -240,12 +234,18 @@ impl Session {
                     self.finish(CloseReason::Peer("it introduced itself twice, not as the same".to_owned()));
                 }
             }
-            Control::Hello { name, window, flow_base, resume } => {
+            Control::Hello { name, window, flow_base, spool, custody } => {
                 self.greeted = true;
                 self.peer_window = window;
+                let resume = self.spools.greeted(spool);
+                if let Some(inbox) = &mut self.inbox {
+                    inbox.resume_at(resume);
+                }
                 self.flow_bases.0 = flow_base;
                 self.outbox.raise_limit(window.min(UNANSWERED_MAX));
-                self.events.push_back(Event::Greeted { name, resume });
+                // Names and reasons end in logs and on terminals.
+                let name = printable(&name, SHOWN_MAX);
+                self.events.extend(self.spools.told(name, custody));
             }
             Control::Join { .. } => {
                 self.wanted_close = Some("a path joined twice".to_owned());
@@ -259,7 +259,13 @@ impl Session {
                     self.events.push_back(Event::Application { body });
                 }
             }
-            Control::Refuse { reason } => self.finish(CloseReason::Refused(reason)),
+            Control::Refuse { cause: RefusalCause::Told, reason } => {
+                self.finish(CloseReason::Refused(printable(&reason, SHOWN_MAX)));
+            }
+            Control::Refuse { cause: RefusalCause::Replaced, reason } => {
+                self.wanted_close = Some("it calls again later".to_owned());
+                self.finish(CloseReason::Replaced(printable(&reason, SHOWN_MAX)));
+            }
         }
     }
 
@@ -269,19 +275,21 @@ impl Session {
         if let Some(sid) = sid {
             path.coder.settled(sid);
         }
-        if core::mem::take(&mut path.stalled) {
-            self.events.push_back(Event::PathBack(id));
+        let is_large = path.is_large(&sent);
+        if path.health.arrived(is_large) {
+            self.back(id);
         }
         if let Sent::Slice(slice) = sent {
             self.outbox.arrived(now, slice);
         }
     }
 
-    fn path_lost(&mut self, id: PathId, token: Token) {
+    fn path_lost(&mut self, now: Instant, id: PathId, token: Token) {
         let Some(path) = self.paths.get_mut(&id) else { return };
         let Some(arrival) = path.inflight.settle_lost(token).filter(|arrival| !arrival.was_judged) else {
             return;
         };
+        path.health.lost(now, path.is_large(&arrival.sent));
         path.stats.symbols_lost += 1;
         if self.lost(arrival.sent) {
             self.stats.symbols_lost += 1;
@@ -303,7 +311,7 @@ impl Session {
                 let room = (RECOVERED_MAX * 4).saturating_sub(self.recovered.len());
                 self.recovered.extend(recovered.into_iter().take(room).map(|run| (run, 1)));
             }
-            Sent::Notice | Sent::Repair => {}
+            Sent::Notice | Sent::Padding | Sent::Repair => {}
         }
         false
     }

@@ -5,12 +5,14 @@ mod attached;
 mod config;
 mod copies;
 mod early;
+mod health;
 mod hints;
 mod incoming;
 mod memory;
 mod outgoing;
 mod rerouted;
 mod slacks;
+mod spools;
 mod waits;
 
 pub use attached::{PathStats, PathStatus};
@@ -25,7 +27,7 @@ use crate::receive::Inbox;
 use crate::schedule::{Line, Policy, PolicyConfig};
 use crate::send::Outbox;
 use crate::stats::Stats;
-use crate::wire::{APPLICATION_MAX, Control, Recovered};
+use crate::wire::{APPLICATION_MAX, Control, Recovered, RefusalCause};
 use attached::Attached;
 use bytes::Bytes;
 use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Rate, Seq};
@@ -61,6 +63,7 @@ pub struct Session {
     aftermath: aftermath::Aftermath,
     allowance: copies::Allowance,
     peer_window: u64,
+    spools: spools::Spools,
     /// From where the far end's symbols, and ours, count flows.
     flow_bases: (FlowId, FlowId),
     next_probe: Instant,
@@ -132,6 +135,7 @@ impl Session {
             aftermath: aftermath::Aftermath::default(),
             allowance: copies::Allowance::default(),
             peer_window: 0,
+            spools: spools::Spools::default(),
             flow_bases: (FlowId(0), FlowId(0)),
             next_probe: Instant::ZERO,
             clock: Instant::ZERO,
@@ -144,13 +148,15 @@ impl Session {
     /// Introduces this end. Blocks are received from then on.
     pub fn open(&mut self, opening: Opening) {
         let window = self.config.receive_window.as_u64();
-        let Opening { name, resume, flow_base } = opening;
-        let hello = Control::Hello { name, window, flow_base, resume: resume.clone() };
+        let Opening { name, spool, custody, flow_base } = opening;
+        let resume = self.spools.opened(spool, &custody);
+        let hello = Control::Hello { name, window, flow_base, spool, custody };
         self.control.greeting = hello.encode();
         self.control.bytes.extend(&self.control.greeting);
         self.inbox = Some(Inbox::new(window, resume));
         self.reports.told_limit = window;
         self.flow_bases.1 = flow_base;
+        self.events.extend(self.spools.told_early());
     }
 
     /// Gives the session one more path. Whether a path is known already makes no difference.
@@ -169,9 +175,19 @@ impl Session {
 
     /// Ends the session and tells the far end why, in a sentence for its operator.
     pub fn refuse(&mut self, reason: &str) {
-        self.control.bytes.extend(Control::Refuse { reason: reason.to_owned() }.encode());
-        self.finish(CloseReason::Here(reason.to_owned()));
+        self.end_for(RefusalCause::Told, reason);
         self.wanted_close = Some(reason.to_owned());
+    }
+
+    /// The same, for the far end's node that is not wanted beside another one. It closes the path, since it has to learn more than the
+    /// sentence, which is all that a path tells that is closed here.
+    pub fn replace(&mut self, reason: &str) {
+        self.end_for(RefusalCause::Replaced, reason);
+    }
+
+    fn end_for(&mut self, cause: RefusalCause, reason: &str) {
+        self.control.bytes.extend(Control::Refuse { cause, reason: reason.to_owned() }.encode());
+        self.finish(CloseReason::Here(reason.to_owned()));
     }
 
     /// Whether both ends have introduced themselves and a path stands.
@@ -285,10 +301,12 @@ impl Session {
     }
 
     /// What a path measures now.
-    pub fn measured(&mut self, path: PathId, estimate: Estimate) {
-        if let Some(path) = self.paths.get_mut(&path) {
-            path.estimate = estimate;
-            path.inflight.hear(estimate.rtt);
+    pub fn measured(&mut self, id: PathId, estimate: Estimate) {
+        let Some(path) = self.paths.get_mut(&id) else { return };
+        path.estimate = estimate;
+        path.inflight.hear(estimate.rtt);
+        if path.health.is_silent_since().is_some_and(|since| estimate.answered > since) {
+            self.back(id);
         }
     }
 
@@ -311,7 +329,11 @@ impl Session {
 
     /// Whether there may be a symbol to send, repair included, that waits for a path's room alone.
     pub fn has_symbol(&self) -> bool {
-        self.is_open() && (self.outbox.has_symbol() || self.rerouted.has_any() || self.has_repair())
+        let is_silent = |path: &Attached| path.health.is_silent_since().is_some();
+        let usable = || self.paths.values().any(Attached::is_usable);
+        let perishable = || self.paths.values().any(is_silent) && self.outbox.has_perishable();
+        let any = || self.outbox.has_symbol() || self.rerouted.has_any() || self.has_repair();
+        self.is_open() && any() && (usable() || perishable())
     }
 
     /// Whether blocks wait for the far end to take more.

@@ -1,13 +1,14 @@
 //! What a session gives its paths to send: which datagram next, decided when a path has room for it.
 
 use super::attached::Attached;
+use super::health::Stall;
 use super::{REPORT_NEWS, Session};
 use crate::inflight::Sent;
 use crate::path::{PAYLOAD_MIN, PathId, Token};
 use crate::receive::Inbox;
 use crate::schedule::Line;
 use crate::send::{Now, Offer, Outsymbol, relative};
-use crate::wire::{Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair};
+use crate::wire::{Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair, padding};
 use bytes::Bytes;
 use skyhaul_units::{Duration, Instant, Rate};
 
@@ -29,8 +30,8 @@ impl Session {
         if !path.hints.lets(now) {
             return None;
         }
-        if path.stalled {
-            return self.try_stalled(now, id, payload);
+        if path.is_stalled() {
+            return self.try_stalled(now, id, payload).or_else(|| self.perishable(now, id, payload));
         }
         let reports = self.return_path() == Some(id);
         if reports && self.report_due().is_some_and(|due| due <= now) {
@@ -134,6 +135,7 @@ impl Session {
             coded,
             tail,
             also_late: false,
+            perishable_only: false,
         };
         if self.paths.len() == 1 {
             return Some(offer);
@@ -274,7 +276,21 @@ impl Session {
             return None;
         }
         path.try_at = now + path.rtt().max(TRY);
-        self.report(now, id, payload)
+        match path.health.stall() {
+            // A report would arrive whatever becomes of symbols.
+            Some(Stall::BlackHole) => self.track(now, id, Sent::Padding, padding(payload)),
+            _ => self.report(now, id, payload),
+        }
+    }
+
+    /// What loses its worth by waiting, for a path from which nothing is heard: it may bring it all the same. What can wait
+    /// does, so that a dead line is not filled with what goes again and again.
+    fn perishable(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
+        let path = self.paths.get(&id)?;
+        path.health.is_silent_since().filter(|_| self.is_open())?;
+        let offer = Offer { perishable_only: true, ..self.offer(now, id, payload)? };
+        let symbol = self.outbox.next_symbol(&offer, &mut self.tree, self.policy.as_ref())?;
+        self.symbol_out(now, id, symbol)
     }
 
     fn report(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {

@@ -3,7 +3,7 @@
 
 use super::{PROTOCOL_VERSION, Reader, WireError, put_varint};
 use bytes::Bytes;
-use skyhaul_units::{FlowId, Seq};
+use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 
 /// A control message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +16,10 @@ pub enum Control {
         window: u64,
         /// Symbols of the sender count its flows from here, so that their numbers stay short.
         flow_base: FlowId,
-        /// What the sender already has in custody.
-        resume: Resume,
+        /// Which spool the sender's flows come from; zeros for none.
+        spool: SpoolIdentity,
+        /// What the sender already has in custody of the far end's spools: at most [`SPOOLS_MAX`].
+        custody: Vec<Custody>,
     },
     /// In place of a greeting: this connection is one more path of a session that stands.
     Join {
@@ -35,6 +37,8 @@ pub enum Control {
     },
     /// The session ends here, and why.
     Refuse {
+        /// What it means for the end that is told.
+        cause: RefusalCause,
         /// A sentence for the operator, at most 1,024 bytes.
         reason: String,
     },
@@ -45,23 +49,48 @@ pub enum Control {
     },
 }
 
+/// What a refusal means for the end that is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RefusalCause {
+    /// The sentence says.
+    #[default]
+    Told,
+    /// Another node has a session under the same key, and is kept.
+    Replaced,
+}
+
+/// What an end has in custody of one of the far end's spools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Custody {
+    /// The spool, and the opening of it from which it took data last.
+    pub spool: SpoolIdentity,
+    /// What it has.
+    pub resume: Resume,
+}
+
 /// Which blocks the far end has in custody when a session begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resume {
     /// Flows below this number and not in `open` are wholly in custody.
     pub finished_below: FlowId,
-    /// Flows, ascending, with the first place not in custody. Flows in neither start at 0.
-    pub open: Vec<(FlowId, Seq)>,
+    /// Flows, ascending. Flows in neither start at 0.
+    pub open: Vec<Held>,
 }
 
 impl Resume {
     /// The first place of `flow` not in custody; `None` where the flow is wholly in custody.
     pub fn next(&self, flow: FlowId) -> Option<Seq> {
-        match self.open.binary_search_by_key(&flow, |(open, _)| *open) {
-            Ok(at) => Some(self.open[at].1),
-            Err(_) if flow < self.finished_below => None,
-            Err(_) => Some(Seq(0)),
+        match self.held(flow) {
+            Some(held) => Some(held.next),
+            None if flow < self.finished_below => None,
+            None => Some(Seq(0)),
         }
+    }
+
+    /// What is said of `flow` in particular.
+    pub fn held(&self, flow: FlowId) -> Option<Held> {
+        let at = self.open.binary_search_by_key(&flow, |held| held.flow).ok()?;
+        self.open.get(at).copied()
     }
 }
 
@@ -71,7 +100,10 @@ pub struct ControlReader {
     buffer: Vec<u8>,
 }
 
-/// The largest control message in bytes: a greeting that names 80,000 open flows.
+/// Spools of one far end that a greeting tells of: those from which data came last.
+pub const SPOOLS_MAX: usize = 8;
+
+/// The largest control message in bytes: a greeting that names 40,000 flows.
 pub const MESSAGE_MAX: usize = 1 << 20;
 
 /// The longest that an application says at once, in bytes: two thousand places of 30 bytes.
@@ -89,18 +121,16 @@ impl Control {
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         match self {
-            Self::Hello { name, window, flow_base, resume } => {
+            Self::Hello { name, window, flow_base, spool, custody } => {
                 body.push(HELLO);
                 body.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
                 put_text(&mut body, name, 255);
                 put_varint(&mut body, *window);
                 put_varint(&mut body, u64::from(flow_base.0));
-                put_varint(&mut body, u64::from(resume.finished_below.0));
-                put_varint(&mut body, resume.open.len() as u64);
-                for (flow, next) in &resume.open {
-                    put_varint(&mut body, u64::from(flow.0));
-                    put_varint(&mut body, next.0);
-                }
+                put_spool(&mut body, spool);
+                let told = custody.get(..SPOOLS_MAX).unwrap_or(custody);
+                put_varint(&mut body, told.len() as u64);
+                told.iter().for_each(|custody| put_custody(&mut body, custody));
             }
             Self::Join { path, proof } => {
                 body.push(JOIN);
@@ -113,8 +143,9 @@ impl Control {
                 put_varint(&mut body, u64::from(flow.0));
                 put_varint(&mut body, next.0);
             }
-            Self::Refuse { reason } => {
+            Self::Refuse { cause, reason } => {
                 body.push(REFUSE);
+                body.push(u8::from(*cause == RefusalCause::Replaced));
                 put_text(&mut body, reason, REASON_MAX);
             }
             Self::Application { body: said } => {
@@ -135,7 +166,7 @@ impl Control {
             RECEIPT => {
                 Self::Receipt { flow: FlowId(reader.varint32("flow")?), next: Seq(reader.varint("next")?) }
             }
-            REFUSE => Self::Refuse { reason: text(&mut reader, REASON_MAX, "reason")? },
+            REFUSE => refuse(&mut reader)?,
             APPLICATION if reader.0.len() <= APPLICATION_MAX => {
                 Self::Application { body: Bytes::copy_from_slice(reader.0) }
             }
@@ -204,20 +235,67 @@ fn hello(reader: &mut Reader<'_>) -> Result<Control, WireError> {
     let name = text(reader, 255, "name")?;
     let window = reader.varint("window")?;
     let flow_base = FlowId(reader.varint32("flow base")?);
+    let spool = spool(reader)?;
+    let count = reader.varint("spool count")?;
+    if count > SPOOLS_MAX as u64 {
+        return Err(WireError::Invalid("spool count"));
+    }
+    let custody = (0..count).map(|_| custody(reader)).collect::<Result<_, _>>()?;
+    Ok(Control::Hello { name, window, flow_base, spool, custody })
+}
+
+fn spool(reader: &mut Reader<'_>) -> Result<SpoolIdentity, WireError> {
+    let mut id = [0; 16];
+    id.copy_from_slice(reader.take(16, "spool")?);
+    let count = reader.varint("opening")?;
+    let drawn = reader.uint(8, "opening drawn")?;
+    Ok(SpoolIdentity { id: SpoolId(id), opening: SpoolOpening { count, drawn } })
+}
+
+fn put_spool(out: &mut Vec<u8>, spool: &SpoolIdentity) {
+    out.extend_from_slice(&spool.id.0);
+    put_varint(out, spool.opening.count);
+    out.extend_from_slice(&spool.opening.drawn.to_be_bytes());
+}
+
+fn custody(reader: &mut Reader<'_>) -> Result<Custody, WireError> {
+    let spool = spool(reader)?;
     let finished_below = FlowId(reader.varint32("finished below")?);
     let count = reader.varint("open count")?;
     if count > (MESSAGE_MAX / 2) as u64 {
         return Err(WireError::Invalid("open count"));
     }
-    let mut open: Vec<(FlowId, Seq)> = Vec::new();
+    let mut open: Vec<Held> = Vec::new();
     for _ in 0..count {
         let flow = FlowId(reader.varint32("open flow")?);
-        if open.last().is_some_and(|(last, _)| *last >= flow) {
+        if open.last().is_some_and(|last| last.flow >= flow) {
             return Err(WireError::Invalid("open flow"));
         }
-        open.push((flow, Seq(reader.varint("open next")?)));
+        let (next, last) = (Seq(reader.varint("open next")?), BlockMark(reader.uint(8, "open mark")?));
+        open.push(Held { flow, next, last });
     }
-    Ok(Control::Hello { name, window, flow_base, resume: Resume { finished_below, open } })
+    Ok(Custody { spool, resume: Resume { finished_below, open } })
+}
+
+fn put_custody(out: &mut Vec<u8>, custody: &Custody) {
+    let Custody { spool, resume } = custody;
+    put_spool(out, spool);
+    put_varint(out, u64::from(resume.finished_below.0));
+    put_varint(out, resume.open.len() as u64);
+    for held in &resume.open {
+        put_varint(out, u64::from(held.flow.0));
+        put_varint(out, held.next.0);
+        out.extend_from_slice(&held.last.0.to_be_bytes());
+    }
+}
+
+fn refuse(reader: &mut Reader<'_>) -> Result<Control, WireError> {
+    let cause = match reader.uint(1, "cause")? {
+        0 => RefusalCause::Told,
+        1 => RefusalCause::Replaced,
+        _ => return Err(WireError::Invalid("cause")),
+    };
+    Ok(Control::Refuse { cause, reason: text(reader, REASON_MAX, "reason")? })
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str, max: usize) {

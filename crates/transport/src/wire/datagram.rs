@@ -30,6 +30,8 @@ pub enum Datagram {
     Report(Report),
     /// What the far end has given up.
     Notice(Notice),
+    /// Nothing: it was sent to see whether a datagram of so many bytes arrives.
+    Padding(usize),
 }
 
 /// A slice of a block.
@@ -77,6 +79,7 @@ const REPORT: u8 = 0x20;
 const NOTICE: u8 = 0x30;
 const PROTECTED: u8 = 0x40;
 const REPAIR: u8 = 0x41;
+const PADDING: u8 = 0x50;
 const FIN: u8 = 0x01;
 const REPEATED: u8 = 0x02;
 const HEAD: u8 = 0x04;
@@ -170,9 +173,18 @@ impl Datagram {
             REPAIR => repair(bytes, &mut reader),
             REPORT => Report::decode(&mut reader).map(Self::Report),
             NOTICE => Notice::decode(&mut reader).map(Self::Notice),
+            PADDING if reader.0.iter().all(|byte| *byte == 0) => Ok(Self::Padding(bytes.len())),
+            PADDING => Err(WireError::Invalid("padding")),
             other => Err(WireError::UnknownType(other)),
         }
     }
+}
+
+/// A datagram of `size` bytes that says nothing.
+pub fn padding(size: usize) -> Bytes {
+    let mut out = vec![0; size.max(1)];
+    out[0] = PADDING;
+    Bytes::from(out)
 }
 
 /// A symbol datagram as it is protected under `sid`.

@@ -9,9 +9,9 @@ mod report;
 mod varint;
 
 pub(crate) use control::MESSAGE_MAX;
-pub use control::{APPLICATION_MAX, Control, ControlReader, Resume};
+pub use control::{APPLICATION_MAX, Control, ControlReader, Custody, RefusalCause, Resume, SPOOLS_MAX};
 pub use datagram::{
-    Datagram, HEAD_INFO, Head, PROTECTION, Symbol, SymbolHeader, encode_protected, encode_repair,
+    Datagram, HEAD_INFO, Head, PROTECTION, Symbol, SymbolHeader, encode_protected, encode_repair, padding,
 };
 pub use report::{DONE_MAX, FlowReport, MISSING_MAX, NOTICE_MAX, Notice, RECOVERED_MAX, Recovered, Report};
 pub(crate) use varint::{Reader, put_varint};

@@ -221,7 +221,14 @@ impl Path for End {
         }
         let rtt = self.round_trip();
         let loss = Probability::of(self.config.faults.loss, 1000);
-        Estimate { rtt, min_rtt: rtt, rtt_variation: rtt / 20, rate: self.config.rate, loss }
+        Estimate {
+            rtt,
+            min_rtt: rtt,
+            rtt_variation: rtt / 20,
+            rate: self.config.rate,
+            loss,
+            ..Estimate::default()
+        }
     }
 
     fn close(&mut self, _: Instant, _: &str) {

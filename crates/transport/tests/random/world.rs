@@ -6,8 +6,8 @@ use super::line::Line;
 use super::settings::config;
 use bytes::Bytes;
 use skyhaul_transport::{
-    Block, BlockId, Event, FlowId, Mode, Opening, Outcome, PathId, Received, Resume, SendError, Seq, Session,
-    give_out, take_in,
+    Block, BlockId, Custody, Event, FlowId, Held, Mode, Opening, Outcome, PathId, Received, Resume,
+    SendError, Seq, Session, give_out, take_in,
 };
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -118,8 +118,8 @@ impl World {
             let old = &self.sides[side].session;
             self.summary.stalls += old.paths().map(|(_, path)| path.stats.stalls).sum::<u64>();
             self.summary.recovered += old.stats().symbols_recovered;
-            let open: Vec<_> =
-                self.sides[side].stored.iter().map(|(flow, next)| (FlowId(*flow), Seq(*next))).collect();
+            let flows = self.sides[side].stored.iter().map(|(flow, next)| (FlowId(*flow), Seq(*next)));
+            let open = flows.map(|(flow, next)| Held { flow, next, ..Held::default() }).collect();
             let resume = Resume { finished_below: FlowId(0), open };
             self.sides[side].renew(&self.setup, resume, self.epoch + 1);
         }
@@ -405,8 +405,9 @@ impl World {
                     line.ends[side].alive = false;
                 }
             }
-            Event::Greeted { resume, .. } => self.sides[side].greeted(&resume),
-            Event::Application { .. } | Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) => {}
+            Event::Greeted { custody, .. } => self.sides[side].greeted(&custody.unwrap_or_default().resume),
+            Event::Application { .. } | Event::PathUp(_) | Event::PathResized(_) => {}
+            Event::PathStalled(_) | Event::PathBack(_) => {}
             Event::Closed(reason) => panic!("closed: {reason}"),
         }
     }
@@ -458,7 +459,9 @@ impl Side {
 
     fn renew(&mut self, setup: &Setup, resume: Resume, epoch: u32) {
         self.session = Session::new(config(setup));
-        self.session.open(Opening { name: "a node".to_owned(), resume, flow_base: FlowId(LOOSE * epoch) });
+        let custody = vec![Custody { resume, ..Custody::default() }];
+        let flow_base = FlowId(LOOSE * epoch);
+        self.session.open(Opening { name: "a node".to_owned(), custody, flow_base, ..Opening::default() });
         self.given.clear();
         self.order.clear();
         self.last.clear();

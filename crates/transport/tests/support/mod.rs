@@ -2,7 +2,7 @@
 
 use skyhaul_lab::{PlainEnd, PlainLine, PlainPath};
 use skyhaul_transport::{
-    Block, BlockId, Event, Opening, Received, Resume, SendError, Session, SessionConfig, drive,
+    Block, BlockId, Custody, Event, Opening, Received, Resume, SendError, Session, SessionConfig, drive,
 };
 use skyhaul_units::{Duration, Instant, Probability};
 
@@ -36,7 +36,11 @@ impl World {
 
     /// An end introduces itself.
     pub fn open(&mut self, side: usize, name: &str, resume: Resume) {
-        self.sessions[side].open(Opening { name: name.to_owned(), resume, ..Opening::default() });
+        self.sessions[side].open(Opening {
+            name: name.to_owned(),
+            custody: vec![Custody { resume, ..Custody::default() }],
+            ..Opening::default()
+        });
     }
 
     /// Hands a block over at `side`.

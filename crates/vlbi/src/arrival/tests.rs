@@ -111,6 +111,24 @@ fn a_stream_without_loss_goes_through_unchanged_and_at_once() {
     assert_eq!(map.finish(), (Vec::new(), 0));
 }
 
+/// Groups are on their way side by side: which of them is whole first says nothing of the line.
+#[test]
+fn groups_that_are_whole_a_little_before_earlier_ones_are_not_reordered() {
+    let (parcels, end, made) = stream(|_| {}, 4, 300);
+    let mut fates = vec![Some((0, false)); parcels.len()];
+    for at in (0..parcels.len()).step_by(3) {
+        fates[at] = Some((2, false));
+    }
+    let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+    let given = play(&mut arrival, &parcels, &end, &fates);
+    assert_eq!(assert_frames(&given, &made), []);
+    assert_eq!((arrival.counters().received, arrival.counters().reordered), (300, 0));
+    fates[30] = Some((8, false));
+    let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+    play(&mut arrival, &parcels, &end, &fates);
+    assert_eq!((arrival.counters().reordered, arrival.counters().reordered_by), (3, 24));
+}
+
 #[test]
 fn what_is_not_there_in_time_becomes_invalid_frames_and_comes_late() {
     let (parcels, end, made) = stream(|_| {}, 2, 30);

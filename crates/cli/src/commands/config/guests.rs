@@ -1,5 +1,6 @@
 //! What goes beside contacts, and what another node may have this one do, as it is configured, in words.
 
+use super::words::spoken;
 use skyhaul_forward::{Entrance, Forward, What};
 use skyhaul_node::config::{
     Allowed, FilesEntry, ForwardEntry, MirrorEntry, PeerEntry, StreamEntry, StreamsEntry,
@@ -18,7 +19,8 @@ pub fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Res
             What::Transparent(Entrance { local, .. }) => format!("{local}, where what is diverted was going"),
         };
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-        let deadline = entry.deadline.map_or(String::new(), |deadline| format!(", due within {deadline}"));
+        let deadline =
+            entry.deadline.map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
         writeln!(out, "  forward    {lead}{class}{deadline}")?;
     }
     Ok(())
@@ -52,7 +54,7 @@ pub fn write_mirrors((centre, mirrors): (&str, &[MirrorEntry]), out: &mut dyn Wr
 pub fn write_streams((centre, streams): (&str, &[StreamEntry]), out: &mut dyn Write) -> io::Result<()> {
     for entry in streams {
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-        let (source, lateness) = (&entry.from.0, entry.lateness);
+        let (source, lateness) = (&entry.from.0, spoken(entry.lateness));
         let again = if entry.again { ", again when it has ended" } else { "" };
         writeln!(out, "  streams    {source} to {}:{}, within {lateness}{again}{class}", centre, entry.to)?;
     }

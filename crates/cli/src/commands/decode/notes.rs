@@ -3,8 +3,8 @@
 use skyhaul_ccsds::account::FileReport;
 use skyhaul_ccsds::capture::CaptureStats;
 use skyhaul_ccsds::extract::ExtractedPacket;
-use skyhaul_ccsds::id::{Apid, Channel, Scid};
-use skyhaul_ccsds::mission::Mission;
+use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
+use skyhaul_ccsds::mission::{Content, Mission};
 use skyhaul_ccsds::packet::Header;
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
@@ -60,8 +60,23 @@ impl Clocks {
 }
 
 /// The notes about a capture.
-pub fn notes(report: &FileReport, stats: &CaptureStats, clocks: &Clocks) -> Vec<String> {
+pub fn notes(report: &FileReport, mission: &Mission, stats: &CaptureStats, clocks: &Clocks) -> Vec<String> {
     let mut notes = Vec::new();
+    let is_opaque = |vcid: &u8| Vcid::new(*vcid).is_some_and(|vcid| mission.content(vcid) == Content::Opaque);
+    if !report.vcids.is_empty() && report.vcids.keys().all(is_opaque) {
+        notes.push(format!(
+            "no packets were looked for: mission {} does not say what its frames carry; describe the mission in a file, with \
+             `content` and the zones of its frames, and name that with --mission",
+            report.mission
+        ));
+    }
+    if report.stray_frames > 0 {
+        notes.push(format!(
+            "{} good frames are of spacecraft that have one frame each: headers damaged without notice, more likely than \
+             spacecraft; they are in the totals, and in no channel",
+            report.stray_frames
+        ));
+    }
     if !report.also_fits.is_empty() {
         notes.push(format!(
             "the downlink also fits mission {}; {} is closer, or comes first: name the --mission if that is wrong",

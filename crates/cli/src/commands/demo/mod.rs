@@ -17,6 +17,7 @@ mod wait;
 
 pub use wait::pause;
 
+use super::rate::share_text;
 use super::signals::stop_flag;
 use crate::failure::{Exit, Failure};
 use folder::Folder;
@@ -120,7 +121,7 @@ fn plan(command: &Demo) -> Result<Plan, Failure> {
         return still("a downlink");
     }
     if command.loss >= MOST_LOSS {
-        let what = format!("a line that loses {} carries nothing", command.loss);
+        let what = format!("a line that loses {} carries nothing", share_text(command.loss));
         return Err(Failure::new(Exit::Usage, &what, "write a loss below 50 %"));
     }
     let facts = LineFacts { rate: command.rate, rtt: command.rtt, loss: command.loss };

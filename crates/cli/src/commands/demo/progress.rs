@@ -1,6 +1,7 @@
 //! What is shown while the pass goes on.
 
 use super::line::LineFacts;
+use crate::commands::rate::share_text;
 use serde::Serialize;
 use skyhaul_node::status::{CentreStatus, ChannelState, ContactState, LineState, StationStatus};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
@@ -173,7 +174,7 @@ impl Progress {
 impl LineFacts {
     /// The line in words.
     pub fn describe(self) -> String {
-        format!("{}, {} round trip, {} loss each way", self.rate, self.rtt, self.loss)
+        format!("{}, {} round trip, {} loss each way", self.rate, self.rtt, share_text(self.loss))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use skyhaul_files::wire::{Direction, Hello, Options};
+use skyhaul_files::wire::{Direction, Hello, Naming, Options};
 use skyhaul_files::{RelPath, Rule, Selection};
 use skyhaul_net::exchange::Setup;
 use skyhaul_quic::Fingerprint;
@@ -20,7 +20,8 @@ use skyhaul_units::{Duration, Rate};
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul cp`.
 #[derive(clap::Args)]
@@ -34,8 +35,8 @@ Example:
   tar c raw | skyhaul cp - far:raw.tar --node far=198.51.100.1:4740 --key here.key --peer SHA256:…"
 )]
 pub struct Cp {
-    /// Files and folders, then where to: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME` for standard input. Far paths lie in
-    /// the folder that the far node serves, and may be patterns.
+    /// Files and folders, then where to: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME` for standard input. One file goes to
+    /// `NODE:DIR/NAME`, or to NAME here, where no folder has that name. Far paths lie in the folder that the far node serves, and may be patterns.
     #[arg(value_name = "SRC… DEST", required = true, num_args = 2..)]
     paths: Vec<OsString>,
     #[command(flatten)]
@@ -119,8 +120,11 @@ pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
 fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result<Task, Failure> {
     let mut hello = base.clone();
     match copy {
-        Copy::Put { sources, target, .. } => {
+        Copy::Put { sources, target, naming, .. } => {
             hello.target = target.clone();
+            // Folders keep their names: run again, the same command must not find itself in the way.
+            let is_file = sources.iter().all(|source| !source.is_dir());
+            hello.naming = if is_file { *naming } else { Naming::Into };
             let source = |path: &PathBuf| {
                 Source::local(path, Inside::Itself).map_err(|error| {
                     let sentence = format!("{} cannot be copied: {error}", path.display());
@@ -140,9 +144,18 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
             let pipe = (attempt > 0).then(|| Box::new(std::io::stdin()) as _);
             Ok(Task { hello, class, sources: vec![Source::Pipe(name, pipe)], into: None })
         }
-        Copy::Get { sources, into, .. } => {
+        Copy::Get { sources, into, naming, .. } => {
             hello.direction = Direction::Get;
             hello.sources.clone_from(sources);
+            let mut into = into.as_path();
+            // What is a folder already, and what has no name of its own, is what it is copied into.
+            if let (Naming::As, false, Some(name)) = (naming, into.is_dir(), into.file_name()) {
+                let name = RelPath::new(name.as_bytes());
+                hello.target =
+                    name.map_err(|error| Failure::new(Exit::Usage, &error.to_string(), "give a name"))?;
+                hello.naming = Naming::As;
+                into = into.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            }
             if !hello.options.dry_run {
                 std::fs::create_dir_all(into).map_err(|source| into_failure(into, source))?;
             }
@@ -155,7 +168,7 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
     }
 }
 
-fn into_failure(into: &std::path::Path, source: std::io::Error) -> Failure {
+fn into_failure(into: &Path, source: std::io::Error) -> Failure {
     let help = "give a folder that is there, or can be made, and may be written";
     Failure::io("the folder cannot be copied to", &into.display().to_string(), help, source)
 }
@@ -214,6 +227,7 @@ impl Flags {
             priority: self.priority,
         };
         let (class, target, sources) = (self.class.clone().unwrap_or_default(), RelPath::here(), Vec::new());
-        Ok(Hello { direction: Direction::Put, options, class, target, sources, rules })
+        let (direction, naming) = (Direction::Put, Naming::Into);
+        Ok(Hello { direction, options, class, naming, target, sources, rules })
     }
 }

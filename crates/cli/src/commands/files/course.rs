@@ -2,15 +2,17 @@
 
 use super::screen::{Screen, Verdict};
 use crate::failure::{Exit, Failure};
+use skyhaul_files::Reason;
+use skyhaul_net::Clock;
 use skyhaul_net::exchange::{Exchange, Link, Setup, Way};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transfer::{Cancel, Counters, End, Event, Reports, Task};
 use skyhaul_transport::Stats;
-use skyhaul_units::Duration;
+use skyhaul_units::{Duration, Instant};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How the far node is called.
 pub struct Call {
@@ -35,14 +37,24 @@ pub struct Course {
 enum Ended {
     Whole,
     Lost(String),
+    /// Before anything was moved: it has as many transfers as it takes.
+    Busy(String),
 }
 
 /// What the transfer's thread and the screen share.
 struct Shared {
     cancel: Cancel,
     counters: Arc<Counters>,
-    /// The session's counters, as of the last look.
-    stats: Mutex<Option<Arc<Link>>>,
+    stage: Mutex<Stage>,
+    /// Since the call.
+    clock: Clock,
+}
+
+/// How far a call is.
+enum Stage {
+    Calling,
+    Open(Arc<Link>),
+    Over,
 }
 
 impl Course {
@@ -58,15 +70,16 @@ impl Course {
         out: &mut dyn Write,
     ) -> Result<Verdict, Failure> {
         crate::commands::forward::raise_descriptors();
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut was_busy) = (FIRST_PAUSE, false);
         for attempt in 1.. {
             let cancel = Cancel::default();
-            let shared = Shared { cancel, counters: Arc::default(), stats: Mutex::default() };
+            let stage = Mutex::new(Stage::Calling);
+            let shared = Shared { cancel, counters: Arc::default(), stage, clock: Clock::start() };
             let (events, told) = sync_channel(super::EVENTS);
             let ended = std::thread::scope(|scope| {
                 let reports = Reports { events, counters: Arc::clone(&shared.counters) };
                 let worker = scope.spawn(|| self.attempt(attempt, task, reports, &shared));
-                let shown = follow(&told, stop, &shared, &mut screen, (self.sends, out));
+                let shown = self.follow((&told, stop), &shared, &mut screen, out);
                 if shown.is_err() {
                     shared.cancel.set();
                     // What the transfer still tells has to be taken, so that it sees that it is to end.
@@ -80,6 +93,14 @@ impl Course {
             }
             match ended? {
                 Ended::Whole => return screen.finish(&shared.counters, out),
+                Ended::Busy(reason) => {
+                    if !was_busy {
+                        screen.busy(&self.call.node, &reason, out)?;
+                    }
+                    was_busy = true;
+                    wait(pause, stop);
+                    pause = (pause + pause).min(LONGEST_PAUSE);
+                }
                 Ended::Lost(reason) if self.again => {
                     screen.lost(&self.call.node, &reason, out)?;
                     wait(pause, stop);
@@ -113,24 +134,48 @@ impl Course {
             Some(Err(error)) if attempt > 1 || self.patient => return Ok(Ended::Lost(error.to_string())),
             Some(Err(error)) => return Err(self.unanswered(&error.to_string())),
         };
-        if let Ok(mut stats) = shared.stats.lock() {
-            *stats = Some(Arc::clone(&link));
-        }
+        shared.enter(Stage::Open(Arc::clone(&link)));
         let end = skyhaul_transfer::call(&link, task, &reports, &shared.cancel);
-        if let Ok(mut stats) = shared.stats.lock() {
-            *stats = None;
-        }
+        shared.enter(Stage::Over);
         let node = &self.call.node;
         match end {
             Ok(()) => Ok(Ended::Whole),
             Err(End::Lost(reason)) => Ok(Ended::Lost(reason)),
             Err(End::Cancelled) => Ok(Ended::Lost("interrupted".to_owned())),
+            Err(End::Refused(refused)) if refused.reason == Reason::Busy => Ok(Ended::Busy(refused.sentence)),
             Err(End::Refused(refused)) => {
                 Err(Failure::from_sentence(Exit::Peer, &format!("the far node `{node}` refuses: {refused}")))
             }
+            Err(End::Here(refused)) => Err(Failure::from_sentence(Exit::Environment, &refused.to_string())),
             Err(End::Malformed(what)) => {
                 let what = format!("the far node `{node}` said what cannot be ({what})");
                 Err(Failure::new(Exit::Peer, &what, "install the same version at both ends"))
+            }
+        }
+    }
+
+    /// Shows what happens until the transfer's thread has ended.
+    fn follow(
+        &self,
+        (told, stop): (&Receiver<Event>, &AtomicBool),
+        shared: &Shared,
+        screen: &mut Screen,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let call = self.call.title();
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok(event) => screen.take(event, self.sends, out)?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stop.load(Ordering::Relaxed) {
+                shared.cancel.set();
+            }
+            if shared.is_calling() {
+                screen.calling(&call, shared.clock.now().since(Instant::ZERO), out)?;
+            } else {
+                screen.look(&shared.counters, || shared.stats(), out)?;
             }
         }
     }
@@ -143,30 +188,29 @@ impl Course {
     }
 }
 
-impl Shared {
-    fn stats(&self) -> Option<Stats> {
-        self.stats.lock().ok()?.as_ref().map(|link| link.stats())
+impl Call {
+    /// Who is called, and where.
+    fn title(&self) -> String {
+        let ways: Vec<String> = self.ways.iter().map(|way| way.remote.to_string()).collect();
+        format!("{} ({})", self.node, ways.join(", "))
     }
 }
 
-/// Shows what happens until the transfer's thread has ended.
-fn follow(
-    told: &Receiver<Event>,
-    stop: &AtomicBool,
-    shared: &Shared,
-    screen: &mut Screen,
-    (sends, out): (bool, &mut dyn Write),
-) -> Result<(), Failure> {
-    loop {
-        match told.recv_timeout(LOOK) {
-            Ok(event) => screen.take(event, sends, out)?,
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            Err(RecvTimeoutError::Timeout) => {}
+impl Shared {
+    fn enter(&self, stage: Stage) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+    }
+
+    fn is_calling(&self) -> bool {
+        matches!(*self.stage.lock().unwrap_or_else(PoisonError::into_inner), Stage::Calling)
+    }
+
+    /// The session's counters.
+    fn stats(&self) -> Option<Stats> {
+        match &*self.stage.lock().unwrap_or_else(PoisonError::into_inner) {
+            Stage::Open(link) => Some(link.stats()),
+            Stage::Calling | Stage::Over => None,
         }
-        if stop.load(Ordering::Relaxed) {
-            shared.cancel.set();
-        }
-        screen.look(&shared.counters, || shared.stats(), out)?;
     }
 }
 

@@ -7,7 +7,7 @@ use super::spec::Named;
 use crate::commands::far::ways;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
-use crate::commands::signals;
+use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use skyhaul_files::wire::Hello;
 use skyhaul_net::Clock;
@@ -50,12 +50,19 @@ pub struct Sync {
     keys: Keys,
 }
 
+impl Sync {
+    /// Whether it goes on until it is stopped.
+    pub const fn is_service(&self) -> bool {
+        self.watch
+    }
+}
+
 /// Mirrors once, or until interrupted.
 ///
 /// # Errors
 /// As of copying; the folder cannot be watched.
 pub fn run(command: &Sync, out: &mut dyn Write) -> Result<(), Failure> {
-    let Named::There { node, path } = Named::read(&command.target)? else {
+    let Named::There { node, path, .. } = Named::read(&command.target)? else {
         let what = format!("`{}` is no far folder", command.target.display());
         return Err(Failure::new(Exit::Usage, &what, "write it like NODE:DST"));
     };
@@ -122,7 +129,7 @@ impl Mirror<'_> {
                 Err(failure) if is_first && failure.exit() == Exit::Usage => return Err(failure),
                 Err(failure) => {
                     // The reason was told; the mirror goes on.
-                    let _ = writeln!(std::io::stderr(), "{failure}");
+                    stamped::say(&failure.to_string());
                     retry = Some(clock.now() + RETRY);
                 }
             }

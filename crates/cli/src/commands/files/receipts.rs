@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use skyhaul_files::{Hash, Receipt, RelPath};
 use skyhaul_net::Clock;
+use skyhaul_node::log;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ impl Receipts {
         let opened = make_room(&path).and_then(|()| Self::open(&path));
         if let Err(error) = &opened {
             // Standard error may be closed.
-            let _ = writeln!(std::io::stderr(), "note: no receipts are kept: {}: {error}", path.display());
+            log::say(&format!("note: no receipts are kept: {}: {error}", path.display()));
         }
         Ok(opened.ok())
     }

@@ -6,6 +6,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use skyhaul_files::{Refusal, Who};
 use skyhaul_net::Clock;
+use skyhaul_node::log;
 use skyhaul_transfer::{Counters, Event, Fate};
 use skyhaul_transport::Stats;
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
@@ -45,6 +46,8 @@ struct Totals {
     copied_bytes: u64,
     /// There already.
     unchanged: u64,
+    /// There already, with other rights than now.
+    rights: u64,
     /// Folders and links made.
     made: u64,
     /// Would be copied.
@@ -93,7 +96,15 @@ enum Line<'a> {
         rate_bps: u64,
         repeated: f64,
     },
+    Calling {
+        call: &'a str,
+        waited_s: f64,
+    },
     Lost {
+        node: &'a str,
+        reason: &'a str,
+    },
+    Busy {
         node: &'a str,
         reason: &'a str,
     },
@@ -166,6 +177,13 @@ impl Screen {
                 self.totals.unchanged += 1;
                 self.line(&Line::File { path: path.to_string(), bytes, fate: "unchanged", blake3: None }, out)
             }
+            Fate::Rights => {
+                self.totals.rights += 1;
+                if !self.json && self.dry_run {
+                    writeln!(out, "would change the rights of {path}")?;
+                }
+                self.line(&Line::File { path: path.to_string(), bytes, fate: "rights", blake3: None }, out)
+            }
             Fate::Made => {
                 self.totals.made += 1;
                 Ok(())
@@ -173,7 +191,7 @@ impl Screen {
             Fate::Wanted => {
                 self.totals.wanted += 1;
                 if !self.json {
-                    writeln!(out, "would copy {path} ({})", Bytes::new(bytes))?;
+                    writeln!(out, "would copy {path} ({})", size(bytes))?;
                 }
                 self.line(&Line::File { path: path.to_string(), bytes, fate: "wanted", blake3: None }, out)
             }
@@ -222,7 +240,7 @@ impl Screen {
         }
         let stats = stats();
         if let Some(stats) = stats {
-            self.symbols = (stats.symbols_repeated, stats.symbols_sent);
+            self.symbols = (stats.symbols_repeated, stats.symbols_sent + stats.symbols_repeated);
         }
         // What waits in the session has not moved yet.
         let waiting = stats.map_or(0, |stats| stats.send_buffer);
@@ -231,17 +249,17 @@ impl Screen {
         let rate = self.rate(read(&counters.carried).saturating_sub(waiting), now);
         let repeated = share(self.symbols.0, self.symbols.1);
         if let Some(bars) = &self.bars {
-            bars.show(counters, moved, rate, repeated);
+            bars.show(counters, (moved, waiting), rate, repeated);
             return Ok(());
         }
         self.next = now + if self.json { EVERY_OBJECT } else { EVERY_LINE };
-        let all_found = read(&counters.walked) > 0;
+        let all_found = is_known(counters);
         if !self.json && !self.dry_run {
             let of = if all_found { "" } else { " found so far" };
             self.say(&format!(
                 "{} of {}{of}, {files} files, {}, {:.1} % repeated",
-                megabytes(moved),
-                megabytes(bytes),
+                size(moved),
+                size(bytes),
                 megabits(rate),
                 repeated * 100.0
             ));
@@ -249,6 +267,28 @@ impl Screen {
         let elapsed_s = now.since(self.begun).as_secs_f64();
         let rate_bps = rate.as_bps();
         self.line(&Line::Progress { elapsed_s, files, bytes, all_found, moved, rate_bps, repeated }, out)
+    }
+
+    /// Nothing came back yet: who is called, and for how long.
+    pub fn calling(&mut self, call: &str, waited: Duration, out: &mut dyn Write) -> Result<(), Failure> {
+        let seconds = waited.as_nanos() / 1_000_000_000;
+        let text = match seconds {
+            0 => format!("calling {call}"),
+            seconds => format!("calling {call}: no answer for {seconds} s"),
+        };
+        if let Some(bars) = &self.bars {
+            bars.call(text);
+            return Ok(());
+        }
+        let now = self.clock.now();
+        if now < self.next {
+            return Ok(());
+        }
+        self.next = now + if self.json { EVERY_OBJECT } else { EVERY_LINE };
+        if !self.json {
+            self.say(&text);
+        }
+        self.line(&Line::Calling { call, waited_s: waited.as_secs_f64() }, out)
     }
 
     /// The session was lost; the far node is called again.
@@ -261,6 +301,15 @@ impl Screen {
             self.say(&format!("the session with {node} is lost ({reason}); it is called again"));
         }
         self.line(&Line::Lost { node, reason }, out)
+    }
+
+    /// The far node takes no more transfers now; it is called again.
+    pub fn busy(&mut self, node: &str, reason: &str, out: &mut dyn Write) -> Result<(), Failure> {
+        if !self.json {
+            let what = reason.split_once("; ").map_or(reason, |(what, _)| what);
+            self.say(&format!("{node} is busy ({what}); it is called again until it has room"));
+        }
+        self.line(&Line::Busy { node, reason }, out)
     }
 
     /// The account.
@@ -305,11 +354,15 @@ impl Screen {
                 out,
                 "{} files of {} copied and verified in {seconds:.1} s ({rate})",
                 totals.copied,
-                megabytes(totals.copied_bytes)
+                size(totals.copied_bytes)
             )?;
+            let rights = match totals.rights {
+                0 => String::new(),
+                changed => format!(" and {changed} given their rights"),
+            };
             writeln!(
                 out,
-                ", {} there already, {} removed, {} not copied",
+                ", {} there already{rights}, {} removed, {} not copied",
                 totals.unchanged, totals.removed, totals.failed
             )?;
             if let Some(receipts) = summary.receipts.as_ref().filter(|_| totals.copied > 0) {
@@ -318,7 +371,8 @@ impl Screen {
         }
         self.line(&Line::Summary(summary), out)?;
         out.flush()?;
-        let entries = totals.copied + totals.unchanged + totals.made + totals.wanted + totals.failed;
+        let entries =
+            totals.copied + totals.unchanged + totals.rights + totals.made + totals.wanted + totals.failed;
         Ok(Verdict { failed: totals.failed, entries, worst: self.worst })
     }
 
@@ -330,7 +384,7 @@ impl Screen {
     fn say(&self, text: &str) {
         match &self.bars {
             Some(bars) => drop(bars.all.println(text)),
-            None => drop(writeln!(std::io::stderr(), "{text}")),
+            None => log::say(text),
         }
     }
 
@@ -355,23 +409,39 @@ impl Bars {
         Self { all, overall, file }
     }
 
-    fn show(&self, counters: &Counters, moved: u64, rate: Rate, repeated: f64) {
+    fn show(&self, counters: &Counters, (moved, waiting): (u64, u64), rate: Rate, repeated: f64) {
         let bytes = read(&counters.bytes);
-        self.overall.set_length(bytes);
-        self.overall.set_position(moved.min(bytes));
         let left = Bytes::new(bytes.saturating_sub(moved));
-        let known = read(&counters.walked) > 0 && rate > Rate::ZERO;
-        let eta =
-            if known { format!("{:.0} s left", rate.time_for(left).as_secs_f64()) } else { "…".to_owned() };
-        let (repeated, rate) = (repeated * 100.0, megabits(rate));
-        self.overall
-            .set_message(format!("{} files, {rate}, {eta}, {repeated:.1} % repeated", read(&counters.files)));
-        if let Some(current) = counters.current.lock().ok().and_then(|current| current.clone()) {
-            self.file.set_length(current.size.max(current.moved));
-            self.file.set_position(current.moved);
-            self.file.set_message(current.path.to_string());
-        }
+        let eta = match is_known(counters) && rate > Rate::ZERO {
+            true => format!("{} left", span(rate.time_for(left))),
+            false => "…".to_owned(),
+        };
+        let message = format!(
+            "{} of {}  {} files, {}, {eta}, {:.1} % repeated",
+            size(moved.min(bytes)),
+            size(bytes),
+            read(&counters.files),
+            megabits(rate),
+            repeated * 100.0
+        );
+        fill(&self.overall, (moved, bytes), message);
+        let Some(current) = counters.current(waiting) else { return };
+        let moved = current.moved;
+        let of = if current.size > 0 { format!(" of {}", size(current.size)) } else { String::new() };
+        fill(&self.file, (moved, current.size), format!("{}{of}  {}", size(moved), current.path));
     }
+
+    /// Nothing has moved yet: the far node is being called.
+    fn call(&self, text: String) {
+        fill(&self.overall, (0, 0), text);
+    }
+}
+
+/// Fills a bar as far as it is; one of nothing is empty.
+fn fill(bar: &ProgressBar, (moved, bytes): (u64, u64), message: String) {
+    bar.set_length(bytes.max(1));
+    bar.set_position(moved.min(bytes));
+    bar.set_message(message);
 }
 
 impl Verdict {
@@ -390,8 +460,29 @@ fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
+/// Whether all is found, and each has a known end.
+fn is_known(counters: &Counters) -> bool {
+    read(&counters.walked) > 0 && !counters.endless.load(Ordering::Relaxed)
+}
+
+/// In powers of ten, as rates are.
+fn size(bytes: u64) -> String {
+    match bytes {
+        ..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.2} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// How long it still takes: nobody waits for the seconds of an hour.
+fn span(span: Duration) -> String {
+    match span.as_secs_f64() {
+        ..600.0 => format!("{:.0} s", span.as_secs_f64()),
+        ..36_000.0 => format!("{:.0} min", span.as_secs_f64() / 60.0),
+        ..86_400.0 => format!("{:.0} h", span.as_secs_f64() / 3_600.0),
+        _ => "more than a day".to_owned(),
+    }
 }
 
 fn megabits(rate: Rate) -> String {
@@ -402,8 +493,8 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-const OVERALL: &str = "all  [{bar:30}] {bytes} of {total_bytes}  {msg}";
-const FILE: &str = "file [{bar:30}] {bytes} of {total_bytes}  {wide_msg}";
+const OVERALL: &str = "all  [{bar:30}] {wide_msg}";
+const FILE: &str = "file [{bar:30}] {wide_msg}";
 /// Failures that are told one by one; all are in `--json`.
 const SAID_MAX: u64 = 20;
 const EVERY_LINE: Duration = Duration::from_secs(5);
@@ -412,6 +503,32 @@ const EVERY_OBJECT: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_in_powers_of_ten_and_spans_in_what_people_wait_for() {
+        let sizes = [0, 999, 1 << 10, 1 << 20, 500_000_000, 64 << 30].map(size);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.0 MB", "500.0 MB", "68.72 GB"]);
+        let spans = [1, 599, 3_000, 80_000, 1_160_640].map(|seconds| span(Duration::from_secs(seconds)));
+        assert_eq!(spans, ["1 s", "599 s", "50 min", "22 h", "more than a day"]);
+    }
+
+    #[test]
+    fn a_bar_is_full_when_all_has_moved_and_not_before() {
+        let bars = Bars::new();
+        let is_full = || bars.overall.position() == bars.overall.length().unwrap();
+        bars.call("calling far".to_owned());
+        assert!(!is_full());
+        let counters = Counters::default();
+        // Before anything is known of it, there is nothing that could be full.
+        bars.show(&counters, (0, 0), Rate::ZERO, 0.0);
+        assert!(!is_full());
+        counters.bytes.store(100_000_000, Ordering::Relaxed);
+        bars.show(&counters, (50_000_000, 50_000_000), Rate::ZERO, 0.011);
+        assert!(!is_full());
+        assert_eq!(bars.overall.message(), "50.0 MB of 100.0 MB  0 files, 0.0 Mbit/s, …, 1.1 % repeated");
+        bars.show(&counters, (100_000_000, 0), Rate::ZERO, 0.0);
+        assert!(is_full());
+    }
 
     #[test]
     fn the_templates_of_the_bars_are_templates() {

@@ -4,10 +4,12 @@ use super::receipts::Receipts;
 use crate::commands::classes::Classes;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
-use crate::commands::signals;
+use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
+use skyhaul_files::Reason;
 use skyhaul_net::exchange::{Exchange, Link, Setup};
+use skyhaul_node::log;
 use skyhaul_transfer::{Cancel, Claims, Counters, End, Event, Fate, Place, Reports, Root};
 use skyhaul_transport::SessionConfig;
 use std::io::Write;
@@ -59,6 +61,7 @@ pub struct Serve {
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line<'a> {
     Called { peer: &'a str },
+    Declined { peer: &'a str },
     File { peer: &'a str, path: String, bytes: u64, fate: &'static str, blake3: Option<String> },
     Failed { peer: &'a str, path: String, reason: &'static str, sentence: &'a str },
     Left { node: &'a str, peer: &'a str, copied: u64, bytes: u64, failed: u64, reason: Option<String> },
@@ -76,7 +79,7 @@ struct Desk {
 /// # Errors
 /// The address, the keys or the folder cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
-    let accepted = command.keys.read()?;
+    let accepted = command.keys.read(command.bind.iter().copied())?;
     let place = Place::open(&command.root).map_err(|source| {
         let help = "give --root an existing folder that this user may read";
         Failure::io("the folder cannot be served", &command.root.display().to_string(), help, source)
@@ -120,18 +123,22 @@ fn accept(exchange: &Exchange, desk: &Arc<Desk>, ended: &Cancel) {
     let running = Mutex::new(Vec::<Cancel>::new());
     std::thread::scope(|scope| {
         while let Some(Some(link)) = ended.or(exchange.accept()) {
-            if sessions.load(Ordering::Relaxed) >= SESSIONS_MAX {
-                // The caller is told that the session has ended, and calls again.
-                continue;
+            // As many again are told that they have to wait; those after them wait to be told.
+            while sessions.load(Ordering::Relaxed) >= SESSIONS_MAX + DECLINED_MAX && !ended.is_set() {
+                std::thread::park_timeout(LOOK);
             }
-            sessions.fetch_add(1, Ordering::Relaxed);
+            let place = sessions.fetch_add(1, Ordering::Relaxed);
             let cancel = Cancel::default();
             if let Ok(mut running) = running.lock() {
                 running.push(cancel.clone());
             }
             let (sessions, running) = (&sessions, &running);
             scope.spawn(move || {
-                session(desk, &link, &cancel);
+                if place < SESSIONS_MAX {
+                    session(desk, &link, &cancel);
+                } else {
+                    decline(desk, &link, &cancel);
+                }
                 sessions.fetch_sub(1, Ordering::Relaxed);
                 if let Ok(mut running) = running.lock() {
                     running.retain(|other| !other.is(&cancel));
@@ -142,6 +149,16 @@ fn accept(exchange: &Exchange, desk: &Arc<Desk>, ended: &Cancel) {
             running.iter().for_each(Cancel::set);
         }
     });
+}
+
+/// Tells a caller to come again.
+fn decline(desk: &Desk, link: &Link, cancel: &Cancel) {
+    let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
+    desk.say(&format!("{peer} has called and has to wait"), &Line::Declined { peer: &peer });
+    let sentence =
+        format!("it has {SESSIONS_MAX} transfers under way, which is all it takes; wait for one to end");
+    // A caller that is gone has nothing to be told.
+    let _ = skyhaul_transfer::decline(link, Reason::Busy, &sentence, cancel);
 }
 
 fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
@@ -157,7 +174,7 @@ fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
     });
     let reason = match end {
         Ok(()) => None,
-        Err(End::Refused(refused)) => Some(format!("refused: {refused}")),
+        Err(End::Refused(refused) | End::Here(refused)) => Some(format!("refused: {refused}")),
         Err(End::Lost(reason)) => Some(reason),
         Err(End::Malformed(what)) => Some(format!("it said what cannot be: {what}")),
         Err(End::Cancelled) => Some("ended here, or called again".to_owned()),
@@ -183,7 +200,7 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
                 if let Some(Ok(mut receipts)) = desk.receipts.as_ref().map(Mutex::lock)
                     && let Err(failure) = receipts.add("served", peer, &path, (bytes, hash))
                 {
-                    let _ = writeln!(std::io::stderr(), "{failure}");
+                    stamped::say(&failure.to_string());
                 }
                 let blake3 = Some(hash.to_string());
                 desk.json(&Line::File { peer, path: path.to_string(), bytes, fate: "copied", blake3 });
@@ -197,13 +214,13 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
             Fate::Removed => {
                 desk.json(&Line::File { peer, path: path.to_string(), bytes, fate: "removed", blake3: None });
             }
-            Fate::Unchanged | Fate::Made | Fate::Wanted => {}
+            Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
         }
     }
     if let Some(Ok(receipts)) = desk.receipts.as_ref().map(Mutex::lock)
         && let Err(failure) = receipts.sync()
     {
-        let _ = writeln!(std::io::stderr(), "{failure}");
+        stamped::say(&failure.to_string());
     }
     counts
 }
@@ -214,18 +231,20 @@ impl Desk {
         if self.json {
             self.json(line);
         } else {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            stamped::say(text);
         }
     }
 
     fn json(&self, line: &Line<'_>) {
         if let (true, Ok(line)) = (self.json, serde_json::to_string(line)) {
-            let _ = writeln!(std::io::stdout(), "{line}");
+            log::print(&format!("{line}\n"));
         }
     }
 }
 
 /// Sessions at a time; each has four threads.
 const SESSIONS_MAX: usize = 64;
+/// Callers beyond them that are told so at a time.
+const DECLINED_MAX: usize = 64;
 /// Between two looks whether it is to stop.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(100);

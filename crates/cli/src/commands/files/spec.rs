@@ -1,7 +1,8 @@
 //! What a command line names: files here, and files of a far node.
 
 use crate::failure::{Exit, Failure};
-use skyhaul_files::RelPath;
+use skyhaul_files::wire::Naming;
+use skyhaul_files::{RelPath, is_pattern};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,14 @@ pub enum Named {
     Here(PathBuf),
     /// Standard input or output.
     Pipe,
-    /// Of a far node.
-    There { node: String, path: RelPath },
+    /// Of a far node; what ends with a `/` is a folder.
+    There { node: String, path: RelPath, naming: Naming },
+}
+
+/// What a destination lets be: one that ends with a `/` is a folder, whatever is there.
+fn naming(text: &[u8]) -> Naming {
+    let is_folder = text.ends_with(b"/") || text.ends_with(b"/.");
+    if is_folder { Naming::Into } else { Naming::As }
 }
 
 impl Named {
@@ -38,19 +45,19 @@ impl Named {
                 "write it from the folder that the far node serves on, without `..`",
             )
         })?;
-        Ok(Self::There { node, path })
+        Ok(Self::There { node, path, naming: naming(bytes) })
     }
 }
 
 /// What is copied where.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Copy {
-    /// Files of this host to a far node's folder.
-    Put { sources: Vec<PathBuf>, node: String, target: RelPath },
+    /// Files of this host to a far node's folder, or one of them to a file there.
+    Put { sources: Vec<PathBuf>, node: String, target: RelPath, naming: Naming },
     /// Standard input, to a far node's file.
     PutPipe { node: String, file: RelPath },
-    /// A far node's files, to a folder here.
-    Get { node: String, sources: Vec<RelPath>, into: PathBuf },
+    /// A far node's files, to a folder here, or one of them to a file here.
+    Get { node: String, sources: Vec<RelPath>, into: PathBuf, naming: Naming },
 }
 
 impl Copy {
@@ -64,7 +71,7 @@ impl Copy {
             return Err(wrong("there is nothing to be copied, or nowhere to copy it to"));
         };
         match to {
-            Named::There { node, path } => put(from, node, path),
+            Named::There { node, path, naming } => put(from, node, (path, *naming)),
             Named::Here(into) => get(from, into),
             Named::Pipe => Err(wrong("a far file cannot be written to standard output")),
         }
@@ -78,7 +85,7 @@ impl Copy {
     }
 }
 
-fn put(from: &[Named], node: &str, target: &RelPath) -> Result<Copy, Failure> {
+fn put(from: &[Named], node: &str, (target, naming): (&RelPath, Naming)) -> Result<Copy, Failure> {
     let node = node.to_owned();
     if from == [Named::Pipe] {
         if target.is_here() {
@@ -94,14 +101,16 @@ fn put(from: &[Named], node: &str, target: &RelPath) -> Result<Copy, Failure> {
             Named::There { .. } => return Err(wrong("both ends are far nodes")),
         }
     }
-    Ok(Copy::Put { sources, node, target: target.clone() })
+    let is_one = sources.len() == 1 && !target.is_here();
+    let naming = if is_one { naming } else { Naming::Into };
+    Ok(Copy::Put { sources, node, target: target.clone(), naming })
 }
 
 fn get(from: &[Named], into: &Path) -> Result<Copy, Failure> {
     let mut sources = Vec::new();
     let mut of = None;
     for named in from {
-        let Named::There { node, path } = named else { return Err(wrong("no far node is named")) };
+        let Named::There { node, path, .. } = named else { return Err(wrong("no far node is named")) };
         if of.get_or_insert(node) != &node {
             return Err(wrong("files of several far nodes are named"));
         }
@@ -111,7 +120,9 @@ fn get(from: &[Named], into: &Path) -> Result<Copy, Failure> {
         return Err(wrong("more than 1024 far paths are named"));
     }
     let node = of.cloned().ok_or_else(|| wrong("no far node is named"))?;
-    Ok(Copy::Get { node, sources, into: into.to_owned() })
+    let is_one = sources.len() == 1 && !sources.iter().any(|path| path.parts().any(is_pattern));
+    let naming = if is_one { naming(into.as_os_str().as_bytes()) } else { Naming::Into };
+    Ok(Copy::Get { node, sources, into: into.to_owned(), naming })
 }
 
 fn wrong(what: &str) -> Failure {
@@ -135,12 +146,34 @@ mod tests {
             sources: vec!["./a:b".into(), "c".into()],
             node: "far".to_owned(),
             target: far("in/x"),
+            naming: Naming::Into,
         };
         assert_eq!(read(&["./a:b", "c", "far:/in/x/"]).unwrap(), put);
-        let get = Copy::Get { node: "far".to_owned(), sources: vec![far("a*"), far("b")], into: ".".into() };
+        let (node, naming) = ("far".to_owned(), Naming::Into);
+        let get = Copy::Get { node, sources: vec![far("a*"), far("b")], into: ".".into(), naming };
         assert_eq!(read(&["far:a*", "far:b", "."]).unwrap(), get);
         let pipe = Copy::PutPipe { node: "far".to_owned(), file: far("a/b") };
         assert_eq!(read(&["-", "far:a/b"]).unwrap(), pipe);
+    }
+
+    #[test]
+    fn one_source_may_take_the_name_of_the_target_and_several_or_a_slash_mean_a_folder() {
+        for (words, may) in [
+            (&["a", "far:dir/b"][..], Naming::As),
+            (&["a", "far:dir/b/"], Naming::Into),
+            (&["a", "far:"], Naming::Into),
+            (&["a", "far:."], Naming::Into),
+            (&["a", "c", "far:dir/b"], Naming::Into),
+            (&["far:a", "b"], Naming::As),
+            (&["far:a", "b/"], Naming::Into),
+            (&["far:a*", "b"], Naming::Into),
+            (&["far:a", "far:c", "b"], Naming::Into),
+        ] {
+            let (Copy::Put { naming, .. } | Copy::Get { naming, .. }) = read(words).unwrap() else {
+                panic!("{words:?}");
+            };
+            assert_eq!(naming, may, "{words:?}");
+        }
     }
 
     #[test]

@@ -63,8 +63,9 @@ impl FromStr for NodeAddress {
 /// # Errors
 /// An address, port or key cannot be used; the far node does not answer or refuses.
 pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
-    let accepted = command.keys.read()?;
-    let (nodes, addresses) = command.nodes(&accepted.peers)?;
+    let addresses = command.node.iter().map(|node| resolve(&node.address)).collect::<Result<Vec<_>, _>>()?;
+    let accepted = command.keys.read(addresses.iter().copied())?;
+    let nodes = command.nodes(&accepted.peers, &addresses)?;
     let Plan { forwarding: Forwarding { listens, remotes, .. }, classes } = command.forwards.plan(&nodes)?;
     let stats = super::interval(command.stats)?;
     let name = command.name.clone();
@@ -99,13 +100,11 @@ fn announce(forwarder: &Forwarder, notices: &Notices, out: &mut dyn Write) -> Re
 }
 
 impl Call {
-    /// The nodes, and the remote address of each socket.
-    fn nodes(&self, peers: &[Fingerprint]) -> Result<(Vec<Node>, Vec<SocketAddr>), Failure> {
-        let (mut nodes, mut remotes): (Vec<Node>, Vec<SocketAddr>) = Default::default();
-        for NodeAddress { name, address } in &self.node {
-            let remote = resolve(address)?;
-            let at = (SocketId(remotes.len()), remote);
-            remotes.push(remote);
+    /// The nodes; each socket has one of the addresses, which are in the order of `--node`.
+    fn nodes(&self, peers: &[Fingerprint], addresses: &[SocketAddr]) -> Result<Vec<Node>, Failure> {
+        let mut nodes: Vec<Node> = Vec::new();
+        for (place, (NodeAddress { name, .. }, remote)) in self.node.iter().zip(addresses).enumerate() {
+            let at = (SocketId(place), *remote);
             if let Some(known) = nodes.iter_mut().find(|node| node.name == *name) {
                 known.addresses.push(at);
                 continue;
@@ -118,7 +117,7 @@ impl Call {
             })?;
             nodes.push(Node { name: name.clone(), peer, addresses: vec![at] });
         }
-        Ok((nodes, remotes))
+        Ok(nodes)
     }
 }
 

@@ -1,9 +1,11 @@
 //! What is said while connections are forwarded: for people on standard error, for programs as lines of JSON.
 
+use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_forward::Local;
 use skyhaul_net::forward::{Arrival, Counters, Datagrams, Notice, Notify};
+use skyhaul_node::log;
 use skyhaul_units::{Bytes, Duration, Rate};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +39,10 @@ enum Line<'a> {
     TurnedAway {
         remote: String,
         reason: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        calls: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        network: Option<String>,
     },
     Refused {
         target: String,
@@ -128,9 +134,12 @@ impl Notices {
             Notice::Left { reason } => {
                 self.say(&format!("a caller is gone ({reason})"), &Line::Left { reason });
             }
-            Notice::TurnedAway { remote, reason } => {
-                let line = Line::TurnedAway { remote: remote.to_string(), reason };
-                self.say(&format!("refused {remote}: {reason}"), &line);
+            Notice::TurnedAway(refused) => {
+                let (remote, reason) = (refused.remote.to_string(), &*refused.reason);
+                let merged = refused.merged.as_ref();
+                let calls = merged.map(|merged| merged.calls);
+                let network = merged.and_then(|merged| merged.network).map(|network| network.to_string());
+                self.say(&refused.to_string(), &Line::TurnedAway { remote, reason, calls, network });
             }
             Notice::Refused { target, reason, sentence } => {
                 let line = Line::Refused { target: target.to_string(), reason: reason.name(), sentence };
@@ -211,9 +220,9 @@ impl Notices {
     /// Standard output and error may be closed: the connections go on all the same.
     fn say(&self, text: &str, line: &Line<'_>) {
         if !self.json {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            stamped::say(text);
         } else if let Ok(line) = serde_json::to_string(line) {
-            let _ = writeln!(std::io::stdout(), "{line}");
+            log::print(&format!("{line}\n"));
         }
     }
 }

@@ -58,7 +58,7 @@ pub struct Serve {
 /// # Errors
 /// The address, the keys or the rules cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
-    let accepted = command.keys.read()?;
+    let accepted = command.keys.read(command.bind.iter().copied())?;
     let setup = command.setup()?;
     super::raise_descriptors();
     let clock = Clock::start();

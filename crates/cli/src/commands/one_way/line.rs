@@ -3,6 +3,7 @@
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_oneway::{Assumptions, HEADERS_IPV4, HEADERS_IPV6, assumptions_for};
+use skyhaul_probe::report::percent;
 use skyhaul_transport::oneway::{Design, SenderCounters};
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
 
@@ -132,18 +133,41 @@ impl Expected {
         let Self { burst, sources, repairs, groups, .. } = self;
         let bursts = if *burst > 1 { format!("in bursts of {burst}") } else { "each alone".to_owned() };
         format!(
-            "assumes: {:.3} % of datagrams lost, {bursts}\n\
+            "assumes: {} of datagrams lost, {bursts}\n\
              repairs: {repairs} for each {sources} datagrams, dealt to {groups} groups: overhead {:.1} %, sent within {:.3} s\n\
              carries: {:.3} Mbit/s of blocks\n\
-             leaves:  {:.1e} of blocks lost at most; asked for {:.1e}",
-            self.loss * 100.0,
+             leaves:  {} lost at most; asked for {}",
+            percent(self.loss),
             self.overhead * 100.0,
             self.repaired_within_s,
             self.block_rate_bps as f64 / 1e6,
-            self.residual,
-            self.residual_target,
+            in_blocks(self.residual),
+            in_blocks(self.residual_target),
         )
     }
+}
+
+/// A share of blocks as people count it: one in so many, where it is small.
+pub fn in_blocks(share: f64) -> String {
+    match share {
+        0.0 => "no block".to_owned(),
+        0.001.. => format!("{} of blocks", percent(share)),
+        1e-12.. => format!("1 block in {}", rounded(1.0 / share)),
+        _ => "less than 1 block in a million millions".to_owned(),
+    }
+}
+
+/// A count to two digits, in thousands, millions or billions.
+fn rounded(count: f64) -> String {
+    let (unit, word) = match count {
+        1e9.. => (1e9, " billion"),
+        1e6.. => (1e6, " million"),
+        _ => (1.0, ""),
+    };
+    let scaled = count / unit;
+    let step = 10f64.powf((scaled.log10().floor() - 1.0).max(if unit > 1.0 { -1.0 } else { 0.0 }));
+    let decimals = usize::from(step < 1.0);
+    format!("{:.decimals$}{word}", (scaled / step).round() * step)
 }
 
 impl SentBlocks {
@@ -154,6 +178,26 @@ impl SentBlocks {
             given_up: counters.blocks_given_up,
             residual: counters.residual(),
             overhead: counters.overhead(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_blocks_are_counted_as_people_do() {
+        for (share, said) in [
+            (0.0, "no block"),
+            (0.012, "1.200 % of blocks"),
+            (2.2e-4, "1 block in 4500"),
+            (8.7e-7, "1 block in 1.1 million"),
+            (1e-6, "1 block in 1.0 million"),
+            (3.3e-8, "1 block in 30 million"),
+            (5.4e-18, "less than 1 block in a million millions"),
+        ] {
+            assert_eq!(in_blocks(share), said);
         }
     }
 }

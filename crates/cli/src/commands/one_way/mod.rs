@@ -43,9 +43,12 @@ pub fn run(command: OneWay, out: &mut dyn Write) -> Result<(), Failure> {
 /// The file cannot be read, or holds none.
 pub fn read_key(file: &Path) -> Result<OneWayKey, Failure> {
     let place = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|source| {
-        let help = "give the path of a key made by `skyhaul keygen --one-way`";
-        Failure::io("the key cannot be read", &place, help, source)
+    let text = skyhaul_node::private_key(file).map_err(|source| {
+        let help = match skyhaul_node::is_exposed(&source) {
+            true => format!("chmod 600 {place}; make a new key if somebody may have read it"),
+            false => "give the path of a key made by `skyhaul keygen --one-way`".to_owned(),
+        };
+        Failure::io("the key cannot be read", &place, &help, source)
     })?;
     OneWayKey::from_text(&text)
         .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()).at(&place))

@@ -3,12 +3,13 @@
 use super::account::Account;
 use super::read_key;
 use super::store::{Incoming, Verdict};
-use crate::commands::signals;
+use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_identity::OneWaySession;
 use skyhaul_net::one_way::receive;
 use skyhaul_net::{Clock, Socket};
+use skyhaul_node::log;
 use skyhaul_oneway::Listener;
 use skyhaul_oneway::file::Part;
 use skyhaul_transport::oneway::{Event, ReceiverConfig};
@@ -62,7 +63,7 @@ pub fn run(command: &Receive, out: &mut dyn Write) -> Result<(), Failure> {
     })?;
     if let Some(advice) = socket.buffers().advice() {
         // Standard error may be closed; the run goes on all the same.
-        let _ = writeln!(io::stderr(), "note: {advice}");
+        log::say(&format!("note: {advice}"));
     }
     writeln!(out, "listening on {}", socket.local_addr()?)?;
     out.flush()?;
@@ -167,7 +168,7 @@ impl Desk<'_> {
         }
         if self.command.json {
             let ended = Ended { session: session.to_string(), account: &account };
-            return self.line(&serde_json::to_string(&ended).map_err(io::Error::other)?);
+            return self.json(&ended);
         }
         self.line(&account.text())
     }
@@ -182,7 +183,7 @@ impl Desk<'_> {
     fn tell(&mut self, verdict: &Verdict) -> io::Result<()> {
         self.missing += u64::from(!verdict.whole);
         if self.command.json {
-            return self.line(&serde_json::to_string(verdict).map_err(io::Error::other)?);
+            return self.json(verdict);
         }
         self.line(&verdict.text())
     }
@@ -191,8 +192,13 @@ impl Desk<'_> {
         if self.command.json { Ok(()) } else { self.line(text) }
     }
 
+    fn json(&mut self, said: &impl Serialize) -> io::Result<()> {
+        writeln!(self.out, "{}", serde_json::to_string(said).map_err(io::Error::other)?)?;
+        self.out.flush()
+    }
+
     fn line(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.out, "{text}")?;
+        write!(self.out, "{}", stamped::now(text))?;
         self.out.flush()
     }
 }

@@ -1,6 +1,6 @@
 //! `skyhaul one-way send`: the sending end.
 
-use super::line::{Expected, Line, SentBlocks};
+use super::line::{Expected, Line, SentBlocks, in_blocks};
 use super::source::{Item, Reading, Source};
 use super::{read_key, socket};
 use crate::commands::signals;
@@ -155,9 +155,9 @@ impl Report {
         )?;
         Ok(writeln!(
             out,
-            "overhead {:.1} %; {:.1e} of blocks lost at most under the assumed loss",
+            "overhead {:.1} %; {} lost at most under the assumed loss",
             self.blocks.overhead * 100.0,
-            self.blocks.residual
+            in_blocks(self.blocks.residual)
         )?)
     }
 }

@@ -3,6 +3,7 @@
 mod account;
 mod file;
 mod lines;
+mod record;
 mod selection;
 mod table;
 
@@ -11,6 +12,7 @@ use crate::failure::{Exit, Failure};
 use account::Account;
 use file::{Input, Pass};
 use lines::{Csv, Json};
+use record::Record;
 use selection::Selection;
 use skyhaul_ccsds::mission::{ApidRange, Mission, MissionSet};
 use skyhaul_ccsds::packet::Header;
@@ -25,7 +27,8 @@ use table::Table;
 #[command(
     after_help = "A packet file holds space packets one after the other: a Level-0 product, what `skyhaul decode
 --packets-out` writes, or any other. Times are read by the rules of the mission, which the names of
-products and of decoded files tell; --mission is for other files.
+products and of decoded files tell; --mission is for other files. Of a construction record
+(the file of a product that ends with 00) it is shown what that says.
 
 Example:
   skyhaul packets pass.packets
@@ -122,6 +125,17 @@ pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
     let mut sinks = Sinks::open(command, out)?;
     let (mut accounts, mut failures) = (Vec::new(), Vec::new());
     for path in &command.files {
+        match record::read(path) {
+            Ok(None) => {}
+            Ok(Some(record)) => {
+                failures.extend(sinks.record(&record, out)?);
+                continue;
+            }
+            Err(failure) => {
+                failures.push(failure);
+                continue;
+            }
+        }
         let mission = named.as_ref().or_else(|| file::mission_by_name(path, &known));
         if selection.needs_times() && mission.is_none() {
             let help = "name the mission with --mission, or leave out --from and --to";
@@ -203,6 +217,17 @@ impl Sinks {
 
     fn is_for_people(&self) -> bool {
         matches!(self.lines, Some(Lines::People(_)))
+    }
+
+    /// Shows a construction record, where no packets are wanted of it; why not otherwise.
+    fn record(&self, record: &Record, out: &mut dyn Write) -> Result<Option<Failure>, Failure> {
+        let is_wanted = self.table.is_none() && self.output.is_none();
+        match &self.lines {
+            Some(Lines::People(_)) if is_wanted => record.write(out)?,
+            Some(Lines::Json(_)) | None if is_wanted => record.write_json(out)?,
+            _ => return Ok(Some(record.without_packets())),
+        }
+        Ok(None)
     }
 
     /// A file's packets follow.

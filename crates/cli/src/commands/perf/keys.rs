@@ -1,7 +1,9 @@
 //! Whose keys the two ends have and accept.
 
 use crate::failure::{Exit, Failure};
+use skyhaul_node::{is_exposed, log, private_key};
 use skyhaul_quic::{Fingerprint, Identity};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// How an end proves who it is, and whom it accepts.
@@ -13,9 +15,12 @@ pub struct Keys {
     /// The other end's key fingerprint, as `skyhaul keygen` prints it; serving, several may be given.
     #[arg(long, value_name = "SHA256:…", conflicts_with = "insecure_test")]
     peer: Vec<Fingerprint>,
-    /// Encrypts with a key that everybody knows: for tests, where nobody else can send.
+    /// Encrypts with a key that everybody knows: for tests, where nobody else can send. Only over loopback.
     #[arg(long)]
     insecure_test: bool,
+    /// With --insecure-test: over other networks too. Whoever reaches this end is taken for the far one.
+    #[arg(long, requires = "insecure_test")]
+    insecure_beyond_loopback: bool,
 }
 
 /// What [`Keys`] came to.
@@ -32,12 +37,13 @@ impl Keys {
         self.insecure_test
     }
 
-    /// Reads the key, or makes the test's.
+    /// Reads the key, or makes the test's; `ends` are the addresses that are listened at or called.
     ///
     /// # Errors
-    /// Keys are missing, cannot be read, or are none.
-    pub fn read(&self) -> Result<Accepted, Failure> {
+    /// Keys are missing, cannot be read, may be read by others, or are none; the test's is to be used beyond loopback.
+    pub fn read(&self, ends: impl IntoIterator<Item = SocketAddr>) -> Result<Accepted, Failure> {
         if self.insecure_test {
+            self.warn(ends)?;
             let own = Identity::from_seed(TEST_SEED).map_err(|error| unusable(&error.to_string()))?;
             let peers = vec![own.fingerprint()];
             return Ok(Accepted { own, peers });
@@ -48,12 +54,30 @@ impl Keys {
             return Err(Failure::new(Exit::Usage, what, help));
         };
         let place = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(|source| {
-            let help = "give the path of a key made by `skyhaul keygen`";
-            Failure::io("the key cannot be read", &place, help, source)
+        let text = private_key(file).map_err(|source| {
+            let help = match is_exposed(&source) {
+                true => format!("chmod 600 {place}; make a new key if somebody may have read it"),
+                false => "give the path of a key made by `skyhaul keygen`".to_owned(),
+            };
+            Failure::io("the key cannot be read", &place, &help, source)
         })?;
         let own = Identity::from_pem(&text).map_err(|error| unusable(&error.to_string()).at(&place))?;
         Ok(Accepted { own, peers: self.peer.clone() })
+    }
+}
+
+impl Keys {
+    /// Says at every start what the test's key means.
+    fn warn(&self, ends: impl IntoIterator<Item = SocketAddr>) -> Result<(), Failure> {
+        let beyond = ends.into_iter().find(|end| !end.ip().to_canonical().is_loopback());
+        if let Some(end) = beyond.filter(|_| !self.insecure_beyond_loopback) {
+            let what = format!("--insecure-test is for loopback, and {end} is not");
+            let help = "give --key and --peer (`skyhaul keygen` makes keys), or --insecure-beyond-loopback where nobody else can send";
+            return Err(Failure::new(Exit::Usage, &what, help));
+        }
+        let warning = "warning: --insecure-test: everybody knows this key; whoever reaches this end is taken for the far one";
+        log::say(warning);
+        Ok(())
     }
 }
 

@@ -59,6 +59,7 @@ impl LineFlags {
             name: path.controller.name().to_owned(),
             declared_bps: path.controller.declared_rate().map(Rate::as_bps),
             payload: u64::from(path.udp_payload),
+            payload_shrunk: None,
         })
     }
 

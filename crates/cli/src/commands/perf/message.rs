@@ -1,6 +1,7 @@
 //! What the two ends say to each other, as JSON in blocks of their first flow.
 
 use serde::{Deserialize, Serialize};
+use skyhaul_probe::why::{Backlog, Lack};
 use skyhaul_transport::{Block, FlowId};
 
 /// The flow of the messages, in both directions.
@@ -60,6 +61,12 @@ pub struct Found {
     /// The part of that time for which this end was in calls to its disk; `None` where it keeps nothing.
     #[serde(default)]
     pub disk_share: Option<f64>,
+    /// What kept this end's threads from running; `None` where it does not tell.
+    #[serde(default)]
+    pub lack: Option<Lack>,
+    /// What it has not written yet; `None` where it keeps nothing.
+    #[serde(default)]
+    pub backlog: Option<Backlog>,
     /// Bytes of each flow whose course was wanted, in each tenth of a second from `Begin` on.
     #[serde(default)]
     pub courses: Vec<Vec<u64>>,

@@ -3,7 +3,7 @@
 use super::message::Latency;
 use super::source::{Source, stamp};
 use crate::commands::one_way::account::{Account, MissingBlocks};
-use crate::commands::one_way::line::{Expected, Losses, SentBlocks};
+use crate::commands::one_way::line::{Expected, Losses, SentBlocks, in_blocks};
 use crate::commands::one_way::{read_key, socket};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
@@ -102,11 +102,11 @@ pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     }
     Ok(writeln!(
         out,
-        "sent, not known to be delivered: {} blocks, {bytes} bytes in {:.1} s; overhead {:.1} %; {:.1e} of blocks lost at most under the assumed loss",
+        "sent, not known to be delivered: {} blocks, {bytes} bytes in {:.1} s; overhead {:.1} %; {} lost at most under the assumed loss",
         sending.blocks.sent,
         sending.seconds,
         sending.blocks.overhead * 100.0,
-        sending.blocks.residual
+        in_blocks(sending.blocks.residual)
     )?)
 }
 

@@ -4,6 +4,7 @@ use super::message::Latency;
 use crate::commands::rate::rate_text;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
+use skyhaul_probe::why::{Backlog, Lack, Silence};
 use std::io::Write;
 use std::net::SocketAddr;
 
@@ -34,6 +35,14 @@ pub struct Report {
     pub busiest_thread: Busiest,
     /// The part of the time for which the far end was in calls to its disk; `null` where it keeps nothing.
     pub disk_share: Option<f64>,
+    /// What kept the threads of each end from running.
+    pub lack: Lacks,
+    /// What the far end received and had not written at the end; `null` where it keeps nothing.
+    pub backlog: Option<Backlog>,
+    /// The longest time in which nothing was heard of the far end, while something was to be sent or under way.
+    pub silence: Silence,
+    /// The rate at which blocks were offered, where one was given.
+    pub offered_bps: Option<u64>,
     /// Who decided how fast it sent.
     pub control: Control,
     /// What the classes came to, where there are any.
@@ -65,6 +74,15 @@ pub struct Busiest {
     pub receive: Option<f64>,
 }
 
+/// What kept the threads of each end from running, in parts of the time; `null` where the system does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lacks {
+    /// Of the sending process.
+    pub send: Option<Lack>,
+    /// Of the receiving process.
+    pub receive: Option<Lack>,
+}
+
 /// The rate control of a run, and its datagrams.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
@@ -74,6 +92,9 @@ pub struct Control {
     pub declared_bps: Option<u64>,
     /// UDP payload of a full datagram.
     pub payload: u64,
+    /// The same at the end, where longer ones vanished meanwhile; `null` where it stayed.
+    #[serde(default)]
+    pub payload_shrunk: Option<u64>,
 }
 
 /// What arrived under one class.

@@ -146,10 +146,12 @@ struct Setup<'a> {
     lanes: &'a LaneFlags,
     line: &'a LineFlags,
     keys: &'a Keys,
+    /// After the last block.
+    patience: Option<Duration>,
 }
 
 /// Sends to the serving end `to` for `duration`, everything else as `skyhaul perf send` has it by default, and gives what came
-/// of it.
+/// of it. What is not acknowledged some seconds after the last block is not awaited: then the run is judged by what this end knows.
 ///
 /// # Errors
 /// As [`run()`].
@@ -166,13 +168,14 @@ pub fn short(to: &str, duration: Duration, line: &LineFlags, keys: &Keys) -> Res
         lanes: &LaneFlags { lanes: None },
         line,
         keys,
+        patience: Some(PATIENCE_SHORT),
     };
     measure(&setup)
 }
 
 /// Sends, and gives what came of it.
 fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
-    let accepted = setup.keys.read()?;
+    let accepted = setup.keys.read(setup.pairs.iter().map(|pair| pair.remote))?;
     let [peer] = accepted.peers[..] else {
         return Err(Failure::new(Exit::Usage, "a sender calls one node", "give --peer once"));
     };
@@ -195,9 +198,21 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let paths = setup.pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
     let control = setup.line.control(setup.pairs.iter().any(|pair| pair.remote.is_ipv6()))?;
     let shares = setup.shares.clone();
-    let Setup { block, duration, bytes, deadline, offer, transport, .. } = *setup;
-    let plan =
-        Plan { paths, over_udp, transport, peer, block, duration, bytes, deadline, offer, control, shares };
+    let Setup { block, duration, bytes, deadline, offer, transport, patience, .. } = *setup;
+    let plan = Plan {
+        paths,
+        over_udp,
+        transport,
+        peer,
+        block,
+        duration,
+        bytes,
+        deadline,
+        offer,
+        control,
+        shares,
+        patience,
+    };
     let stop = signals::stop_flag()?;
     let inodes = super::inodes(&driver);
     let mut sender = Sender::new(plan, clock, &stop);
@@ -224,6 +239,7 @@ impl Send {
             lanes: &self.lanes,
             line: &self.line,
             keys: &self.keys,
+            patience: None,
         })
     }
 
@@ -289,6 +305,9 @@ fn pair_to(to: &str) -> Result<AddressPair, Failure> {
     };
     Ok(AddressPair { local, remote })
 }
+
+/// A queue of several seconds is empty by then, and a session that was lost has been repaired.
+const PATIENCE_SHORT: Duration = Duration::from_secs(8);
 
 /// As `--block` has it.
 const BLOCK_SHORT: usize = 256 << 10;

@@ -9,13 +9,14 @@ use super::send::share::{LOADS_MAX, place};
 use super::source::stamp;
 use super::{LaneFlags, NAME};
 use crate::commands::rate::rate_text;
-use crate::commands::signals;
+use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use hdrhistogram::Histogram;
 use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Service, TcpConfig, ThreadTimes};
-use skyhaul_quic::EndpointConfig;
+use skyhaul_net::{Clock, Processors, Refusals, Service, TcpConfig};
+use skyhaul_probe::why::Backlog;
+use skyhaul_quic::{EndpointConfig, Refusal};
 use skyhaul_transport::{Event, Opening, Received};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeMap;
@@ -80,7 +81,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         let help = format!("give {WINDOW_MIN} to {}", super::WINDOW);
         return Err(Failure::new(Exit::Usage, &what, &help));
     }
-    let accepted = command.keys.read()?;
+    let accepted = command.keys.read(command.bind.iter().copied())?;
     let clock = Clock::start();
     let mut configs = Vec::new();
     for address in &command.bind {
@@ -116,7 +117,17 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     let (inodes, tests) = (super::inodes(&driver), BTreeMap::new());
     let once = command.once;
-    let mut server = Server { clock, inodes, once, keeping, tests, out, stop: &stop, failure: None };
+    let mut server = Server {
+        clock,
+        inodes,
+        once,
+        keeping,
+        tests,
+        out,
+        stop: &stop,
+        failure: None,
+        refusals: Refusals::default(),
+    };
     driver.run(&mut server, &stop).map_err(|source| {
         Failure::io("a socket failed", &bound.join(" "), "see whether its network is up", source)
     })?;
@@ -134,6 +145,7 @@ struct Server<'a> {
     out: &'a mut dyn Write,
     stop: &'a AtomicBool,
     failure: Option<Failure>,
+    refusals: Refusals,
 }
 
 /// One caller's run.
@@ -145,7 +157,10 @@ struct Test {
     bytes: u64,
     began: Instant,
     cpu_at_begin: f64,
-    threads_at_begin: ThreadTimes,
+    processors_at_begin: Processors,
+    /// Bytes given to the disk's thread and not written yet, and those written.
+    unwritten: u64,
+    written: u64,
     drops_at_begin: Option<u64>,
     disk_at_begin: Duration,
     /// Bytes of each flow in each [`COURSE_STEP`], of those that are wanted.
@@ -162,7 +177,9 @@ impl Test {
             bytes: 0,
             began: now,
             cpu_at_begin: 0.0,
-            threads_at_begin: ThreadTimes::default(),
+            processors_at_begin: Processors::default(),
+            unwritten: 0,
+            written: 0,
             drops_at_begin: None,
             disk_at_begin: Duration::ZERO,
             courses: Vec::new(),
@@ -193,7 +210,7 @@ impl Test {
         (drops, disk): (Option<u64>, Option<Duration>),
         symbols_duplicate: u64,
     ) -> Found {
-        let span = now.since(self.began).as_secs_f64();
+        let (span, processors) = (now.since(self.began).as_secs_f64(), Processors::now());
         let in_disk = disk.map(|disk| disk.saturating_sub(self.disk_at_begin).as_secs_f64());
         let seconds = |micros: u64| micros as f64 / 1e6;
         let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
@@ -206,7 +223,12 @@ impl Test {
             latency_s,
             socket_drops: drops.zip(self.drops_at_begin).map(|(now, then)| now.saturating_sub(then)),
             symbols_duplicate,
-            busiest_thread: ThreadTimes::now().busiest_since(&self.threads_at_begin, span),
+            busiest_thread: processors.threads.busiest_since(&self.processors_at_begin.threads, span),
+            lack: processors.lack_since(&self.processors_at_begin, span),
+            backlog: in_disk.map(|in_disk| Backlog {
+                bytes: self.unwritten,
+                disk_bps: if in_disk > 0.0 { (self.written as f64 * 8.0 / in_disk) as u64 } else { u64::MAX },
+            }),
             disk_share: in_disk.filter(|_| span > 0.0).map(|in_disk| (in_disk / span).min(1.0)),
             courses: self.courses.clone(),
         }
@@ -224,6 +246,7 @@ impl Server<'_> {
         let disk = self.keeping.as_ref().map(Keeping::disk);
         let Some(test) = self.tests.get_mut(&id) else { return };
         if is_load {
+            test.unwritten += if disk.is_some() { received.bytes.len() as u64 } else { 0 };
             return test.count(self.clock, received);
         }
         let answer = match heard(&received.bytes).filter(|_| received.id.flow == TALK) {
@@ -234,7 +257,7 @@ impl Server<'_> {
                 let courses = vec![Vec::new(); courses.min(LOADS_MAX)];
                 *test = Test { clock_ahead_ns, courses, ..Test::new(now) };
                 test.cpu_at_begin = super::cpu_seconds();
-                test.threads_at_begin = ThreadTimes::now();
+                test.processors_at_begin = Processors::now();
                 test.drops_at_begin = super::socket_drops(&self.inodes);
                 test.disk_at_begin = disk.unwrap_or_default();
                 return;
@@ -251,7 +274,8 @@ impl Server<'_> {
         if is_end {
             let (amount, span) = (test.bytes as f64 / 1e6, now.since(test.began));
             let rate = rate_text(Rate::over(Bytes::new(test.bytes), span).as_bps());
-            let line = writeln!(self.out, "{rate}, {amount:.1} MB in {:.3} s", span.as_secs_f64());
+            let line = stamped::now(&format!("{rate}, {amount:.1} MB in {:.3} s", span.as_secs_f64()));
+            let line = self.out.write_all(line.as_bytes());
             if let Err(error) = line.and_then(|()| self.out.flush()) {
                 self.fail(error.into());
             }
@@ -283,19 +307,25 @@ impl Service for Server<'_> {
                 self.block(now, engine, id, &received);
             }
             EngineEvent::Session { .. } => {}
-            EngineEvent::PathRefused { .. } => {}
+            // One that calls over UDP and TCP takes the one back when the other stands first.
+            EngineEvent::PathRefused { .. } | EngineEvent::Refused { reason: Refusal::Withdrawn, .. } => {}
             EngineEvent::Disconnected { id, .. } => self.over(id),
             EngineEvent::Refused { remote, reason, .. } => {
-                // Standard error may be closed; the caller was told too.
-                let _ = writeln!(std::io::stderr(), "refused {remote}: {reason}");
+                let refused = self.refusals.add(now, remote, &reason);
+                refused.iter().for_each(|refused| stamped::say(&refused.to_string()));
             }
         }
     }
 
-    fn work(&mut self, _now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+        self.refusals.due(now).iter().for_each(|refused| stamped::say(&refused.to_string()));
         while let Some(keeping) = &self.keeping {
             match keeping.written() {
                 Ok(Some((id, len))) => {
+                    if let Some(test) = self.tests.get_mut(&id) {
+                        test.unwritten = test.unwritten.saturating_sub(len as u64);
+                        test.written += len as u64;
+                    }
                     // Of a caller that is gone nothing is to be given back.
                     if let Some(session) = engine.session(id) {
                         session.release(len);
@@ -308,7 +338,7 @@ impl Service for Server<'_> {
                 }
             }
         }
-        None
+        self.refusals.next()
     }
 }
 

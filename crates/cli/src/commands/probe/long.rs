@@ -4,7 +4,8 @@ mod history;
 
 use super::far::{FarEnd, FarFlags, Heading, Missed};
 use super::page::{PageFlag, subject};
-use super::{tell, unwritable};
+use super::unwritable;
+use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_net::probe::SocketLine;
@@ -88,7 +89,7 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
     let heading = Heading::of("long", &far);
     std::fs::create_dir_all(&command.dir).map_err(|source| unwritable(&command.dir, source))?;
     let rule = AlarmRule { loss: command.alarm_loss, round_trip: command.alarm_round_trip };
-    tell(&format!("watching {}", far.place()));
+    stamped::say(&format!("watching {}", far.place()));
     // The page goes on where the files of this folder are; without a page they need not be read.
     let mut minutes = if page.is_some() { history::read(&command.dir) } else { VecDeque::new() };
     let mut was_alarmed = false;

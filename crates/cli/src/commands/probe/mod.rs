@@ -48,6 +48,13 @@ enum Command {
     Sweep(sweep::Sweep),
 }
 
+impl Probe {
+    /// Whether it goes on until it is stopped.
+    pub const fn is_service(&self) -> bool {
+        matches!(self.command, Some(Command::Long(_) | Command::Serve(_)))
+    }
+}
+
 /// Carries out one end.
 ///
 /// # Errors
@@ -65,8 +72,7 @@ pub fn run(probe: Probe, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// Says something beside the result.
 pub fn tell(words: &str) {
-    // Standard error may be closed; the measurement goes on all the same.
-    let _ = writeln!(std::io::stderr(), "{words}");
+    skyhaul_node::log::say(words);
 }
 
 /// The port at which a probe serves unless it is told another.

@@ -1,9 +1,9 @@
 //! What goes through a node's sessions beside contacts, in words.
 
+use super::megabytes;
 use skyhaul_node::status::{
     FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, StreamState, StreamStatus, StreamsStatus,
 };
-use skyhaul_units::Bytes;
 use std::io::{self, Write};
 
 /// The forwards, where there are any.
@@ -17,8 +17,8 @@ pub fn write_forwards(forwards: Option<&ForwardsStatus>, out: &mut dyn Write) ->
         counters.connected,
         counters.refused,
         counters.reset,
-        Bytes::new(counters.bytes_sent),
-        Bytes::new(counters.bytes_received)
+        megabytes(counters.bytes_sent),
+        megabytes(counters.bytes_received)
     )?;
     let datagrams = &counters.datagrams;
     if datagrams.sent + datagrams.received + datagrams.late + datagrams.dropped > 0 {
@@ -47,7 +47,7 @@ pub fn write_mirrors(mirrors: &[MirrorStatus], out: &mut dyn Write) -> io::Resul
         writeln!(
             out,
             "  mirror   {source} to {into} {state}{reason}\n           {copied} files copied, {}; {removed} removed",
-            Bytes::new(*bytes)
+            megabytes(*bytes)
         )?;
     }
     Ok(())
@@ -59,7 +59,7 @@ pub fn write_files(files: &[FilesStatus], out: &mut dyn Write) -> io::Result<()>
         writeln!(
             out,
             "  files    {station}: {copied} copied, {}; {removed} removed, {failed} failed; {transfers} transfers now",
-            Bytes::new(*bytes)
+            megabytes(*bytes)
         )?;
     }
     Ok(())
@@ -80,7 +80,7 @@ pub fn write_streams(streams: &[StreamStatus], out: &mut dyn Write) -> io::Resul
         writeln!(
             out,
             "  stream   {source} to {sink} {state}{reason}\n           {frames} frames, {}; {repaired} repaired, {late} late, {lost} lost, {unsent} of them unsent",
-            Bytes::new(stream.bytes)
+            megabytes(stream.bytes)
         )?;
     }
     Ok(())
@@ -96,7 +96,7 @@ pub fn write_sinks(streams: &[StreamsStatus], out: &mut dyn Write) -> io::Result
             out,
             "  streams  {station}: {now}; {ended} ended, {failed} broke off; {} frames, {}; {repaired} repaired, {late} late, {lost} lost",
             received + repaired,
-            Bytes::new(*bytes)
+            megabytes(*bytes)
         )?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use core::str::FromStr;
-use skyhaul_streams::{FarSink, Options, Pace, Source, SourceSpec, groups};
+use skyhaul_streams::{FarSink, Holds, Options, Pace, Source, SourceSpec, groups};
 use skyhaul_transport::{ClassTree, PRIORITY_NORMAL, SessionConfig};
 use skyhaul_units::{Bytes, Duration, Probability};
 use skyhaul_vlbi::{Format, FormatError};
@@ -175,8 +175,21 @@ fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure
         Failure::io("the source cannot be read", &path.display().to_string(), help, source)
     })?;
     found.ok_or_else(|| {
-        let what = format!("how fast {} was recorded is not known from its first frames", path.display());
-        let help = "give --frames-per-second, or --pace with a rate, or --pace line; and --format where it is neither VDIF nor Mark 5B";
+        let name = path.display();
+        let (what, help) = match Source::holds(path, format) {
+            Ok(Holds::Mark4) => (
+                format!("{name} is a Mark 4 recording, and streams carry VDIF and Mark 5B"),
+                "copy it with `skyhaul cp`, or convert it to VDIF first",
+            ),
+            Ok(Holds::Unknown) => (
+                format!("{name} has neither VDIF nor Mark 5B frames"),
+                "give a recording that has, or copy the file with `skyhaul cp`",
+            ),
+            Ok(Holds::Frames) | Err(_) => (
+                format!("how fast {name} was recorded is not known from its first frames"),
+                "give --frames-per-second, or --pace with a rate, or --pace line",
+            ),
+        };
         Failure::new(Exit::Usage, &what, help)
     })
 }

@@ -1,8 +1,10 @@
 //! What is shown of a stream: a line each second, the account, the loss map; for people or for programs.
 
 use crate::commands::rate::rate_text;
+use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
+use skyhaul_node::log;
 use skyhaul_streams::{Look, Near, Summary};
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
 use skyhaul_vlbi::{Counters, Format, Missing, VdifHeader, signal_to_noise};
@@ -97,7 +99,7 @@ impl Screen {
             };
             say(&line);
         } else {
-            let _ = writeln!(std::io::stderr(), "{}", self.text(look, &since, (&before, rate)));
+            stamped::say(&self.text(look, &since, (&before, rate)));
         }
         *before =
             Before { elapsed: look.elapsed, counters: look.counters, near: look.near.unwrap_or_default() };
@@ -111,7 +113,7 @@ impl Screen {
             let text = format!(
                 "the session with {node} is lost ({reason}); it is called again for a further stream"
             );
-            let _ = writeln!(std::io::stderr(), "{text}");
+            stamped::say(&text);
         }
         if let Ok(mut before) = self.before.lock() {
             *before = Before::default();
@@ -315,15 +317,7 @@ fn json(line: &Line<'_>) -> String {
 }
 
 fn say(line: &Line<'_>) {
-    print(format!("{}\n", json(line)).as_bytes());
-}
-
-/// Writes to standard output from whatever thread: the first one has the lock on it as long as the command runs. One that is closed, or
-/// whose reader is gone, is none of a stream's business.
-pub fn print(mut bytes: &[u8]) {
-    while let Ok(len @ 1..) = rustix::io::write(std::io::stdout(), bytes) {
-        bytes = &bytes[len..];
-    }
+    log::print(&format!("{}\n", json(line)));
 }
 
 /// Places of the loss map that are shown.

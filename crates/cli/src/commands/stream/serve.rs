@@ -1,13 +1,14 @@
 //! `skyhaul stream serve`: the sink's end.
 
-use super::screen::{Screen, print};
+use super::screen::Screen;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
-use crate::commands::signals;
+use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_net::Clock;
 use skyhaul_net::exchange::{Exchange, Link, Setup};
+use skyhaul_node::log;
 use skyhaul_streams::{Allowed, End, Run, SinkSpec, Waiter, serve};
 use skyhaul_units::Duration;
 use std::io::Write;
@@ -70,7 +71,7 @@ struct Desk<'a> {
 /// # Errors
 /// The address, the keys, the folder or a sink cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
-    let accepted = command.keys.read()?;
+    let accepted = command.keys.read(command.bind.iter().copied())?;
     let sinks = command.allow.iter().map(|sink| sink.parse::<SinkSpec>());
     let sinks = sinks.collect::<Result<Vec<_>, _>>().map_err(|error| super::unread(&error))?;
     if command.root.is_none() && sinks.is_empty() {
@@ -102,7 +103,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let bound: Vec<String> = exchange.addresses().iter().map(SocketAddr::to_string).collect();
     let listening = format!("listening on {}", bound.join(" "));
     match (taken, command.json) {
-        (true, _) => writeln!(std::io::stderr(), "{listening}")?,
+        (true, _) => stamped::say(&listening),
         (false, true) => {}
         (false, false) => writeln!(out, "{listening}")?,
     }
@@ -170,17 +171,17 @@ impl Desk<'_> {
     /// Standard output and error may be closed: streams go on all the same.
     fn say(&self, text: &str, line: &Line<'_>) {
         if !self.json {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            stamped::say(text);
         } else if let Ok(line) = serde_json::to_string(line) {
-            print(format!("{line}\n").as_bytes());
+            log::print(&format!("{line}\n"));
         }
     }
 
     fn write(&self, text: &[u8]) {
         if self.json {
-            print(text);
+            log::print(&String::from_utf8_lossy(text));
         } else {
-            let _ = std::io::stderr().write_all(text);
+            stamped::say(&String::from_utf8_lossy(text));
         }
     }
 }

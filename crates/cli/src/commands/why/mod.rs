@@ -86,8 +86,23 @@ pub fn run(command: &Why, out: &mut dyn Write) -> Result<(), Failure> {
     let (host, file) = command.targets()?;
     let far = host.map(|host| FarFlags::of(host).find()).transpose()?;
     // First what runs already, then what this command sends: one disturbs the other.
-    let (transfer, name) = command.transfer(file)?.unzip();
-    let line = far.as_ref().map(|far| command.examined(far)).transpose()?;
+    let (made, name) = match command.transfer(file) {
+        Err(failure) if far.is_some() && command.send.is_some() => (Err(command.missed(failure)?), None),
+        transfer => {
+            let (transfer, name) = transfer?.unzip();
+            (Ok(transfer), name)
+        }
+    };
+    let probed = far.as_ref().map(|far| command.examined(far)).transpose();
+    let (line, transfer) = match (probed, made) {
+        (Ok(line), Ok(transfer)) => (line, transfer),
+        (Ok(line), Err(_)) => (line, None),
+        (Err(failure), Ok(Some(transfer))) => {
+            command.missed(failure)?;
+            (None, Some(transfer))
+        }
+        (Err(failure), Ok(None) | Err(_)) => return Err(failure),
+    };
     let evidence = Evidence { line, transfer };
     let verdict = judge(&evidence);
     let of = show::Of { far: far.as_ref().map(FarEnd::place), transfer: name };
@@ -162,6 +177,15 @@ impl Why {
             (found.clock_step_ms, found.clock_step_at_s) = (-stepped, seconds);
         }
         Ok(found)
+    }
+
+    /// One part of what was to be measured is missing because the other end did not answer: the other part is judged all the same.
+    fn missed(&self, failure: Failure) -> Result<Failure, Failure> {
+        if failure.exit() != Exit::Peer {
+            return Err(failure);
+        }
+        tell(&format!("not measured: {failure}"));
+        Ok(failure)
     }
 
     fn progress(&self, doing: &str) {

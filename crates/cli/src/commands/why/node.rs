@@ -4,11 +4,11 @@ use super::rest::rest;
 use crate::commands::status::Node;
 use crate::failure::{Exit, Failure};
 use skyhaul_node::status::{
-    CentreStatus, LinePath, LineState, LineStatus, NodeStatus, SessionStatus, StationPeer, StationStatus,
-    StoreState, ThreadStatus, ask,
+    CentreStatus, LinePath, LineState, LineStatus, NodeStatus, SessionStatus, ShortageStatus, StationPeer,
+    StationStatus, StoreState, ThreadStatus, ask,
 };
-use skyhaul_probe::why::{End, Transfer, Waited};
-use skyhaul_units::Duration;
+use skyhaul_probe::why::{End, Lack, Listener, Owes, Silence, SourceKind, Transfer, Waited};
+use skyhaul_units::{Duration, Instant};
 
 /// What a node told, and what the session is called.
 pub struct Watched {
@@ -99,15 +99,24 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     let least = looks.iter().filter_map(|look| millis(|path| path.min_rtt_s, look)).reduce(f64::min);
     // While blocks wait for the line, whoever makes them may well run all the time.
     let names: &[&str] = if waited.application < MADE_TOO_SLOWLY { &["line"] } else { &["line", "channel"] };
+    let silence = silence(looks);
     let transfer = Transfer {
-        goodput_bps: rate(sent_first(&first.line, &last.line), seconds),
+        goodput_bps: rate(arrived(&first.line, &last.line, silence), seconds),
+        silence: Some(silence),
+        sender_lack: lack(
+            (&first.threads, &last.threads),
+            (&first.shortage, &last.shortage),
+            (names, seconds),
+        ),
+        source: source(last),
         waited,
         controller: controller(&last.line),
         declared_bps: declared(&last.line),
         round_trip_ms: (!loaded.is_empty()).then(|| loaded.iter().sum::<f64>() / loaded.len() as f64),
         shortest_round_trip_ms: least,
         loss: if sent == 0 { 0.0 } else { (lost as f64 / sent as f64).min(1.0) },
-        payload: active(&last.line).map(|path| path.payload).filter(|payload| *payload > 0).max(),
+        payload: active(&last.line).map(LinePath::full_payload).filter(|payload| *payload > 0).max(),
+        payload_shrunk: shrunk(&last.line),
         sender_share: busiest((&first.threads, &last.threads), names, seconds),
         datagrams: sent,
         window_bytes: Some(now.window_bytes),
@@ -116,6 +125,55 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
         ..Transfer::default()
     };
     Ok(Watched { name: format!("of station {} to {}", last.name, last.line.peer), transfer })
+}
+
+/// The longest time in which nothing was heard of the centre, while the line had something to wait for. What changes with each of its
+/// answers are the measured round trips.
+fn silence(looks: &[&StationStatus]) -> Silence {
+    let at = |look: &StationStatus| Instant::ZERO + Duration::from_micros((look.uptime_s * 1e6) as u64);
+    let trace = |look: &StationStatus| {
+        let of = |path: &LinePath| path.rtt_s.to_bits() ^ path.min_rtt_s.to_bits().rotate_left(32);
+        look.line.paths.iter().map(of).fold(look.line.bytes_reported, u64::wrapping_add)
+    };
+    let idle = |look: &StationStatus| look.line.session.map_or(0.0, |session| session.waited_s.application);
+    let Some(first) = looks.first() else { return Silence::default() };
+    let mut listener = Listener::new(at(first), trace(first));
+    for pair in looks.windows(2) {
+        let span = pair[1].uptime_s - pair[0].uptime_s;
+        let is_idle = idle(pair[1]) - idle(pair[0]) > span / 2.0;
+        listener.look(at(pair[1]), trace(pair[1]), if is_idle { Owes::Nothing } else { Owes::Answer });
+    }
+    listener.silence()
+}
+
+/// Bytes that reached the centre between two looks, as far as the station can tell.
+fn arrived(then: &LineStatus, now: &LineStatus, silence: Silence) -> u64 {
+    let reported = now.bytes_reported.saturating_sub(then.bytes_reported);
+    let grown = |of: fn(&LineStatus) -> u64| of(now).saturating_sub(of(then));
+    let (first, again) = (grown(|line| line.symbols_sent), grown(|line| line.symbols_repeated));
+    // What is sent into a line that is out does not arrive; nor does what is sent again and again while no block is reported.
+    let is_out = silence.seconds > silence.of_s * ALL_BUT;
+    let is_lost = again > first && grown(|line| line.symbols_lost) > first;
+    if reported == 0 && (is_out || is_lost) { 0 } else { sent_first(then, now) }
+}
+
+/// The datagrams of a path that sends shorter ones than configured, since longer ones vanish.
+fn shrunk(line: &LineStatus) -> Option<u64> {
+    active(line).filter(|path| path.payload < path.full_payload()).map(|path| path.payload).min()
+}
+
+/// What brings a station's data.
+fn source(station: &StationStatus) -> SourceKind {
+    let has = |schemes: &[&str]| {
+        let inputs = station.channels.iter().map(|channel| &*channel.input);
+        inputs.filter(|input| schemes.iter().any(|scheme| input.contains(scheme))).count()
+    };
+    let (live, files) = (has(&["tcp-listen:", "tcp:", "udp:"]), has(&["file:"]));
+    match (live, files) {
+        (1.., _) => SourceKind::Live,
+        (0, 1..) => SourceKind::File,
+        (0, 0) => SourceKind::Program,
+    }
 }
 
 /// Bytes of blocks sent between two looks, what was sent again not counted: a slow line takes seconds for a whole block, and
@@ -178,6 +236,11 @@ fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, 
             ..Waited::default()
         },
         receiver_share: busiest((&first.threads, &last.threads), &["line", "store"], seconds),
+        receiver_lack: lack(
+            (&first.threads, &last.threads),
+            (&first.shortage, &last.shortage),
+            (&["line", "store"], seconds),
+        ),
         // A store that is full is waited for all the time, though no call to the disk takes any.
         disk_share: Some(if is_refusing { 1.0 } else { disk }),
         socket_drops: drops.map(|(then, now)| now.saturating_sub(then)),
@@ -226,8 +289,30 @@ fn busiest((then, now): (&[ThreadStatus], &[ThreadStatus]), names: &[&str], seco
     ran.reduce(f64::max)
 }
 
+/// What kept the thread with one of these names that wanted to run most from running.
+fn lack(
+    (then, now): (&[ThreadStatus], &[ThreadStatus]),
+    (short_then, short_now): (&ShortageStatus, &ShortageStatus),
+    (names, seconds): (&[&str], f64),
+) -> Option<Lack> {
+    let wanted = now.iter().filter(|thread| names.contains(&&*thread.name)).map(|thread| {
+        let before = then.iter().find(|before| before.id == thread.id).cloned().unwrap_or_default();
+        let ready = thread.ready_s - before.ready_s;
+        (thread.cpu_s - before.cpu_s + ready, ready)
+    });
+    let (_, ready) = wanted.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let part = |of: f64| (of / seconds).clamp(0.0, 1.0);
+    let ticks = short_now.ticks.saturating_sub(short_then.ticks);
+    let stolen = short_now.stolen_ticks.saturating_sub(short_then.stolen_ticks);
+    Some(Lack {
+        ready: part(ready),
+        throttled: part(short_now.throttled_s - short_then.throttled_s),
+        stolen: if ticks == 0 { 0.0 } else { stolen as f64 / ticks as f64 },
+    })
+}
+
 fn active(line: &LineStatus) -> impl Iterator<Item = &LinePath> {
-    line.paths.iter().filter(|path| path.state == "active")
+    line.paths.iter().filter(|path| ["active", "silent", "black-hole"].contains(&&*path.state))
 }
 
 /// Of several paths, that of the shortest, in milliseconds.
@@ -255,6 +340,9 @@ fn rate(bytes: u64, seconds: f64) -> u64 {
     (bytes as f64 * 8.0 / seconds) as u64
 }
 
+/// Of the time that was looked: what is heard then is an answer to what was sent before.
+const ALL_BUT: f64 = 0.8;
+
 /// Between two looks: round trips and a window that is shut for a while are seen.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -279,8 +367,12 @@ mod tests {
             min_rtt_s: 0.2,
             ..LinePath::default()
         };
-        let thread =
-            |name: &str, share| ThreadStatus { id: 1, name: name.to_owned(), cpu_s: share * seconds };
+        let thread = |name: &str, share| ThreadStatus {
+            id: 1,
+            name: name.to_owned(),
+            cpu_s: share * seconds,
+            ready_s: share * seconds / 5.0,
+        };
         StationStatus {
             name: "s".to_owned(),
             uptime_s: 100.0 + seconds,
@@ -293,6 +385,7 @@ mod tests {
                 state: LineState::Open,
                 connects: 1,
                 peer: "192.0.2.7:4710".to_owned(),
+                bytes_reported: (seconds * 8e5) as u64,
                 symbols_sent: (seconds * 900.0) as u64,
                 symbols_repeated: (seconds * 100.0) as u64,
                 symbols_lost: (seconds * 50.0) as u64,
@@ -325,6 +418,31 @@ mod tests {
         assert!(near(transfer.round_trip_ms, 300.0) && near(transfer.shortest_round_trip_ms, 200.0));
         // The thread that decodes ran all the time, but nobody waited for it.
         assert!(near(transfer.sender_share, 0.25));
+    }
+
+    #[test]
+    fn a_centre_that_is_not_heard_and_a_quota_that_is_used_up_are_told() {
+        let out = |seconds: f64| {
+            let mut station = station(seconds);
+            // Its threads go on, and what is sent from 3 s on is never answered.
+            let heard = seconds.min(3.0);
+            station.line.paths.iter_mut().for_each(|path| path.rtt_s += heard / 1e3);
+            station.line.bytes_reported = (heard * 8e5) as u64;
+            station.shortage = ShortageStatus { throttled_s: seconds / 4.0, stolen_ticks: 10, ticks: 1_000 };
+            station
+        };
+        let watched = looked((0..=20u32).map(|n| out(2.0 + f64::from(n) / 4.0)).collect()).unwrap();
+        let silence = watched.transfer.silence.unwrap();
+        assert!((silence.seconds - 4.0).abs() < 1e-6 && (silence.at_s - 1.0).abs() < 1e-6, "{silence:?}");
+        assert!(watched.transfer.goodput_bps > 0);
+        let lack = watched.transfer.sender_lack.unwrap();
+        assert!((lack.throttled - 0.25).abs() < 1e-6 && (lack.ready - 0.05).abs() < 1e-6, "{lack:?}");
+        // From the first look on nothing is heard: what is sent arrives nowhere.
+        let dead = looked((0..=8u32).map(|n| out(4.0 + f64::from(n) / 4.0)).collect()).unwrap().transfer;
+        assert_eq!(dead.goodput_bps, 0);
+        let verdict =
+            skyhaul_probe::why::judge(&skyhaul_probe::why::Evidence { line: None, transfer: Some(dead) });
+        assert_eq!(verdict.cause.name(), "outage", "{verdict:?}");
     }
 
     #[test]

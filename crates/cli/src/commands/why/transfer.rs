@@ -1,9 +1,9 @@
 //! A transfer of our own, as `skyhaul perf send --json` told it.
 
-use crate::commands::perf::report::{Busiest, Control, Report, Waited};
+use crate::commands::perf::report::{Busiest, Control, Lacks, Report, Waited};
 use crate::failure::{Exit, Failure};
 use serde::Deserialize;
-use skyhaul_probe::why::{Transfer, Waited as Parts};
+use skyhaul_probe::why::{Backlog, Silence, SourceKind, Transfer, Waited as Parts};
 use std::path::Path;
 
 /// What is needed of a report; the rest of it is passed over.
@@ -16,6 +16,14 @@ struct Run {
     /// Not told by releases before it was.
     #[serde(default)]
     disk_share: Option<f64>,
+    #[serde(default)]
+    lack: Lacks,
+    #[serde(default)]
+    backlog: Option<Backlog>,
+    #[serde(default)]
+    silence: Option<Silence>,
+    #[serde(default)]
+    offered_bps: Option<u64>,
     control: Control,
     paths: Vec<RunPath>,
     losses: RunLosses,
@@ -69,7 +77,8 @@ fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
     let millis =
         |of: fn(&RunPath) -> f64| run.paths.iter().map(of).reduce(f64::min).map(|seconds| seconds * 1e3);
     Ok(Transfer {
-        goodput_bps: run.steady_bps.unwrap_or(run.goodput_bps),
+        goodput_bps: run.goodput_bps,
+        steady_bps: run.steady_bps,
         waited: Parts {
             application: part(waited.application),
             window: part(waited.window),
@@ -81,11 +90,17 @@ fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
         shortest_round_trip_ms: millis(|path| path.min_rtt_s),
         loss: if run.losses.sent == 0 { 0.0 } else { run.losses.path as f64 / run.losses.sent as f64 },
         payload: Some(run.control.payload),
+        payload_shrunk: run.control.payload_shrunk,
         declared_bps: run.control.declared_bps,
         controller: run.control.name,
         sender_share: run.busiest_thread.send,
         receiver_share: run.busiest_thread.receive,
+        sender_lack: run.lack.send,
+        receiver_lack: run.lack.receive,
         disk_share: run.disk_share,
+        backlog: run.backlog,
+        silence: run.silence,
+        source: if run.offered_bps.is_some() { SourceKind::Offered } else { SourceKind::Program },
         socket_drops: run.losses.receive_socket,
         datagrams: run.losses.sent,
         ..Transfer::default()
@@ -104,8 +119,8 @@ mod tests {
             "losses":{"sent":100,"path":5,"receive_socket":null,"repeated":4}}"#;
         let transfer = parse(text).unwrap();
         assert_eq!(
-            (transfer.goodput_bps, transfer.declared_bps, transfer.payload),
-            (8, Some(10), Some(1_472))
+            (transfer.goodput_bps, transfer.steady_bps, transfer.declared_bps, transfer.payload),
+            (9, Some(8), Some(10), Some(1_472))
         );
         assert!((transfer.waited.path - 0.75).abs() < 1e-9 && (transfer.loss - 0.05).abs() < 1e-9);
         assert_eq!((transfer.round_trip_ms, transfer.receiver_share), (Some(200.0), None));

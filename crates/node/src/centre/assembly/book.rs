@@ -363,6 +363,7 @@ fn put(ledger: &Ledger, key: &str, record: &impl Serialize) -> Result<(), Ledger
 
 fn load<T: DeserializeOwned>(ledger: &Ledger, damaged: &mut Vec<String>) -> Result<Vec<T>, LedgerError> {
     let loaded = ledger.load()?;
+    damaged.extend(ledger.mend(&loaded)?);
     damaged.extend(loaded.damaged);
     let mut records = Vec::new();
     for (name, body) in loaded.records {

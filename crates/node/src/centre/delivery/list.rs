@@ -105,7 +105,8 @@ impl DeliveryList {
     pub fn open(disk: &Arc<dyn Disk>, consumers: Vec<DeliveryEntry>) -> Result<Self, LedgerError> {
         let ledger = Ledger::open(disk.clone(), "level0/deliveries")?;
         let loaded = ledger.load()?;
-        let (mut items, mut damaged) = (BTreeMap::new(), loaded.damaged);
+        let mended = ledger.mend(&loaded)?;
+        let (mut items, mut damaged) = (BTreeMap::new(), [loaded.damaged, mended].concat());
         for (name, body) in loaded.records {
             match serde_json::from_slice::<Item>(&body) {
                 Ok(item) => drop(items.insert(item.key(), item)),
@@ -221,6 +222,15 @@ impl DeliveryList {
     /// The disk refuses: it is handed over again, with the same files and names.
     pub fn sent(&mut self, item: &Item) -> Result<(), LedgerError> {
         self.put(Item { state: DeliveryState::Delivered, attempts: item.attempts + 1, ..item.clone() })
+    }
+
+    /// It is not handed over, for this reason.
+    ///
+    /// # Errors
+    /// The disk refuses: it is looked at again.
+    pub fn withhold(&mut self, item: &Item, reason: &str) -> Result<(), LedgerError> {
+        let reason = Some(reason.to_owned());
+        self.put(Item { state: DeliveryState::Withheld, reason, ..item.clone() })
     }
 
     /// A consumer's notice about the delivery called `stem`, where the notice names no number; the delivery, where it is

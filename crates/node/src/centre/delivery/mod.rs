@@ -1,18 +1,18 @@
 //! Hands products over to other systems: files, then a delivery record, then its signal file, into a folder of theirs; and
 //! reads the notices that they answer with.
 
+mod copy;
 mod list;
 
 use super::shared::Shared;
 use crate::config::{DeliveryEntry, DeliveryFormat};
 use crate::status::DeliveryState;
 use list::{Item, ItemFile};
-use skyhaul_level0::delivery::{DeliveredFile, DeliveryRecord, Notice, edos, sips};
+use skyhaul_level0::delivery::{Checksum, DeliveredFile, DeliveryRecord, Notice, edos, sips};
 use skyhaul_level0::naming::{ProductName, Series};
 use skyhaul_net::Clock;
 use skyhaul_units::{Bytes, Duration, Utc};
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -72,42 +72,81 @@ impl Deliverer {
                     consumer.dir.display()
                 ));
             }
-            self.hand_over(consumer, item).map_err(|(path, error)| {
-                format!("{}: {error}; mend the folder, nothing is lost meanwhile", path.display())
-            })?;
+            if let Some(damaged) = self.hand_over(consumer, item)? {
+                self.withhold(item, &damaged)?;
+                continue;
+            }
             self.shared.deliveries().sent(item).map_err(|error| error.to_string())?;
             tracing::info!(consumer = item.consumer, name = item.stem, "handed over");
         }
         Ok(())
     }
 
-    fn hand_over(&self, consumer: &DeliveryEntry, item: &Item) -> Result<(), (PathBuf, io::Error)> {
+    /// Hands a product over; the name of a file of it that is not as it was published: then there is no record of it.
+    fn hand_over(&self, consumer: &DeliveryEntry, item: &Item) -> Result<Option<String>, String> {
+        let unusable = |path: &Path, error: &dyn std::fmt::Display| {
+            format!("{}: {error}; mend the folder, nothing is lost meanwhile", path.display())
+        };
+        let kind = (consumer.format == DeliveryFormat::Sips).then_some(consumer.checksum);
+        let mut checksums = Vec::with_capacity(item.files.len());
         for file in &item.files {
             let (from, to) = (self.products.join(&file.name), consumer.dir.join(&file.name));
-            if is_there(&to, file) && item.attempts == 0 {
-                continue;
+            let before = match item.attempts {
+                0 => copy::there(&to, file, kind).map_err(|error| unusable(&to, &error))?,
+                _ => None,
+            };
+            let seen = match before {
+                Some(seen) => seen,
+                None => {
+                    copy::copy(&from, &consumer.dir, file, kind).map_err(|error| unusable(&from, &error))?
+                }
+            };
+            if !seen.is_as_published {
+                return Ok(Some(file.name.clone()));
             }
-            copy(&from, &consumer.dir, &file.name).map_err(|error| (from, error))?;
+            checksums.push(seen.checksum);
         }
-        let (name, record) = self.record(consumer, item);
-        let written = write(&consumer.dir, &name, &record)
-            .and_then(|()| write(&consumer.dir, &format!("{name}.XFR"), b""));
-        written.map_err(|error| (consumer.dir.join(&name), error))
+        let record = self.record(consumer, item, &checksums);
+        let name = record_name(item);
+        let bytes = match consumer.format {
+            DeliveryFormat::Edos => edos::write_record(&record),
+            DeliveryFormat::Sips => {
+                sips::write_record(&record, &consumer.terms()).map_err(|error| error.to_string())?
+            }
+        };
+        let written = copy::write(&consumer.dir, &name, &bytes)
+            .and_then(|()| copy::write(&consumer.dir, &format!("{name}.XFR"), b""));
+        written.map_err(|error| unusable(&consumer.dir.join(&name), &error))?;
+        Ok(None)
     }
 
-    /// The delivery record, and its name.
-    fn record(&self, consumer: &DeliveryEntry, item: &Item) -> (String, Vec<u8>) {
-        let directory = consumer.dir.display().to_string();
-        let file = |file: &ItemFile| DeliveredFile {
+    /// Keeps back a product of which a file changed after it was published.
+    fn withhold(&self, item: &Item, file: &str) -> Result<(), String> {
+        let reason = format!("{file} is not as it was published");
+        self.shared.deliveries().withhold(item, &reason).map_err(|error| error.to_string())?;
+        let what = format!("a product is not handed over to {}", item.consumer);
+        self.shared.life.alarm(&what, &format!("{reason}; its SHA-256 is in the account beside it"));
+        Ok(())
+    }
+
+    /// The delivery record, with a checksum for each file.
+    fn record(
+        &self,
+        consumer: &DeliveryEntry,
+        item: &Item,
+        checksums: &[Option<Checksum>],
+    ) -> DeliveryRecord {
+        let directory = consumer.directory();
+        let file = |(file, checksum): (&ItemFile, &Option<Checksum>)| DeliveredFile {
             directory: directory.clone(),
             name: file.name.clone(),
             size: Bytes::new(file.bytes),
-            sha256: file.sha256.clone(),
+            checksum: *checksum,
             is_metadata: is_metadata(&file.name, item),
         };
         // Of the product, not of now: handed over again, it is the same record.
         let created = Utc::from_micros(item.offered_us);
-        let record = DeliveryRecord {
+        DeliveryRecord {
             originator: self.name.clone(),
             consumer: item.consumer.clone(),
             sequence: item.sequence,
@@ -119,13 +158,8 @@ impl Deliverer {
             created,
             expires: created + consumer.expires,
             span: item.span_us.map(|(first, last)| (Utc::from_micros(first), Utc::from_micros(last))),
-            files: item.files.iter().map(file).collect(),
-        };
-        let bytes = match consumer.format {
-            DeliveryFormat::Edos => edos::write_record(&record),
-            DeliveryFormat::Sips => sips::write_record(&record),
-        };
-        (record_name(item), bytes)
+            files: item.files.iter().zip(checksums).map(file).collect(),
+        }
     }
 
     /// Reads a consumer's notices.
@@ -189,28 +223,6 @@ fn record_name(item: &Item) -> String {
 /// Construction records and accounts.
 fn is_metadata(name: &str, item: &Item) -> bool {
     name.starts_with(&item.stem) && !name.ends_with(".aside")
-}
-
-/// Whether a file was copied before.
-fn is_there(path: &Path, file: &ItemFile) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.len() == file.bytes)
-}
-
-/// Copies a file under another name, makes it durable, and gives it its name.
-fn copy(from: &Path, dir: &Path, name: &str) -> io::Result<()> {
-    let part = dir.join(format!(".{name}.part"));
-    fs::copy(from, &part)?;
-    File::open(&part)?.sync_data()?;
-    fs::rename(&part, dir.join(name))?;
-    File::open(dir)?.sync_all()
-}
-
-fn write(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let part = dir.join(format!(".{name}.part"));
-    fs::write(&part, bytes)?;
-    File::open(&part)?.sync_data()?;
-    fs::rename(&part, dir.join(name))?;
-    File::open(dir)?.sync_all()
 }
 
 /// Moves a notice out of the way.

@@ -2,8 +2,8 @@
 
 use super::*;
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_store::SpoolConfig;
 use skyhaul_store::sim::SimDisk;
+use skyhaul_store::{SpoolConfig, SpoolDraw};
 use skyhaul_transport::{
     ClassId, ClassTree, ClassesConfig, Event, Opening, PathEvent, PathId, SessionConfig,
 };
@@ -45,7 +45,8 @@ fn payload(channel: &str, number: u8) -> Vec<u8> {
 fn spool() -> (Spool, [FlowId; 2]) {
     let config =
         SpoolConfig { max_size: Amount::mib(64), segment_size: Amount::mib(1), ..SpoolConfig::default() };
-    let mut spool = Spool::open(Arc::new(SimDisk::new(Amount::mib(512))), config, NOW).unwrap();
+    let mut spool =
+        Spool::open(Arc::new(SimDisk::new(Amount::mib(512))), config, NOW, SpoolDraw([7; 24])).unwrap();
     let flows = [0, 1].map(|_| spool.open_flow(NOW).unwrap());
     for (flow, channel, count) in [(flows[0], "slow", 60), (flows[1], "fast", 10)] {
         for number in 0..count {

@@ -57,11 +57,13 @@ impl Planned {
 
 impl LinePath {
     /// The same with what decides how fast it goes, where it goes over UDP.
-    pub(super) fn controlled(mut self, settings: &PathConfig) -> Self {
+    /// Its datagrams are by `less` smaller than configured.
+    pub(super) fn controlled(mut self, settings: &PathConfig, less: u64) -> Self {
         if self.over == "udp" {
             self.controller = settings.controller.name().to_owned();
             self.declared_bps = settings.controller.declared_rate().map(Rate::as_bps);
-            self.payload = u64::from(settings.udp_payload);
+            self.payload = u64::from(settings.udp_payload).saturating_sub(less);
+            self.payload_configured = if less > 0 { u64::from(settings.udp_payload) } else { 0 };
         }
         self
     }
@@ -72,6 +74,14 @@ fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
     (shown.state, shown.reason) = match status.state {
         PathState::Stalled => {
             ("failed".to_owned(), Some("it does not answer; its data goes on the others".to_owned()))
+        }
+        PathState::Silent => (
+            PathState::Silent.name().to_owned(),
+            Some("nothing is heard from it; what can wait does".to_owned()),
+        ),
+        PathState::BlackHole => {
+            let reason = "short packets arrive and full ones do not".to_owned();
+            (PathState::BlackHole.name().to_owned(), Some(reason))
         }
         PathState::Absent => {
             let until = status.out_until.map(|until| seconds(clock.utc_of(until)));

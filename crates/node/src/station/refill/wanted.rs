@@ -169,7 +169,7 @@ pub fn seen(frame: &CapturedFrame, format: &FrameFormat) -> Option<Seen> {
         return None;
     }
     let place = Place { received: frame.received, position: frame.position };
-    Some(Seen { channel: parsed.channel, count, modulus, place })
+    Some(Seen { channel: parsed.channel, count, modulus, place, packet: None })
 }
 
 fn stretch(span: &Span) -> Stretch {

@@ -1,15 +1,16 @@
 //! Rules about the two ends: application, processors, disk, windows, buffers, and what a host drops.
 
+use super::processors::{self, BUSY, BUSY_OFTEN, held};
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
-use crate::why::evidence::{End, Evidence, LineFound, Load, Transfer};
+use crate::why::evidence::{End, Evidence, LineFound, Load, SourceKind, Transfer};
 
 /// What the ends' figures speak for.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(transfer) = &evidence.transfer {
         let is_overflowing = socket_part(evidence) >= DROPS_MUCH;
-        found.extend(processors(transfer, is_overflowing));
+        found.extend(processors::findings(transfer, is_overflowing));
         found.extend(application(transfer));
         found.extend(window(transfer));
         found.extend(send_buffer(transfer));
@@ -24,43 +25,15 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     found
 }
 
-/// A thread that runs all the time can do no more; nor can one that runs most of it while its socket overflows.
-fn processors(transfer: &Transfer, is_overflowing: bool) -> Vec<Finding> {
-    let shares = [
-        (Cause::SenderProcessor, transfer.sender_share, "sender", false),
-        (Cause::ReceiverProcessor, transfer.receiver_share, "receiver", is_overflowing),
-    ];
-    let of = |(cause, share, end, overflows): (Cause, Option<f64>, &str, bool)| {
-        let share = share.filter(|share| *share >= BUSY_OFTEN)?;
-        let above = |from: f64, to: f64| ((share - from) / (to - from)).clamp(0.0, 1.0);
-        let weight = match share >= BUSY {
-            _ if overflows => 0.94,
-            true => 0.82 + 0.15 * above(BUSY, 1.0),
-            false => 0.55 + 0.25 * above(BUSY_OFTEN, BUSY),
-        };
-        let sentence = format!(
-            "the {end}'s processor is at its limit: its busiest thread ran {} of the time",
-            percent(share)
-        );
-        let mut figures = vec![
-            format!("busiest thread of the {end}: {} of a core", percent(share)),
-            format!("goodput {}", rate(transfer.goodput_bps)),
-        ];
-        if overflows {
-            figures.push("its socket overflows meanwhile".to_owned());
-        }
-        Some(Finding::new(cause, weight, sentence, figures))
-    };
-    shares.into_iter().filter_map(of).collect()
-}
-
 fn application(transfer: &Transfer) -> Option<Finding> {
     let share = transfer.waited.application;
     if share < WAIT_MUCH {
         return None;
     }
     let (goodput, part) = (rate(transfer.goodput_bps), percent(share));
-    let sentence = if share >= WAIT_ALL {
+    let sentence = if share >= WAIT_ALL && transfer.source == SourceKind::Live {
+        format!("nothing waits to be sent: all that the receiver brings, {goodput}, goes out at once")
+    } else if share >= WAIT_ALL {
         format!(
             "nothing waits to be sent: the source is what is slow; it brought {goodput}, and {part} of the time there was \
              nothing to send"
@@ -142,12 +115,27 @@ fn window(transfer: &Transfer) -> Option<Finding> {
     })
 }
 
-/// From its own end a disk that works most of the time shows also while the window is open: one sync may outlast the look.
+/// A disk that works most of the time shows also while the window is open: one sync may outlast the look, and a window holds what
+/// comes in many seconds. From the sender's end what is not written yet must say so too.
 fn slow_disk(transfer: &Transfer) -> Option<Finding> {
-    let disk =
-        transfer.disk_share.filter(|disk| *disk >= DISK_BUSY && transfer.seen_from == End::Receiver)?;
+    let disk = transfer.disk_share.filter(|disk| *disk >= DISK_BUSY)?;
+    let mut figures = vec![waits(transfer), format!("receiver in its disk: {}", percent(disk))];
+    let behind = transfer.backlog.filter(|backlog| {
+        backlog.bytes as f64 * 8.0 > backlog.disk_bps as f64 * BEHIND_SECONDS
+            && (backlog.disk_bps as f64) < transfer.goodput_bps as f64
+    });
+    if let Some(backlog) = behind {
+        figures.push(format!("{:.1} MB were received and not written yet", backlog.bytes as f64 / 1e6));
+        let sentence = format!(
+            "the receiver's disk is slow: it takes {} where {} come; the window hides that until it is full",
+            rate(backlog.disk_bps),
+            rate(transfer.goodput_bps)
+        );
+        return Some(Finding::new(Cause::ReceiverDisk, 0.7 + 0.25 * disk, sentence, figures));
+    }
     let sentence = format!("the receiver's disk is slow: it was waited for {} of the time", percent(disk));
-    Some(Finding::new(Cause::ReceiverDisk, WEIGHT_DISK * disk, sentence, vec![waits(transfer)]))
+    (transfer.seen_from == End::Receiver)
+        .then(|| Finding::new(Cause::ReceiverDisk, WEIGHT_DISK * disk, sentence, figures))
 }
 
 /// What the receiver lets be under way would carry several times as much at this round trip.
@@ -217,14 +205,20 @@ fn socket_drops(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let share = evidence.transfer.as_ref().and_then(|transfer| transfer.receiver_share);
-    let is_busy = share.is_some_and(|share| share >= BUSY_OFTEN);
+    let lack = evidence.transfer.as_ref().and_then(|transfer| transfer.receiver_lack);
+    let is_busy = share.is_some_and(|share| share >= BUSY_OFTEN) || held(lack).is_some();
     let (of_line, of_transfer) = socket_counts(evidence);
     let told = |counts: Option<Drops>, what: &str| {
         counts.map(|(dropped, all)| format!("{what}: the socket dropped {dropped} of {all} datagrams"))
     };
     Some(Finding::new(
         Cause::SocketBuffer,
-        if is_busy { 0.5 } else { 0.92 },
+        match share {
+            _ if is_busy => 0.5,
+            Some(_) => 0.92,
+            // Too short a buffer or too slow a program: the probe's end does not tell.
+            None => 0.5,
+        },
         format!(
             "the receiving socket's buffer overflows: {} of the datagrams are dropped there",
             percent(most)
@@ -293,11 +287,6 @@ pub(super) fn waits(transfer: &Transfer) -> String {
     )
 }
 
-/// A thread that waits for datagrams in batches rests at least a tenth of the time while it keeps up.
-const BUSY: f64 = 0.9;
-/// What arrives comes in bursts: at four fifths of the time on average, some of it waits.
-const BUSY_OFTEN: f64 = 0.8;
-
 /// A fifth of the time: a sender at the line's pace waits for the path nearly always, and for others hardly.
 const WAIT_MUCH: f64 = 0.2;
 
@@ -315,6 +304,9 @@ const WEIGHT_ELSEWHERE: f64 = 0.3;
 
 /// A disk that is not what the receiver waits for answers a group commit in some milliseconds of each tenth of a second.
 const DISK_BUSY: f64 = 0.5;
+
+/// What a group commit gathers is written within a fraction of a second.
+const BEHIND_SECONDS: f64 = 0.5;
 
 /// Less than where its window is shut as well: data may be on its way to the disk that nobody waits for.
 const WEIGHT_DISK: f64 = 0.6;

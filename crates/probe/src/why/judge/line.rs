@@ -1,6 +1,8 @@
 //! Rules about the line, and about what a controller makes of it.
 
 use super::ends::waits;
+use super::others::{foreign_queue, is_contended, is_gathered, shared};
+use super::outage::is_dead;
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
 use crate::why::evidence::{Evidence, LineFound, Load, Transfer};
@@ -9,6 +11,7 @@ use crate::why::evidence::{Evidence, LineFound, Load, Transfer};
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     let (line, transfer) = (evidence.line.as_ref(), evidence.transfer.as_ref());
     let mut found = Vec::new();
+    found.extend(shrunk(line, transfer));
     if let Some(line) = line {
         found.extend(black_hole(line, transfer));
         found.extend(random_loss(line, transfer));
@@ -16,11 +19,12 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
         found.extend(steps(line));
     }
     found.extend(queueing(line, transfer));
-    if let Some(transfer) = transfer {
+    let is_dead = transfer.is_some_and(is_dead);
+    if let Some(transfer) = transfer.filter(|_| !is_dead) {
         found.extend(declared(line, transfer));
         found.extend(controller(line, transfer));
     }
-    if line.is_some() {
+    if line.is_some() && !is_dead {
         found.push(full(evidence));
     }
     found
@@ -49,6 +53,20 @@ fn black_hole(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
     })
 }
 
+/// Without a probe: the transfer found out itself that its full datagrams vanish.
+fn shrunk(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Finding> {
+    let transfer = transfer.filter(|_| line.is_none())?;
+    let (full, now) = (transfer.payload?, transfer.payload_shrunk?);
+    (now < full).then(|| {
+        Finding::new(
+            Cause::MtuBlackHole,
+            0.8,
+            format!("full datagrams of {full} bytes of payload vanish on the way, and nobody says so: {now} are sent now"),
+            vec![format!("goodput {}, loss {}", goodput(transfer), percent(transfer.loss))],
+        )
+    })
+}
+
 /// Loss well below the line's rate, where neither its queue nor a policer loses anything.
 fn random_loss(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
     let gentle = line.gentle;
@@ -56,10 +74,20 @@ fn random_loss(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding>
     if gentle.lost_on_path < LOSSES_MIN || loss < LOSS_MUCH {
         return None;
     }
+    // One long run of them is an outage.
+    if line.outage_ms >= OUTAGE_MS && gentle.burst_longest as f64 >= gentle.lost_on_path as f64 * ONE_RUN {
+        return None;
+    }
     // A controller that keeps its rate through loss loses no more than what is lost.
     let bears = transfer.zip(usage(Some(line), transfer)).is_some_and(|(_, usage)| usage > 0.9);
-    let weight = if bears && loss < LOSS_HARD { 0.5 } else { 0.93 };
-    let kind = if gentle.in_bursts { "in bursts" } else { "one by one" };
+    // What is lost while others fill the queue is lost by that.
+    let is_queue = foreign_queue(line) && gentle.lost_in_queue >= IN_QUEUE;
+    let weight = if is_queue || bears && loss < LOSS_HARD { 0.5 } else { 0.93 };
+    let kind = if gentle.in_bursts {
+        format!("in bursts of {:.1} on average, the longest of {}", gentle.burst_mean, gentle.burst_longest)
+    } else {
+        "one by one".to_owned()
+    };
     let mut figures = vec![format!(
         "{} of {} datagrams lost at {}, {} of what the line carries; {kind}",
         gentle.lost_on_path,
@@ -84,9 +112,14 @@ fn policer(line: &LineFound) -> Option<Finding> {
     let queued = left / load.received_bps.max(1) as f64;
     let excess = 1.0 - 1.0 / queued.max(1.0);
     let drops = load.loss() - line.gentle.loss();
+    // Where jitter gathers datagrams, spacing is held against what it makes of it below the rate.
+    let spacing = if is_gathered(line) { line.gentle.stretch.max(0.1) } else { 1.0 };
+    // What queues is no policer's, but for what a burst of one makes of it.
     let is_policed = queued > QUEUED_LEAST
+        && load.late_queue_ms < POLICED_QUEUE_MS + line.gentle.queue_ms
+        && !foreign_queue(line)
         && drops > excess / 2.0
-        && load.stretch < 1.0 + (queued - 1.0) * STRETCH_POLICED;
+        && load.stretch / spacing < 1.0 + (queued - 1.0) * STRETCH_POLICED;
     is_policed.then(|| {
         Finding::new(
             Cause::Policer,
@@ -115,11 +148,14 @@ fn queueing(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Fin
     let idle = idle.or(transfer.and_then(|transfer| transfer.shortest_round_trip_ms))?;
     let most = (QUEUE_LONG_MS).max(idle);
     let depth = line.and_then(|line| line.overload).map(|load| load.queue_ms);
-    let stands = transfer.and_then(|transfer| transfer.round_trip_ms).map(|loaded| loaded - idle);
+    // What varies or stands without our doing is no queue of ours.
+    let foreign = line.map_or(0.0, |line| line.rest.spread_ms.max(line.rest.queue_ms));
+    let stands = transfer.and_then(|transfer| transfer.round_trip_ms).map(|loaded| loaded - idle - foreign);
     // The transfer itself must fill it; a long queue that stays empty harms nobody.
     let weight = match (depth, stands) {
         (Some(depth), Some(stands)) if depth >= most && stands >= most / 2.0 => 0.9,
-        (None, Some(stands)) if stands >= most => 0.8,
+        // Without a probe, jitter and others' queues look alike.
+        (None, Some(stands)) if stands >= most => 0.7,
         (Some(depth), None) if depth >= most => 0.75,
         (Some(depth), Some(_)) if depth >= most => 0.3,
         _ => return None,
@@ -145,7 +181,11 @@ fn steps(line: &LineFound) -> Vec<Finding> {
     let noise = line.step_noise_ms * NOISE;
     let mut found = Vec::new();
     let route = line.route_step_ms;
-    if route.abs() > noise.max(ROUTE_STEP_MS).max(line.idle_round_trip_ms * ROUTE_STEP_PART) {
+    // Others' queues make steps too, but then the delay wavers on either side.
+    let wavers = line.rest.wavers_ms.max(line.gentle.wavers_ms);
+    if wavers < route.abs() * STEP_WAVERS
+        && route.abs() > noise.max(ROUTE_STEP_MS).max(line.idle_round_trip_ms * ROUTE_STEP_PART)
+    {
         let way = if route > 0.0 { "longer" } else { "shorter" };
         found.push(Finding::new(
             Cause::RouteChange,
@@ -190,18 +230,18 @@ fn declared(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> {
         ));
     }
     let declared = transfer.declared_bps.filter(|declared| *declared > 0)?;
-    let goodput = transfer.goodput_bps as f64;
-    let uses = goodput / declared as f64;
+    let uses = transfer.reached_bps() as f64 / declared as f64;
     // Headers, reports and repair take up to a fifth of a declared rate.
     if uses < DECLARED_USED || transfer.waited.path < 0.3 {
         return None;
     }
     let weight = match line {
-        Some(line) if line.available_bps as f64 > declared as f64 * DECLARED_LEFT => 0.93,
+        Some(line) if free(line) as f64 > declared as f64 * DECLARED_LEFT => 0.93,
         Some(_) => return None,
-        None => 0.6,
+        // The line may have no more.
+        None => 0.5,
     };
-    let mut figures = vec![format!("declared {}, goodput {}", rate(declared), rate(transfer.goodput_bps))];
+    let mut figures = vec![format!("declared {}, goodput {}", rate(declared), goodput(transfer))];
     figures.extend(line.map(|line| against(line, transfer)));
     Some(Finding::new(
         Cause::DeclaredRate,
@@ -221,14 +261,12 @@ fn controller(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> 
     let Some(usage) = usage(line, Some(transfer)) else {
         return Some(Finding::new(
             Cause::Controller,
-            0.4,
+            // Whatever makes a controller cautious looks like this from the transfer's end.
+            0.22,
             format!(
                 "the congestion controller ({name}) lets no more go; whether the line has more, only a probe of it can say"
             ),
-            vec![
-                waits(transfer),
-                format!("goodput {}, loss {}", rate(transfer.goodput_bps), percent(transfer.loss)),
-            ],
+            vec![waits(transfer), format!("goodput {}, loss {}", goodput(transfer), percent(transfer.loss))],
         ));
     };
     (usage < USED).then(|| {
@@ -250,35 +288,56 @@ fn controller(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> 
 /// The line carries what it can.
 pub(super) fn full(evidence: &Evidence) -> Finding {
     let (line, transfer) = (evidence.line.as_ref(), evidence.transfer.as_ref());
-    let (weight, sentence) = match (line, usage(line, transfer)) {
-        (_, Some(usage)) => (
-            0.5 + 0.35 * ((usage - USED) / (1.0 - USED)).clamp(-2.0, 1.0),
+    let contended = line.zip(transfer).is_some_and(|(line, transfer)| is_contended(line, transfer));
+    let (weight, sentence) = match (line, usage(line, transfer), transfer) {
+        (Some(line), Some(usage), _) if contended => (
+            0.3,
+            format!("the transfer uses {} of the {} that others leave", percent(usage), rate(free(line))),
+        ),
+        (Some(line), Some(_), Some(transfer))
+            if transfer.reached_bps() as f64 > line.available_bps as f64 * MORE =>
+        {
+            (
+                0.5,
+                format!(
+                    "nothing was found that holds the transfer back: it had {}, more than the probe brought through",
+                    rate(transfer.reached_bps())
+                ),
+            )
+        }
+        (Some(line), Some(usage), _) if line.is_at_least && usage >= USED => (
+            0.5,
             format!(
-                "nothing holds the transfer back: it uses {} of what the line carries",
-                percent(usage.min(1.0))
+                "nothing was found that holds the transfer back: it uses {} of what was tried, and nothing faster was",
+                percent(usage)
             ),
         ),
-        (Some(line), None) if line.is_at_least => (
-            0.5,
+        (_, Some(usage), _) => (
+            0.5 + 0.35 * ((usage - USED) / (1.0 - USED)).clamp(-2.0, 1.0),
+            format!("nothing holds the transfer back: it uses {} of what the line carries", percent(usage)),
+        ),
+        // Of a transfer over it, nothing is known.
+        (Some(line), None, _) if line.is_at_least => (
+            0.2,
             format!(
                 "nothing was found that would hold a transfer back up to {}; nothing faster was tried",
                 rate(line.available_bps)
             ),
         ),
-        (Some(line), None) => (
-            0.6,
+        (Some(line), None, _) => (
+            0.2,
             format!(
                 "nothing was found that would hold a transfer back: the line carries {}",
                 rate(line.available_bps)
             ),
         ),
-        (None, None) => {
+        (None, None, _) => {
             (0.25, "nothing speaks for any cause; measure the line too (give its far end)".to_owned())
         }
     };
     let mut figures = Vec::new();
     if let Some(line) = line {
-        figures.push(format!("the line carries {} of UDP payload", rate(line.available_bps)));
+        figures.push(format!("the probe brought {} of UDP payload through", rate(line.available_bps)));
         figures.extend(line.overload.map(|load: Load| {
             format!(
                 "above that, {} are lost and the delay grows by {:.0} ms",
@@ -288,20 +347,45 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
         }));
     }
     if let Some(transfer) = transfer {
-        figures.push(format!("goodput {}", rate(transfer.goodput_bps)));
+        figures.push(format!("goodput {}", goodput(transfer)));
         figures.push(waits(transfer));
     }
     Finding::new(Cause::LineFull, weight, sentence, figures)
 }
 
-/// The part of the line's rate that the transfer used; `None` where one of both is not known.
-fn usage(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<f64> {
+/// The part of the line's rate that the transfer used, at most all of it; `None` where one of both is not known.
+pub(super) fn usage(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<f64> {
     let (line, transfer) = line.zip(transfer)?;
-    (line.available_bps > 0).then(|| transfer.goodput_bps as f64 / line.available_bps as f64)
+    (line.available_bps > 0).then(|| transfer.reached_bps() as f64 / carries(line, transfer) as f64)
 }
 
-fn against(line: &LineFound, transfer: &Transfer) -> String {
-    format!("goodput {} where the line carries {}", rate(transfer.goodput_bps), rate(line.available_bps))
+/// What the line has for whoever gives way to others.
+fn free(line: &LineFound) -> u64 {
+    let left = shared(line).map(|shared| shared.line_bps.saturating_sub(shared.others_bps));
+    left.map_or(line.available_bps, |left| left.min(line.available_bps)).max(1)
+}
+
+/// The same, and what the transfer had: a line that carried it carries so much.
+fn carries(line: &LineFound, transfer: &Transfer) -> u64 {
+    free(line).max(transfer.reached_bps())
+}
+
+pub(super) fn against(line: &LineFound, transfer: &Transfer) -> String {
+    let reached = transfer.reached_bps();
+    if reached > free(line) {
+        return format!("goodput {}; the probe found {}", goodput(transfer), rate(free(line)));
+    }
+    format!("goodput {} where the line carries {}", goodput(transfer), rate(free(line)))
+}
+
+/// In words, with what it was without its start where that is something else.
+fn goodput(transfer: &Transfer) -> String {
+    let (all, steady) = (transfer.goodput_bps, transfer.reached_bps());
+    if steady as f64 > all as f64 * START {
+        format!("{} ({} once started)", rate(all), rate(steady))
+    } else {
+        rate(all)
+    }
 }
 
 /// 1,500 bytes of Ethernet less the headers of IPv6 and UDP: what programs take for granted.
@@ -316,12 +400,28 @@ const LOSS_HARD: f64 = 0.03;
 
 /// A queue stretches by all that is offered beyond what passes, a policer by nothing; half lies between.
 const STRETCH_POLICED: f64 = 0.5;
+/// A burst of 96 KiB at 50 Mbit/s; a queue before a line holds more.
+const POLICED_QUEUE_MS: f64 = 10.0;
 /// Offered so much more than passed, or else the two are too near to each other to be told apart.
 const QUEUED_LEAST: f64 = 1.15;
 
 /// Longer than what speech bears one way without harm, 150 ms (ITU-T G.114), and than the queues that routers are given on
 /// purpose, a round trip of 100 ms.
 const QUEUE_LONG_MS: f64 = 200.0;
+
+/// As in the rule of outages.
+const OUTAGE_MS: f64 = 500.0;
+/// Of all losses.
+const ONE_RUN: f64 = 0.6;
+/// Of losses by chance, four in ten follow a long delay.
+const IN_QUEUE: f64 = 0.8;
+
+/// Of a step: a route has one length before and one after.
+const STEP_WAVERS: f64 = 0.3;
+/// Of what a probe found, what a transfer may have had beyond it by chance.
+const MORE: f64 = 1.15;
+/// What a controller's start takes of a run is told from here on.
+const START: f64 = 1.05;
 
 /// Steps must exceed so many times what pings at rest vary by.
 const NOISE: f64 = 4.0;

@@ -17,6 +17,7 @@ fn line() -> LineFound {
             datagrams: 5_000,
             lost_on_path: 1_500,
             queue_ms: 90.0,
+            late_queue_ms: 90.0,
             stretch: 1.5,
             ..Load::default()
         }),
@@ -167,7 +168,8 @@ fn where_datagrams_go_missing_decides_who_drops_them() {
 #[test]
 fn a_policer_and_a_long_queue_are_told_apart_by_delay_and_spacing() {
     let over = |queue_ms, stretch| {
-        let overload = line().overload.map(|load| Load { queue_ms, stretch, ..load });
+        let overload =
+            line().overload.map(|load| Load { queue_ms, late_queue_ms: queue_ms, stretch, ..load });
         LineFound { overload, ..line() }
     };
     assert_eq!(cause(Some(over(0.4, 1.0)), None), Cause::Policer);
@@ -190,7 +192,8 @@ proptest! {
         let load = Load {
             offered_bps: offered, left: figures[0], received_bps: offered, datagrams, lost_on_path: lost,
             dropped_by_host: host % 1_000_000, dropped_by_socket: socket % 1_000_000, queue_ms: figures[1], stretch: figures[2],
-            in_bursts: lost % 2 == 0,
+            in_bursts: lost % 2 == 0, wavers_ms: figures[4], follows: figures[5], jitter_ms: figures[6], lost_in_queue: figures[7],
+            burst_longest: lost, reordered: figures[8], reordered_by: socket, burst_mean: figures[9], late_queue_ms: figures[10],
         };
         let line = LineFound {
             available_bps, payload_max, gentle: load, overload: Some(load), route_step_ms: figures[3],

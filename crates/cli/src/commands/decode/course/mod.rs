@@ -10,9 +10,10 @@ mod timeline;
 pub use applications::Applications;
 pub use timeline::{Bin, LOST, Timeline};
 
-use skyhaul_ccsds::count::Step;
+use skyhaul_ccsds::continuity::{Continuity, Followed, Lost, Sign};
+use skyhaul_ccsds::count::{Modulus, Step};
 use skyhaul_ccsds::extract::{ExtractedPacket, MAX_CHANNELS};
-use skyhaul_ccsds::frame::VcCount;
+use skyhaul_ccsds::frame::{Frame, VcCount};
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, CorrectedSymbols, Verdict};
@@ -33,6 +34,9 @@ pub struct Course {
     pub changes: Bounded<Change>,
     /// The greatest gaps, the greatest first.
     pub gaps: Vec<Gap>,
+    mission: Mission,
+    /// How the frame counts go on.
+    continuities: BTreeMap<Channel, Continuity>,
     /// Whether the newest frame was inverted.
     is_inverted: bool,
     /// Codewords of a block; none where nothing checks them.
@@ -42,7 +46,6 @@ pub struct Course {
 /// What came in one virtual channel.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChannelCourse {
-    last: Option<VcCount>,
     /// Breaks in its frame count.
     pub gaps: u64,
     /// Frames in which symbols were corrected.
@@ -139,6 +142,8 @@ impl Course {
             codewords: vec![CodewordCounts::default(); interleave],
             changes: Bounded::default(),
             gaps: Vec::new(),
+            mission: mission.clone(),
+            continuities: BTreeMap::new(),
             is_inverted: false,
             interleave,
         }
@@ -183,7 +188,7 @@ impl Course {
         self.applications.packet(packet);
     }
 
-    /// The frame's channel and count.
+    /// The channel and count of the frame.
     pub fn follow(&mut self, frame: &CapturedFrame, (channel, count): (Channel, VcCount)) {
         if !self.channels.contains_key(&channel) && self.channels.len() >= MAX_CHANNELS {
             return;
@@ -192,15 +197,26 @@ impl Course {
         let symbols = u64::from(frame.quality.corrected_symbols());
         counts.corrected_frames += u64::from(symbols > 0);
         counts.corrected_symbols += symbols;
-        let step = counts.last.map_or(Step::Next, |last| count.modulus.step(last.value, count.value));
-        counts.last = Some(count);
-        let bin = self.timeline.current().channel(channel);
-        bin.frames += 1;
-        let Step::Gap { missing } = step else { return };
-        counts.gaps += 1;
-        bin.missing += missing;
+        self.timeline.current().channel(channel).frames += 1;
+        let Ok(parsed) = Frame::parse(&frame.bytes, self.mission.frame()) else { return };
+        if count.modulus == Modulus::NONE {
+            return;
+        }
+        let sign = Sign::of(&parsed, frame, &self.mission);
+        let Followed { step, lost } = self.continuities.entry(channel).or_default().follow(&sign);
+        if let Some(Lost { missing, after, .. }) = lost {
+            self.gap(channel, after.position, missing);
+        }
+        if let Step::Gap { missing } = step {
+            self.gap(channel, frame.position, missing);
+        }
+    }
+
+    fn gap(&mut self, channel: Channel, position: BitPosition, missing: u64) {
+        self.channels.entry(channel).or_default().gaps += 1;
+        self.timeline.current().channel(channel).missing += missing;
         let place = self.gaps.partition_point(|gap| gap.missing >= missing);
-        self.gaps.insert(place, Gap { position: frame.position, channel, missing });
+        self.gaps.insert(place, Gap { position, channel, missing });
         self.gaps.truncate(MOST_GAPS);
     }
 

@@ -60,20 +60,30 @@ pub fn lock(contact: &Contact<'_>) -> String {
             format!("{}: {} of {} frames {what}", place(from), grouped(count), grouped(bin.frames))
         };
         let mut mark = |row: usize, count: u64, class: &str, what: &str| {
-            if count > 0 {
-                let opacity = if class == "good" { QUIET } else { alarm(count, bin.frames) };
-                rows.span(row, stretch, (class, opacity), &of(count, what));
+            if count > 0 && class == "good" {
+                rows.span(row, stretch, (class, QUIET), &of(count, what));
+            } else if count > 0 {
+                rows.share(
+                    row,
+                    stretch,
+                    (class, Share { below: 0, part: count, whole: bin.frames }),
+                    &of(count, what),
+                );
             }
         };
         if !contact.is_bare() {
             mark(1, bin.frames - bin.flywheel.min(bin.frames), "good", "with their marker");
-            mark(1, bin.marker_errors, "warned", "with wrong bits in the marker");
             mark(1, bin.flywheel, "lost", "without a marker");
             mark(2, bin.frames - bin.inverted.min(bin.frames), "good", "upright");
             mark(2, bin.inverted, "warned", "inverted");
         }
         mark(3, bin.frames - bin.set_aside.min(bin.frames), "good", "good");
         mark(3, bin.set_aside, "lost", "set aside");
+        if !contact.is_bare() && bin.marker_errors > 0 {
+            let share = Share { below: bin.flywheel, part: bin.marker_errors, whole: bin.frames };
+            let words = of(bin.marker_errors, "with wrong bits in the marker");
+            rows.share(1, stretch, ("warned", share), &words);
+        }
     }
     let slips = contact.course.changes.first.iter().filter_map(|change| match change.kind {
         ChangeKind::Slip(bits) => Some((change.position.as_bits(), bits)),
@@ -90,7 +100,13 @@ pub fn lock(contact: &Contact<'_>) -> String {
         ("warned", "wrong bits in the marker; inverted"),
         ("lost", "no marker found; set aside"),
     ];
-    figure("lock", true, "Lock, markers, polarity and frames; dashed: bit slips", &rows.finish(), &legend)
+    figure(
+        "lock",
+        true,
+        "Lock, markers, polarity and frames; a colour is as high as its share; dashed: bit slips",
+        &rows.finish(),
+        &legend,
+    )
 }
 
 /// Frames missing, by virtual channel.
@@ -120,15 +136,15 @@ pub fn gaps(contact: &Contact<'_>) -> String {
                 rows.span(row, stretch, ("good", QUIET), &words(part.frames, "came"));
             }
             if part.missing > 0 {
-                let class = ("lost", alarm(part.missing, part.missing + part.frames));
-                rows.span(row, stretch, class, &words(part.missing, "missing"));
+                let share = Share { below: 0, part: part.missing, whole: part.missing + part.frames };
+                rows.share(row, stretch, ("lost", share), &words(part.missing, "missing"));
             }
         }
     }
     let left = total.channels.len() - order.len();
     let caption = match left {
-        0 => "Gaps: frames missing, by virtual channel".to_owned(),
-        _ => format!("Gaps: frames missing, by virtual channel (in the table, not here: {left})"),
+        0 => "Gaps: share of frames missing, by virtual channel".to_owned(),
+        _ => format!("Gaps: share of frames missing, by virtual channel (in the table, not here: {left})"),
     };
     let legend = [("good", "frames came"), ("lost", "frames missing before these")];
     figure("gaps", true, &caption, &rows.finish(), &legend)
@@ -261,6 +277,14 @@ pub fn figure(id: &str, is_wide: bool, caption: &str, svg: &str, legend: &[(&str
     html
 }
 
+/// A part of what a stretch has, above another part.
+#[derive(Clone, Copy)]
+struct Share {
+    below: u64,
+    part: u64,
+    whole: u64,
+}
+
 /// A drawing of rows over the file.
 struct Rows {
     chart: Chart,
@@ -292,6 +316,22 @@ impl Rows {
         // What is a moment in a long file is to be seen, too.
         let seen = [(x, y), (end.max(x + THINNEST), below)];
         self.chart.block(seen, style, words);
+    }
+
+    /// Draws what should not be, from the row's foot up, as high as its share.
+    fn share(&mut self, row: usize, (from, to): (u64, u64), (class, share): (&str, Share), words: &str) {
+        let height = 1.0 / self.count as f64;
+        let foot = 1.0 - (row as f64 + 0.88) * height;
+        let of = |part: u64| foot + 0.76 * height * (part as f64 / share.whole.max(1) as f64).min(1.0);
+        let (left, right) = (self.places.at(from), self.places.at(to));
+        let corners = [
+            self.chart.at(left, of(share.below.saturating_add(share.part))),
+            self.chart.at(right, of(share.below)),
+        ];
+        let [(x, y), (end, below)] = corners;
+        // One frame of thousands, and a moment in a long file, are to be seen, too.
+        let seen = [(x, y.min(below - LOWEST)), (end.max(x + THINNEST), below)];
+        self.chart.block(seen, (class, LOUD), words);
     }
 
     fn slip(&mut self, position: u64, words: &str, label: &str) {
@@ -354,11 +394,6 @@ fn strength(part: u64, whole: u64) -> f64 {
     (part as f64 / whole.max(1) as f64).sqrt().mul_add(0.75, 0.25)
 }
 
-/// How strong a share of what should not be is shown, above what is as it should be.
-fn alarm(part: u64, whole: u64) -> f64 {
-    (part as f64 / whole.max(1) as f64).sqrt().mul_add(0.35, 0.65)
-}
-
 /// A count in four characters.
 fn short(count: u64) -> String {
     let (factor, unit) = unit(count);
@@ -388,7 +423,11 @@ const MOST_LINES: usize = 8;
 const MOST_LABELS: usize = 12;
 /// The narrowest mark.
 const THINNEST: f64 = 2.0;
+/// The lowest share that is drawn.
+const LOWEST: f64 = 1.5;
 /// How strong that is shown which is as it should be.
 const QUIET: f64 = 0.35;
+/// How strong that is shown which should not be.
+const LOUD: f64 = 0.9;
 /// Room for figures above columns.
 const HEADROOM: f64 = 1.1;

@@ -7,6 +7,7 @@ use super::{Contact, grouped, percent, shown};
 use core::fmt::Write;
 use skyhaul_ccsds::account::ChannelReport;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
+use skyhaul_ccsds::mission::Content;
 use skyhaul_lab::page::escape;
 use std::collections::BTreeMap;
 
@@ -71,6 +72,7 @@ fn rows_of(
         let course = contact.course.channels.get(&channel).copied().unwrap_or_default();
         let carries = match (is_fill(contact, *number), counts.packets) {
             (true, _) => "fill",
+            (false, 0) if contact.mission.content(vcid) == Content::Opaque => "not looked at",
             (false, 0) => "no whole packet",
             (false, _) => "packets",
         };
@@ -103,12 +105,16 @@ fn quality(counts: &ChannelReport) -> (&'static str, String) {
         1 => ", 1 packet header cannot be".to_owned(),
         headers => format!(", {} packet headers cannot be", grouped(headers)),
     };
+    let resets = match counts.resets {
+        0 => String::new(),
+        1 => ", count set anew once".to_owned(),
+        resets => format!(", count set anew {} times", grouped(resets)),
+    };
+    let odd = format!("{resets}{impossible}");
     match counts.missing_frames {
-        0 if impossible.is_empty() => ("pass", "complete".to_owned()),
-        0 => ("warn", format!("complete{impossible}")),
-        missing => {
-            ("fail", format!("{} missing{impossible}", percent(missing, missing + counts.good_frames)))
-        }
+        0 if odd.is_empty() => ("pass", "complete".to_owned()),
+        0 => ("warn", format!("complete{odd}")),
+        missing => ("fail", format!("{} missing{odd}", percent(missing, missing + counts.good_frames))),
     }
 }
 

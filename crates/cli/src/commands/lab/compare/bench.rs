@@ -2,6 +2,7 @@
 
 use super::experiment::{Cell, Experiment, PLAIN};
 use super::program::{Program, end};
+use super::quiet::Watch;
 use crate::commands::demo::pause;
 use crate::failure::{Exit, Failure};
 use skyhaul_emulator::{Description, Emulation, EmulatorError, Namespace, Place};
@@ -18,6 +19,8 @@ pub struct Site<'a> {
     pub stop: &'a AtomicBool,
     /// How long a tool may take beyond its time before it is ended.
     pub patience: Duration,
+    /// Watches what others do meanwhile.
+    pub watch: &'a Watch,
 }
 
 /// A line that is up, in a cell of an experiment.

@@ -3,9 +3,10 @@
 use super::ability::{self, Ability};
 use super::bench::{Bench, Gone, Site};
 use super::experiment::Experiment;
+use super::quiet::Conditions;
 use super::results::Results;
 use super::study::{Bars, Study};
-use super::{machine, page, say, table};
+use super::{page, say, table};
 use crate::failure::Failure;
 use serde_json::Value;
 use skyhaul_units::Duration;
@@ -47,6 +48,10 @@ impl Study for Results<'_> {
         page::section(self)
     }
 
+    fn conditions(&self) -> &Conditions {
+        &self.conditions
+    }
+
     fn bars(&self) -> Bars {
         let verdicts = self.verdicts();
         let missed = verdicts.iter().filter(|verdict| verdict.is_missed()).count();
@@ -54,10 +59,11 @@ impl Study for Results<'_> {
     }
 }
 
-/// Each tool that is there, in each of its cells, in turn: round by round, so that what the machine does besides meets all alike.
+/// Each tool that is there, in each of its cells, in turn: round by round, every second one
+/// backwards, so that what the machine does besides meets all alike.
 fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
     let experiment = results.experiment;
-    let present = results.present();
+    let mut present = results.present();
     for round in 1..=experiment.rounds() {
         for (at, cell) in experiment.cells.iter().enumerate() {
             for tool in &present {
@@ -66,16 +72,20 @@ fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
                 };
                 let (name, label) = (&experiment.name, &cell.label);
                 say(&format!("{name}: {label}, {tool}, run {round} of {}, {} …", share.runs, share.duration));
-                let bench = Bench::up(site, experiment, (at, round), share.duration);
-                match bench.and_then(|bench| tool.run(&bench)) {
+                let run = || {
+                    let bench = Bench::up(site, experiment, (at, round), share.duration)?;
+                    tool.run(&bench)
+                };
+                let what = format!("{name}: {label}, {tool}");
+                match site.watch.run(site, &what, &mut results.conditions, run) {
                     Ok(figure) => results.add(at, tool, figure),
                     Err(Gone::Failed(why)) => results.fail(at, tool, why),
                     Err(gone) => return Err(gone.into_failure()),
                 }
             }
         }
+        present.reverse();
     }
-    results.machine = machine();
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod goodput;
 mod paced;
 mod page;
 mod program;
+mod quiet;
 mod requirement;
 mod results;
 mod sharing;
@@ -23,6 +24,8 @@ use crate::failure::{Exit, Failure};
 use ability::Ability;
 use bench::{Gone, PATIENCE, Site};
 use experiment::{Experiment, MOST_RUNS};
+use quiet::{Disturbance, Policy, Watch};
+use rustix::process::{getpid, set_child_subreaper};
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -50,6 +53,10 @@ pub struct Compare {
     /// How long a tool may take beyond its time before it is taken to hang, and ended.
     #[arg(long, value_name = "DURATION", default_value_t = PATIENCE)]
     patience: Duration,
+    /// Takes figures and writes the page whatever else this machine does: by itself a run that
+    /// others disturb is repeated, and no page is written from a busy machine.
+    #[arg(long)]
+    even_if_busy: bool,
     /// The name of the lab that is made; several can be up at a time.
     #[arg(long = "lab", value_name = "NAME", default_value = "compare", value_parser = lab_name)]
     lab: String,
@@ -84,11 +91,17 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     home.clear_leftovers()?;
     home.settle()?;
     let stop = signals::stop_flag()?;
-    let site = Site { lab: &command.lab, stop: &stop, patience: command.patience };
+    // What a tool leaves behind is ours to wait for, so that its time is not taken for others'.
+    let _ = set_child_subreaper(Some(getpid()));
+    let watch = Watch::new(if command.even_if_busy { Policy::Take } else { Policy::Repeat });
+    if command.markdown.is_some() {
+        refuse_if_busy(&watch)?;
+    }
+    let site = Site { lab: &command.lab, stop: &stop, patience: command.patience, watch: &watch };
     let (ability, notes) = prepare(&mut kinds, &site);
     let planned: Vec<Box<dyn Study + '_>> =
         kinds.iter().zip(notes).map(|(kind, notes)| kind.study(ability, notes)).collect();
-    announce(&planned);
+    watch.plan(announce(&planned));
     let mut all = Vec::new();
     let outcome = planned.into_iter().try_for_each(|mut study| {
         let measured = study.measure(&site);
@@ -108,7 +121,10 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
         std::fs::write(&file, page::page(&all)).map_err(|source| unwritable(&file, source))?;
     }
     if let Some(file) = &command.markdown {
-        document(file, &all)?;
+        match refuse_disturbed(&watch, file, &all) {
+            Ok(()) => document(file, &all)?,
+            Err(refused) => return Err(outcome.err().unwrap_or(refused)),
+        }
     }
     outcome?;
     judge(&all)
@@ -200,17 +216,19 @@ fn markdown_file(text: &str) -> Result<PathBuf, String> {
     if file.extension().is_some() { Ok(file) } else { Err("give it an ending, such as .md".to_owned()) }
 }
 
-/// What is not there, and how long what is takes.
-fn announce(planned: &[Box<dyn Study + '_>]) {
+/// What is not there, and how long what is takes: the sum of it.
+fn announce(planned: &[Box<dyn Study + '_>]) -> Duration {
     for study in planned {
         let name = study.name();
         study.skipped().iter().for_each(|skipped| say(&format!("{name}: skipped: {skipped}")));
         say(&format!("{name}: takes {}", about(study.estimate())));
     }
+    let sum = planned.iter().fold(Duration::ZERO, |sum, study| sum + study.estimate());
     if planned.len() > 1 {
-        let sum = planned.iter().fold(Duration::ZERO, |sum, study| sum + study.estimate());
-        say(&format!("all: take {}", about(sum)));
+        let more = about(quiet::allowance(sum));
+        say(&format!("all: take {}, and {more} more at most to repeat what others disturb", about(sum)));
     }
+    sum
 }
 
 /// A time as people say it.
@@ -221,12 +239,31 @@ fn about(span: Duration) -> String {
     }
 }
 
-/// How many processors there are, and what else they had to do.
-fn machine() -> String {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split_whitespace().nth(1).unwrap_or("unknown").to_owned();
-    format!("{processors} processors, load over the last five minutes {load}")
+/// A page that takes most of an hour is not begun on a machine that does something else.
+fn refuse_if_busy(watch: &Watch) -> Result<(), Failure> {
+    let met = watch.look().map_err(Gone::into_failure)?;
+    if watch.policy == Policy::Take || !met.is_too_much() {
+        return Ok(());
+    }
+    let what = format!("this machine is busy, and its page would say nothing of the tools: {met}");
+    Err(Failure::new(Exit::Environment, &what, BUSY_HELP))
+}
+
+/// Nor is one written of runs that others disturbed, however often they were repeated.
+fn refuse_disturbed(watch: &Watch, file: &Path, all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
+    let of = |number: fn(&quiet::Conditions) -> usize| {
+        all.iter().map(|study| number(study.conditions())).sum::<usize>()
+    };
+    let (runs, disturbed) = (of(quiet::Conditions::runs), of(quiet::Conditions::disturbed));
+    if watch.policy == Policy::Take || disturbed == 0 {
+        return Ok(());
+    }
+    let worst = all.iter().map(|study| study.conditions().worst());
+    let worst = worst.fold(Disturbance::default(), |worst, met| worst.worse_of(met));
+    let what = format!(
+        "the page is not written: others disturbed {disturbed} of {runs} runs; in the worst, {worst}"
+    );
+    Err(Failure::new(Exit::Environment, &what, BUSY_HELP).at(&file.display().to_string()))
 }
 
 /// Standard error may be closed; the result comes all the same.
@@ -267,6 +304,10 @@ fn judge(all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
 fn interrupted() -> Failure {
     Failure::new(Exit::Interrupted, "interrupted before the end", "nothing is left behind; run it again")
 }
+
+/// What to do about a busy machine.
+const BUSY_HELP: &str =
+    "end what else runs here and run it again, or have --even-if-busy write it all the same";
 
 fn unwritable(place: &Path, source: std::io::Error) -> Failure {
     let help = "give a place that this user may write to";

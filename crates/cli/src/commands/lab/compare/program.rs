@@ -2,7 +2,7 @@
 
 use super::bench::{Gone, MOST_SAID};
 use crate::commands::demo::pause;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpgid, waitpid};
 use skyhaul_units::Duration;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -105,25 +105,33 @@ impl Program {
     }
 
     /// Ends it with all that it started: as long as it is not waited for, the number is its own.
-    fn end_group(&self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+    fn end_group(&mut self) {
+        let Some(group) = number(self.child.id()) else { return };
         // All of them may have ended.
-        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.child.wait();
+        // What it had started is this process's now: once waited for, its time counts as ours and
+        // not as others'.
+        while let Ok(Some(_)) = waitpgid(group, WaitOptions::empty()) {}
     }
 }
 
-/// Ends a process of this number at once.
+/// Ends a process of this number at once, and waits for it if its parent has gone.
 pub fn end(pid: u32) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // It may have ended by itself.
-    let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+    let Some(pid) = number(pid) else { return };
+    // It may have ended by itself, or be another's to wait for.
+    let _ = kill_process(pid, Signal::KILL);
+    let _ = waitpid(Some(pid), WaitOptions::empty());
+}
+
+fn number(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.end_group();
-            let _ = self.child.wait();
         }
     }
 }

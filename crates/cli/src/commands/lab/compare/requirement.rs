@@ -4,11 +4,12 @@ use super::ability::Ability;
 use super::bench::{Bench, Gone, Site};
 use super::experiment::{Cell, Experiment, SHORTEST, Share};
 use super::paced::{Flow, Lateness, lateness};
+use super::quiet::Conditions;
+use super::say;
 use super::stream::{Connection, Protocol};
 use super::study::{Bars, Study};
 use super::table::{aligned, piped};
 use super::tool::{Tool, offered};
-use super::{machine, say};
 use crate::failure::{Exit, Failure};
 use core::fmt::Write;
 use serde::Deserialize;
@@ -82,7 +83,7 @@ pub struct Requiring<'a> {
     versions: Vec<String>,
     skipped: Vec<String>,
     notes: Vec<String>,
-    machine: String,
+    conditions: Conditions,
     found: BTreeMap<(usize, Tool), Found>,
 }
 
@@ -140,6 +141,14 @@ impl Requirements {
         self.requirement.iter_mut().for_each(|one| one.duration = duration.max(SHORTEST));
     }
 
+    /// About how long all of its tools take.
+    #[cfg(test)]
+    pub fn estimate(&self) -> Duration {
+        let mut study = Requiring::new(self, Vec::new());
+        study.present.clone_from(&self.tools);
+        study.estimate()
+    }
+
     /// The line with a cell for each level.
     fn experiment(&self, one: &Requirement) -> Experiment {
         let cell = |loss: &Probability| Cell {
@@ -153,6 +162,7 @@ impl Requirements {
             name: self.name.clone(),
             title: self.title.clone(),
             source: self.source.clone(),
+            explained: Vec::new(),
             duration: one.duration,
             runs: 1,
             tools: self.tools.clone(),
@@ -182,32 +192,51 @@ impl<'a> Requiring<'a> {
         versions.sort_unstable();
         versions.dedup();
         let experiments = file.requirement.iter().map(|one| file.experiment(one)).collect();
-        let (machine, found) = (String::new(), BTreeMap::new());
-        Self { file, experiments, present, versions, skipped, notes, machine, found }
+        let (conditions, found) = (Conditions::default(), BTreeMap::new());
+        Self { file, experiments, present, versions, skipped, notes, conditions, found }
     }
 
-    fn measure_one(&mut self, at: usize, tool: &Tool, site: &Site<'_>) -> Result<(), Gone> {
+    /// A step of each tool's search in turn, so that what the machine does besides meets all alike.
+    fn measure_one(&mut self, at: usize, site: &Site<'_>) -> Result<(), Gone> {
+        let levels = self.experiments[at].cells.len();
+        let mut searches: Vec<(Tool, Search)> =
+            self.present.iter().map(|tool| (tool.clone(), Search::new(levels))).collect();
+        while searches.iter().any(|(_, search)| search.next().is_some()) {
+            for (tool, search) in &mut searches {
+                if let Some(level) = search.next() {
+                    search.tell(level, self.try_one(at, level, tool, site)?);
+                }
+            }
+        }
+        for (tool, search) in searches {
+            self.found.entry((at, tool)).or_default().holds = search.holds();
+        }
+        Ok(())
+    }
+
+    /// Whether a requirement holds at a level.
+    fn try_one(&mut self, at: usize, level: usize, tool: &Tool, site: &Site<'_>) -> Result<bool, Gone> {
         let (file, experiment) = (self.file, &self.experiments[at]);
         let flow = file.flow(&file.requirement[at]);
+        let label = &experiment.cells[level].label;
+        let what = format!("{}: {}, {tool}, {label} lost", file.name, file.requirement[at].name);
+        say(&format!("{what} …"));
+        let run = || {
+            let bench = Bench::up(site, experiment, (level, 1), flow.span)?;
+            run_one(&bench, tool, flow)
+        };
+        let outcome = site.watch.run(site, &what, &mut self.conditions, run);
         let found = self.found.entry((at, tool.clone())).or_default();
-        let mut search = Search::new(experiment.cells.len());
-        while let Some(level) = search.next() {
-            let label = &experiment.cells[level].label;
-            say(&format!("{}: {}, {tool}, {label} lost …", file.name, file.requirement[at].name));
-            let run = Bench::up(site, experiment, (level, 1), flow.span);
-            let took = match run.and_then(|bench| run_one(&bench, tool, flow)) {
-                Ok(took) => Some(took),
-                Err(Gone::Failed(why)) => {
-                    found.failures.push(format!("{tool} at {label}: {why}"));
-                    None
-                }
-                Err(Gone::Interrupted) => return Err(Gone::Interrupted),
-            };
-            found.tried.push((level, took));
-            search.tell(level, took.is_some_and(|took| took.is_within(&flow)));
-        }
-        found.holds = search.holds();
-        Ok(())
+        let took = match outcome {
+            Ok(took) => Some(took),
+            Err(Gone::Failed(why)) => {
+                found.failures.push(format!("{tool} at {label}: {why}"));
+                None
+            }
+            Err(Gone::Interrupted) => return Err(Gone::Interrupted),
+        };
+        found.tried.push((level, took));
+        Ok(took.is_some_and(|took| took.is_within(&flow)))
     }
 
     fn holds(&self, at: usize, tool: &Tool) -> Option<Probability> {
@@ -267,7 +296,7 @@ impl<'a> Requiring<'a> {
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         let beside = self.file.requirement.iter().filter(|one| !one.beside.is_empty());
         lines.extend(beside.map(|one| format!("{}: {}", one.name, one.beside)));
-        lines.push(format!("machine: {}", self.machine));
+        lines.push(format!("machine: {}", self.conditions.words()));
         lines.push(format!("versions: {}", self.versions.join("; ")));
         lines
     }
@@ -315,11 +344,8 @@ impl Study for Requiring<'_> {
 
     fn measure(&mut self, site: &Site<'_>) -> Result<(), Failure> {
         for at in 0..self.experiments.len() {
-            for tool in self.present.clone() {
-                self.measure_one(at, &tool, site).map_err(Gone::into_failure)?;
-            }
+            self.measure_one(at, site).map_err(Gone::into_failure)?;
         }
-        self.machine = machine();
         Ok(())
     }
 
@@ -360,7 +386,8 @@ impl Study for Requiring<'_> {
         let bars = self.verdicts().into_iter().map(|(words, held)| json!({ "bar": words, "reached": held }));
         json!({
             "name": self.file.name, "title": self.file.title, "source": self.file.source,
-            "machine": self.machine, "versions": self.versions, "skipped": self.skipped, "notes": self.notes,
+            "machine": self.conditions.words(), "conditions": self.conditions.json(),
+            "versions": self.versions, "skipped": self.skipped, "notes": self.notes,
             "requirements": requirements.collect::<Vec<_>>(), "bars": bars.collect::<Vec<_>>(),
         })
     }
@@ -389,6 +416,10 @@ impl Study for Requiring<'_> {
             escape(&file.source),
             escape(&self.text())
         )
+    }
+
+    fn conditions(&self) -> &Conditions {
+        &self.conditions
     }
 
     fn bars(&self) -> Bars {
@@ -479,7 +510,7 @@ mod tests {
         let file = Requirements::parse(&text_of("dsn-requirements").unwrap(), "dsn-requirements").unwrap();
         let mut study = Requiring::new(&file, Vec::new());
         study.present.clone_from(&file.tools);
-        assert!(study.estimate() <= Duration::from_secs(300), "{}", study.estimate());
+        assert!(file.estimate() <= Duration::from_secs(300), "{}", file.estimate());
         assert_eq!(file.needs(), Rate::from_mbps(300));
         for (at, one) in file.requirement.iter().enumerate() {
             assert!(file.flow(one).blocks() > 100);
@@ -502,7 +533,7 @@ mod tests {
             assert!(text.contains(old));
             Requirements::parse(&text.replacen(old, new, 1), "mine.toml").unwrap_err().to_string()
         };
-        assert!(refused("\"line\"", "\"udt\"").contains("its tools are adaptive"));
+        assert!(refused("\"tcp-cubic\"", "\"udt\"").contains("its tools are adaptive"));
         assert!(refused("\"0.01 %\", \"0.1 %\"", "\"0.1 %\", \"0.01 %\"").contains("levels, upwards"));
         assert!(refused("256 KiB", "1 B").contains("blocks of 1 kB"));
         assert!(refused("within = ", "before = ").contains("mine.toml:"));

@@ -2,6 +2,7 @@
 
 use super::ability::Ability;
 use super::experiment::{Bar, Experiment};
+use super::quiet::Conditions;
 use super::tool::{Figure, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,8 +14,8 @@ pub struct Results<'a> {
     pub versions: Vec<(Tool, String)>,
     /// Each that is not, and why.
     pub skipped: Vec<(Tool, String)>,
-    /// What it was measured on.
-    pub machine: String,
+    /// Under what conditions it was measured.
+    pub conditions: Conditions,
     /// What that machine emulated before the first run; nothing where this could not be found.
     pub ability: Option<Ability>,
     /// In what the line is not the experiment's, or not to be trusted.
@@ -82,8 +83,8 @@ impl<'a> Results<'a> {
                 Err(why) => skipped.push((tool.clone(), why)),
             }
         }
-        let (machine, runs) = (String::new(), BTreeMap::new());
-        Self { experiment, versions, skipped, machine, ability, notes, runs }
+        let (conditions, runs) = (Conditions::default(), BTreeMap::new());
+        Self { experiment, versions, skipped, conditions, ability, notes, runs }
     }
 
     pub fn present(&self) -> Vec<Tool> {
@@ -175,7 +176,9 @@ impl<'a> Results<'a> {
         });
         json!({
             "name": experiment.name, "title": experiment.title, "source": experiment.source,
-            "seconds": experiment.duration.as_secs_f64(), "runs": experiment.runs, "machine": self.machine,
+            "seconds": experiment.duration.as_secs_f64(), "runs": experiment.runs,
+            "machine": self.conditions.words(),
+            "conditions": self.conditions.json(),
             "calibration": ability, "notes": self.notes,
             "versions": words(&self.versions), "skipped": words(&self.skipped),
             "cells": cells.collect::<Vec<_>>(), "bars": bars.collect::<Vec<_>>(),

@@ -4,6 +4,7 @@ use super::ability::Ability;
 use super::bench::Site;
 use super::experiment::{self, BUILTIN, Experiment};
 use super::goodput;
+use super::quiet::Conditions;
 use super::requirement::{Requirements, Requiring};
 use super::results::Results;
 use super::sharing::{Sharers, Sharing};
@@ -63,6 +64,9 @@ pub trait Study {
     fn html(&self) -> String;
 
     fn bars(&self) -> Bars;
+
+    /// Under what conditions it was measured.
+    fn conditions(&self) -> &Conditions;
 }
 
 impl Kind {

@@ -1,5 +1,6 @@
 //! The figures as tables: for a terminal, and for a documentation.
 
+use super::quiet::Conditions;
 use super::results::{Results, Verdict};
 use super::study::Study;
 use super::tool::Tool;
@@ -46,9 +47,18 @@ pub fn markdown(all: &[Box<dyn Study + '_>], folder: &str) -> String {
     let head = String::from(
         "# Published experiments, measured again\n\n`make compare` writes this page: `skyhaul lab compare` runs each tool in the same \
          [emulated line](emulator.md), one after the other,\nwith all ends on one machine. [compare.md](compare.md) says how. Figures are Mbit/s \
-         at the receiver, the start included;\nthe limit is what the line carries of TCP's payload, less what is lost.\n",
+         at the receiver, the start included;\nthe limit is what the line carries of TCP's payload, less what is lost. Below each table stands what \
+         other programs and the hypervisor had of\nthe processors' time while its runs went on: a run that they disturbed was repeated.\n",
     );
-    all.iter().fold(head, |out, study| out + &study.markdown(folder))
+    let of =
+        |number: fn(&Conditions) -> usize| all.iter().map(|study| number(study.conditions())).sum::<usize>();
+    let busy = match (of(Conditions::disturbed), of(Conditions::runs)) {
+        (0, _) => String::new(),
+        (disturbed, runs) => {
+            format!("\n**On a busy machine:** others disturbed {disturbed} of {runs} runs.\n")
+        }
+    };
+    all.iter().fold(head + &busy, |out, study| out + &study.markdown(folder))
 }
 
 /// One experiment's section of such a page; its picture is in `folder`.
@@ -83,10 +93,11 @@ fn how(results: &Results<'_>) -> String {
     match experiment.rounds() {
         1 => words,
         _ => {
-            let _ = write!(words, "; median (least to most) of {}", experiment.runs);
-            for (runs, label) in more {
+            let _ = write!(words, "; median (least to most) of {} runs", experiment.runs);
+            for (runs, label) in more.filter(|(runs, _)| *runs > 1) {
                 let _ = write!(words, ", at {label} of {runs}");
             }
+            words.push_str(", one run where no spread stands");
             words
         }
     }
@@ -152,8 +163,9 @@ fn lines(results: &Results<'_>) -> Vec<String> {
     let mut versions: Vec<&str> = results.versions.iter().map(|(_, version)| version.as_str()).collect();
     versions.sort_unstable();
     versions.dedup();
+    lines.extend(results.experiment.explained.iter().cloned());
     lines.extend(results.notes.iter().map(|note| format!("note: {note}")));
-    lines.push(format!("machine: {}", results.machine));
+    lines.push(format!("machine: {}", results.conditions.words()));
     lines.push(format!("versions: {}", versions.join("; ")));
     lines
 }

@@ -218,12 +218,14 @@ fn perf(bench: &Bench<'_>, flags: &[String]) -> Result<String, Gone> {
         "perf".into(),
         "serve".into(),
         "--insecure-test".into(),
+        "--insecure-beyond-loopback".into(),
         "--once".into(),
         "--bind".into(),
     ];
     serve.extend((0..links).map(|link| format!("{}:{PORT}", bench.far(link))));
     let mut serving = bench.serve(&serve, "udp", PORT)?;
-    let mut send = vec![program, "perf".into(), "send".into(), "--insecure-test".into(), "--json".into()];
+    let mut send = vec![program, "perf".into(), "send".into()];
+    send.extend(["--insecure-test", "--insecure-beyond-loopback", "--json"].map(str::to_owned));
     send.extend(["--duration".into(), format!("{} s", bench.seconds())]);
     if links == 1 {
         send.extend(["--to".into(), format!("{}:{PORT}", bench.far(0))]);
@@ -284,10 +286,11 @@ fn forward(bench: &Bench<'_>) -> Result<Figure, Gone> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (relay, over) = (RELAY_PORT.to_string(), format!("{}:{RELAY_PORT}", bench.far(0)));
     let target = format!("127.0.0.1:{PORT}");
+    let insecure = ["--insecure-test", "--insecure-beyond-loopback"];
     let serve =
-        words(&[&program, "forward", "serve", "--insecure-test", "--bind", &over, "--allow", &target]);
+        words(&[&program, "forward", "serve", "--bind", &over, "--allow", &target, insecure[0], insecure[1]]);
     let (node, local) = (format!("far={over}"), format!("127.0.0.1:{relay}=far:{target}"));
-    let call = words(&[&program, "forward", "--insecure-test", "--node", &node, "-L", &local]);
+    let call = words(&[&program, "forward", insecure[0], insecure[1], "--node", &node, "-L", &local]);
     let _far = bench.serve(&serve, "udp", RELAY_PORT)?;
     let _near = bench.serve_near(&call, "tcp", RELAY_PORT)?;
     let figure = iperf3(bench, &["-c", "127.0.0.1", "-p", &relay], None)?;

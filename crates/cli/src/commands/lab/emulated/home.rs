@@ -28,6 +28,11 @@ impl Home {
         &self.lab
     }
 
+    /// The flag that names it on a command line, with a blank before it; nothing for the lab that is meant without.
+    pub fn flag(&self) -> String {
+        if self.lab == DEFAULT_LAB { String::new() } else { format!(" --lab {}", self.lab) }
+    }
+
     pub fn control(&self) -> Control {
         Control::new(self.folder.join("control"))
     }
@@ -48,7 +53,8 @@ impl Home {
     /// There is no such lab.
     pub fn absent(&self) -> Failure {
         let what = format!("the lab `{}` is not up", self.lab);
-        Failure::new(Exit::Environment, &what, "make it with `skyhaul lab up LINE.toml`")
+        let help = format!("make it with `skyhaul lab up{} LINE.toml`", self.flag());
+        Failure::new(Exit::Environment, &what, &help)
     }
 
     /// Makes the folder, with this process as the lab's.
@@ -72,7 +78,7 @@ impl Home {
             return Err(Failure::new(
                 Exit::Environment,
                 &what,
-                "end it with `skyhaul lab down`, or give --lab NAME",
+                &format!("end it with `skyhaul lab down{}`, or give --lab another name", self.flag()),
             ));
         }
         let programs = self.programs()?;
@@ -80,7 +86,11 @@ impl Home {
             let listed: Vec<_> = programs.iter().map(u32::to_string).collect();
             let what =
                 format!("programs still run in what a lab `{}` left behind: {}", self.lab, listed.join(", "));
-            return Err(Failure::new(Exit::Environment, &what, "end them, or `skyhaul lab down --kill`"));
+            return Err(Failure::new(
+                Exit::Environment,
+                &what,
+                &format!("end them, or `skyhaul lab down{} --kill`", self.flag()),
+            ));
         }
         self.remove()
     }
@@ -169,6 +179,9 @@ fn have_ended(processes: &[Pid]) -> bool {
         Err(_) => true,
     })
 }
+
+/// The lab that is meant where none is named.
+pub const DEFAULT_LAB: &str = "lab";
 
 /// Gone after a restart of the machine, as namespaces are.
 const FOLDER: &str = "/run/skyhaul/lab";

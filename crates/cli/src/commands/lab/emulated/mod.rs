@@ -49,7 +49,7 @@ pub struct Exec {
 pub struct Set {
     #[command(flatten)]
     name: Name,
-    /// Which link; left out: the only one.
+    /// Which link, where there are several.
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
     /// Which direction: up (from a to b) or down; left out: both.
@@ -84,7 +84,7 @@ pub struct Down {
 #[derive(clap::Args)]
 struct Name {
     /// The lab's name; several can be up at a time.
-    #[arg(long = "lab", value_name = "NAME", default_value = "lab", value_parser = lab_name)]
+    #[arg(long = "lab", value_name = "NAME", default_value = home::DEFAULT_LAB, value_parser = lab_name)]
     lab: String,
 }
 

@@ -1,10 +1,11 @@
 //! What people read of a lab.
 
 use super::home::Home;
+use crate::commands::rate::share_text;
 use crate::failure::{Exit, Failure};
 use serde_json::{Value, json};
 use skyhaul_emulator::{Description, Namespace, Order, Place, Spread};
-use skyhaul_units::Duration;
+use skyhaul_units::{Duration, Probability};
 use std::io::Write;
 
 /// That a lab behind us is up, and how to use it.
@@ -14,8 +15,9 @@ pub fn up(home: &Home, announcement: &str, out: &mut dyn Write) -> Result<(), Fa
     notes(announced["notes"].as_array().into_iter().flatten().filter_map(Value::as_str));
     greet(home, out)?;
     links(&status, out)?;
-    writeln!(out, "a program in a place:  skyhaul lab exec a -- CMD")?;
-    Ok(writeln!(out, "the end:               skyhaul lab down")?)
+    let lab = home.flag();
+    writeln!(out, "a program in a place:  skyhaul lab exec{lab} a -- CMD")?;
+    Ok(writeln!(out, "the end:               skyhaul lab down{lab}")?)
 }
 
 /// That a lab in this process is up.
@@ -75,8 +77,10 @@ pub fn link<'a>(status: &'a Value, name: Option<&str>) -> Result<(String, &'a Va
         None => Some(0).filter(|_| names.len() == 1),
     };
     let found = found.ok_or_else(|| {
-        let what =
-            name.map_or("there are several links".to_owned(), |name| format!("there is no link `{name}`"));
+        let what = match name {
+            None => "there are several links".to_owned(),
+            Some(name) => format!("there is no link `{name}`"),
+        };
         Failure::new(Exit::Usage, &what, &format!("give --link with one of: {}", names.join(", ")))
     })?;
     Ok((names[found].to_owned(), &links[found]))
@@ -147,7 +151,11 @@ fn spread(told: &Value, out: &mut dyn Write) -> Result<(), Failure> {
 fn loss(loss: &Value) -> String {
     let known = ["probability", "mean"].iter().find_map(|key| loss[*key].as_str());
     match (known, loss["kind"].as_str()) {
-        (Some(probability), _) => probability.to_owned(),
+        // In percent, whatever the exact form is.
+        (Some(probability), _) => match probability.parse::<Probability>() {
+            Ok(probability) => share_text(probability),
+            Err(_) => probability.to_owned(),
+        },
         (None, Some("none") | None) => "-".to_owned(),
         (None, Some(kind)) => kind.to_owned(),
     }

@@ -11,7 +11,7 @@ use super::tally::Tally;
 use super::{AddressPair, Transport};
 use crate::commands::perf::NAME;
 use crate::commands::perf::clock::Comparison;
-use crate::commands::perf::message::{DATA, Message, heard, say};
+use crate::commands::perf::message::{DATA, Found, Message, heard, say};
 use crate::commands::perf::report::{Control, Report};
 use crate::commands::perf::source::{STAMP, Source};
 use crate::failure::{Exit, Failure};
@@ -50,6 +50,8 @@ pub struct Plan {
     pub control: Control,
     /// Several senders, each under a class of its own.
     pub shares: Option<Shares>,
+    /// How long acknowledgements are awaited after the last block was handed over; without a bound where nothing is said.
+    pub patience: Option<Duration>,
 }
 
 impl Plan {
@@ -95,6 +97,8 @@ pub struct Sender<'a> {
     comparison: Comparison,
     source: Source,
     tally: Tally,
+    /// When the line after the last look at the paths is due.
+    seen: Instant,
     outcome: Option<Result<Report, Failure>>,
 }
 
@@ -108,10 +112,13 @@ enum State {
     Asking {
         number: u32,
         asked: Instant,
+        until: Instant,
     },
     Sending,
     /// All is handed over.
-    Draining,
+    Draining {
+        until: Option<Instant>,
+    },
     /// All is acknowledged; the far end's figures are awaited.
     Ending {
         until: Instant,
@@ -131,6 +138,7 @@ impl<'a> Sender<'a> {
             state: State::Calling { until: Instant::FAR_FUTURE },
             comparison: Comparison::default(),
             tally: Tally::default(),
+            seen: Instant::ZERO,
             outcome: None,
         }
     }
@@ -180,11 +188,12 @@ impl<'a> Sender<'a> {
                 self.tally.settled(now, (id.seq, outcome), self.plan.block);
             }
             Event::PathDown(_, reason) => {
-                self.fail(&format!("a path is down ({reason})"), "see what the serving end says");
+                self.lost(now, &format!("a path is down ({reason})"));
             }
-            Event::Closed(reason) => self.fail(&reason.to_string(), "see what the serving end says"),
+            Event::Closed(reason) => self.lost(now, &reason.to_string()),
             Event::Custody { .. } | Event::Settled { .. } | Event::PathUp(_) => {}
-            Event::Application { .. } | Event::PathStalled(_) | Event::PathBack(_) => {}
+            Event::Application { .. } | Event::PathResized(_) => {}
+            Event::PathStalled(_) | Event::PathBack(_) => {}
         }
     }
 
@@ -201,7 +210,7 @@ impl<'a> Sender<'a> {
 
     fn heard(&mut self, now: Instant, id: SessionId, engine: &mut Engine, message: &Message) {
         match (self.state, message) {
-            (State::Asking { number, asked }, Message::Time { number: of, utc_ns }) if number == *of => {
+            (State::Asking { number, asked, .. }, Message::Time { number: of, utc_ns }) if number == *of => {
                 self.comparison.answer(asked, (now, self.clock.utc_of(now)), Utc::from_nanos(*utc_ns));
                 if self.comparison.answers() < QUESTIONS {
                     return self.ask(now, id, engine, number + 1);
@@ -220,7 +229,7 @@ impl<'a> Sender<'a> {
     }
 
     fn ask(&mut self, now: Instant, id: SessionId, engine: &mut Engine, number: u32) {
-        self.state = State::Asking { number, asked: now };
+        self.state = State::Asking { number, asked: now, until: now + PATIENCE };
         self.say(now, id, engine, &Message::Ask { number });
     }
 
@@ -237,7 +246,7 @@ impl<'a> Sender<'a> {
         for _ in 0..AT_ONCE {
             let left = self.left(now);
             if left == 0 {
-                self.state = State::Draining;
+                self.state = State::Draining { until: self.plan.patience.map(|patience| now + patience) };
                 return Some(now);
             }
             if let Some(due) = self.offered_at().filter(|due| *due > now) {
@@ -311,7 +320,14 @@ impl<'a> Sender<'a> {
     /// What the state asks for next. Returns when to come again.
     fn advance(&mut self, now: Instant, id: SessionId, engine: &mut Engine) -> Option<Instant> {
         match self.state {
-            State::Calling { until } | State::Ending { until } if now >= until => {
+            // A run that is not awaited is judged by what this end knows.
+            State::Ending { until } if now >= until && self.plan.patience.is_some() => {
+                self.over(Ok(self.tally.report(&Found::default(), &self.plan)));
+                None
+            }
+            State::Calling { until } | State::Ending { until } | State::Asking { until, .. }
+                if now >= until =>
+            {
                 self.fail("the far end does not answer any more", "see what the serving end says");
                 None
             }
@@ -324,21 +340,49 @@ impl<'a> Sender<'a> {
                 Some(until)
             }
             State::Ending { until } => Some(until),
-            State::Asking { .. } => None,
+            State::Asking { until, .. } => Some(until),
             State::Sending => {
-                let line = self.tally.line(now, id, engine);
+                let line = self.line(now, id, engine)?;
                 let session = engine.session(id)?;
                 let due = self.feed(now, session);
                 Some(due.map_or(line, |due| due.min(line)))
             }
-            State::Draining if self.tally.is_complete() => {
+            State::Draining { .. } if self.tally.is_complete() => {
                 self.tally.see_paths(id, engine, &self.plan);
-                self.state = State::Ending { until: now + PATIENCE };
+                let patience = self.plan.patience.map_or(PATIENCE, |patience| patience.min(PATIENCE));
+                self.state = State::Ending { until: now + patience };
                 self.say(now, id, engine, &Message::End);
                 Some(now)
             }
-            State::Draining => Some(self.tally.line(now, id, engine)),
+            State::Draining { until } => {
+                if until.is_some_and(|until| now >= until) {
+                    self.tally.cut(now);
+                    return Some(now);
+                }
+                self.line(now, id, engine)
+            }
         }
+    }
+
+    /// Says what there is to say while data goes. Returns when to come again.
+    fn line(&mut self, now: Instant, id: SessionId, engine: &mut Engine) -> Option<Instant> {
+        let line = self.tally.line(now, id, engine);
+        if self.plan.patience.is_some() && self.seen != line {
+            // Once a second: should the line go down, this is what is known.
+            self.seen = line;
+            self.tally.see_paths(id, engine, &self.plan);
+        }
+        Some(self.tally.listen(now, engine.session(id)?).min(line))
+    }
+
+    /// The line is gone. A run that is not awaited has come to its end by that, where data was sent.
+    fn lost(&mut self, now: Instant, what: &str) {
+        let is_sending = matches!(self.state, State::Sending | State::Draining { .. } | State::Ending { .. });
+        if self.plan.patience.is_some() && is_sending {
+            self.tally.cut(now);
+            return self.over(Ok(self.tally.report(&Found::default(), &self.plan)));
+        }
+        self.fail(what, "see what the serving end says");
     }
 }
 
@@ -351,7 +395,7 @@ impl Service for Sender<'_> {
                 self.session_event(now, id, engine, event);
             }
             EngineEvent::Disconnected { id, reason } if is_called(id) => {
-                self.fail(&format!("the line is down ({reason})"), "see what the serving end says");
+                self.lost(now, &format!("the line is down ({reason})"));
             }
             EngineEvent::Refused { id: Some(id), reason, .. } if is_called(id) => {
                 self.calls.retain(|call| call.id != id);

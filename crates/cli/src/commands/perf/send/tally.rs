@@ -3,12 +3,15 @@
 use super::course::Course;
 use crate::commands::perf::cpu_seconds;
 use crate::commands::perf::message::Found;
-use crate::commands::perf::report::{Blocks, Busiest, Class, Control, Cpu, Losses, Path, Report, Waited};
+use crate::commands::perf::report::{
+    Blocks, Busiest, Class, Control, Cpu, Lacks, Losses, Path, Report, Waited,
+};
 use crate::commands::perf::send::run::Plan;
 use crate::commands::rate::rate_text;
 use skyhaul_engine::SessionId;
-use skyhaul_net::{Engine, ThreadTimes};
-use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Stats, Waits};
+use skyhaul_net::{Engine, Processors};
+use skyhaul_probe::why::{Listener, Owes};
+use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Session, Stats, Waits};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,9 +23,11 @@ pub struct Tally {
     pub began: Instant,
     cpu_at_begin: f64,
     paths_at_begin: BTreeMap<PathId, PathStats>,
+    /// The largest symbol datagrams of each path.
+    payloads_at_begin: BTreeMap<PathId, usize>,
     stats_at_begin: Stats,
     waits_at_begin: Waits,
-    threads_at_begin: ThreadTimes,
+    processors_at_begin: Processors,
     course: Course,
     /// Blocks handed over.
     pub blocks: u64,
@@ -42,6 +47,10 @@ pub struct Tally {
     stats: Stats,
     waits: Waits,
     control: Control,
+    /// How long the far end was not heard; `None` before the measurement.
+    listener: Option<Listener>,
+    /// All that were handed over are not awaited any more.
+    is_cut: bool,
 }
 
 /// How fast blocks were acknowledged lately.
@@ -56,16 +65,18 @@ impl Tally {
     /// Begins to count.
     pub fn begin(now: Instant, id: SessionId, engine: &mut Engine) -> Self {
         let session = engine.session(id);
-        let paths = session.iter().flat_map(|session| session.paths()).map(|(id, path)| (id, path.stats));
+        let paths: Vec<_> = session.iter().flat_map(|session| session.paths()).collect();
         Self {
             began: now,
             cpu_at_begin: cpu_seconds(),
-            paths_at_begin: paths.collect(),
+            paths_at_begin: paths.iter().map(|(id, path)| (*id, path.stats)).collect(),
+            payloads_at_begin: paths.iter().map(|(id, path)| (*id, path.payload)).collect(),
             stats_at_begin: engine.session(id).map(|session| session.stats()).unwrap_or_default(),
             waits_at_begin: engine.session(id).map(|session| session.waits()).unwrap_or_default(),
-            threads_at_begin: ThreadTimes::now(),
+            processors_at_begin: Processors::now(),
             grew: now,
             line_due: now + SECOND,
+            listener: engine.session(id).map(|session| Listener::new(now, trace(session))),
             recent: Recent { since: now, ..Recent::default() },
             ..Self::default()
         }
@@ -92,9 +103,25 @@ impl Tally {
         self.grew = now;
     }
 
-    /// Whether every block has come to its end.
+    /// Whether every block has come to its end, or those that have not are not awaited any more.
     pub const fn is_complete(&self) -> bool {
-        self.acknowledged + self.expired >= self.blocks
+        self.is_cut || self.acknowledged + self.expired >= self.blocks
+    }
+
+    /// What is not acknowledged by now is not awaited: the run ends here.
+    pub fn cut(&mut self, now: Instant) {
+        if !self.is_complete() {
+            (self.is_cut, self.grew) = (true, now);
+        }
+    }
+
+    /// Looks whether the far end is heard. Returns when to look again.
+    pub fn listen(&mut self, now: Instant, session: &Session) -> Instant {
+        if let Some(listener) = &mut self.listener {
+            let owes = if session.stats().send_buffer > 0 { Owes::Answer } else { Owes::Nothing };
+            listener.look(now, trace(session), owes);
+        }
+        now + LOOK
     }
 
     /// How fast blocks were acknowledged over the last tenths of a second.
@@ -142,7 +169,12 @@ impl Tally {
         let Some(session) = engine.session(id) else { return };
         self.stats = session.stats();
         self.waits = session.waits().since(&self.waits_at_begin);
-        self.control = plan.control.clone();
+        let less = session.paths().map(|(id, path)| {
+            self.payloads_at_begin.get(&id).map_or(0, |full| full.saturating_sub(path.payload))
+        });
+        let shrunk =
+            less.max().filter(|less| *less > 0).map(|less| plan.control.payload.saturating_sub(less as u64));
+        self.control = Control { payload_shrunk: shrunk, ..plan.control.clone() };
         let seconds = self.grew.since(self.began);
         let seen = session.paths().filter_map(|(id, status)| {
             let (over, pair) = plan.way(*sockets.get(&id)?)?;
@@ -171,7 +203,7 @@ impl Tally {
     /// The report, with what the far end found.
     pub fn report(&self, found: &Found, plan: &Plan) -> Report {
         let seconds = self.grew.since(self.began);
-        let repaired = found.repaired.min(self.acknowledged);
+        let (repaired, processors) = (found.repaired.min(self.acknowledged), Processors::now());
         let of = |count: fn(&Stats) -> u64| count(&self.stats) - count(&self.stats_at_begin);
         Report {
             goodput_bps: Rate::over(self.delivered, seconds).as_bps(),
@@ -184,10 +216,19 @@ impl Tally {
             steady_bps: self.course.steady(self.began, (self.grew, self.delivered)).map(Rate::as_bps),
             waited_s: waited(&self.waits),
             busiest_thread: Busiest {
-                send: ThreadTimes::now().busiest_since(&self.threads_at_begin, seconds.as_secs_f64()),
+                send: processors
+                    .threads
+                    .busiest_since(&self.processors_at_begin.threads, seconds.as_secs_f64()),
                 receive: found.busiest_thread,
             },
             disk_share: found.disk_share,
+            lack: Lacks {
+                send: processors.lack_since(&self.processors_at_begin, seconds.as_secs_f64()),
+                receive: found.lack,
+            },
+            backlog: found.backlog,
+            silence: self.listener.map(|listener| listener.silence()).unwrap_or_default(),
+            offered_bps: plan.offer.map(Rate::as_bps),
             control: self.control.clone(),
             losses: Losses {
                 sent: of(|stats| stats.symbols_sent + stats.symbols_repeated),
@@ -200,6 +241,15 @@ impl Tally {
             classes: classes(found, plan),
         }
     }
+}
+
+/// What changes with each answer of the far end: when it was, and the round trip that was measured.
+fn trace(session: &Session) -> u64 {
+    let of = |estimate: skyhaul_transport::Estimate| {
+        let since = estimate.answered.since(Instant::ZERO);
+        since.as_nanos() ^ estimate.rtt.as_nanos().rotate_left(32)
+    };
+    session.paths().fold(session.stats().bytes_reported, |sum, (_, path)| sum.wrapping_add(of(path.estimate)))
 }
 
 fn waited(waits: &Waits) -> Waited {
@@ -228,6 +278,9 @@ fn classes(found: &Found, plan: &Plan) -> Vec<Class> {
 
 /// Between two lines.
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Between two looks whether the far end is heard.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Over how long the recent rate is taken: five of the far end's reports.
 const STRETCH: Duration = Duration::from_millis(100);

@@ -117,3 +117,16 @@ fn a_notice_settles_a_delivery_or_has_it_repeated() {
         Some(DeliveryState::Accepted)
     );
 }
+
+#[test]
+fn a_product_that_is_withheld_says_why_and_holds_no_other_up() {
+    let mut list = open(&SimDisk::new(Bytes::mib(4)));
+    put(&mut list, "fast", 1, true);
+    put(&mut list, "fast", 2, true);
+    let first = list.due(NOW).remove(0);
+    list.withhold(&first, "a is not as it was published").unwrap();
+    assert_eq!(due(&list, NOW), [("fast".to_owned(), 2)]);
+    let shown = list.shown().into_iter().find(|shown| shown.version == 1).unwrap();
+    assert_eq!(shown.state, DeliveryState::Withheld);
+    assert_eq!(shown.reason.as_deref(), Some("a is not as it was published"));
+}

@@ -60,7 +60,13 @@ fn frames(bytes: &[u8], sync: SyncConfig) -> Vec<CapturedFrame> {
 fn seen(frame: &CapturedFrame) -> Seen {
     let parsed = Frame::parse(&frame.bytes, mission().frame()).expect("a frame");
     let place = Place { received: frame.received, position: frame.position };
-    Seen { channel: parsed.channel, count: parsed.count.value, modulus: parsed.count.modulus, place }
+    Seen {
+        channel: parsed.channel,
+        count: parsed.count.value,
+        modulus: parsed.count.modulus,
+        place,
+        packet: None,
+    }
 }
 
 fn by_name(frames: &[CapturedFrame]) -> BTreeMap<Name, Vec<u8>> {

@@ -8,6 +8,7 @@ mod kernel;
 mod ours;
 
 use super::bench::{Bench, Gone, Site};
+use super::quiet::Conditions;
 use super::sheet::Sheet;
 use super::study::{Bars, Study, refused};
 use super::tool::Tool;
@@ -178,7 +179,7 @@ pub struct Sharers<'a> {
     versions: Vec<String>,
     /// What is to be said beside it.
     notes: Vec<String>,
-    machine: String,
+    conditions: Conditions,
 }
 
 impl<'a> Sharers<'a> {
@@ -190,8 +191,8 @@ impl<'a> Sharers<'a> {
             Ok(kernel) => versions.extend(kernel),
             Err(why) => skipped.push(format!("htb: {why}")),
         }
-        let (courses, failures, machine) = (BTreeMap::new(), Vec::new(), String::new());
-        Self { experiment, courses, skipped, failures, versions, notes, machine }
+        let (courses, failures, conditions) = (BTreeMap::new(), Vec::new(), Conditions::default());
+        Self { experiment, courses, skipped, failures, versions, notes, conditions }
     }
 
     fn run(&self, site: &Site<'_>, at: usize, sharer: Sharer) -> Result<Course, Gone> {
@@ -225,7 +226,7 @@ impl<'a> Sharers<'a> {
         let mut remarks: Vec<String> = self.failures.iter().map(|why| format!("failed: {why}")).collect();
         remarks.extend(self.skipped.iter().map(|what| format!("skipped: {what}")));
         remarks.extend(self.notes.iter().map(|note| format!("note: {note}")));
-        remarks.push(format!("machine: {}", self.machine));
+        remarks.push(format!("machine: {}", self.conditions.words()));
         remarks.push(format!("versions: {}", self.versions.join("; ")));
         Sheet {
             name: experiment.name.clone(),
@@ -260,12 +261,14 @@ impl Study for Sharers<'_> {
                     continue;
                 }
                 let (name, span) = (&experiment.name, experiment.span());
-                super::say(&format!("{name}: {}, {}, {span} …", tree.label, sharer.name()));
-                let outcome = self.run(site, at, sharer);
+                let what = format!("{name}: {}, {}", tree.label, sharer.name());
+                super::say(&format!("{what}, {span} …"));
+                let mut conditions = core::mem::take(&mut self.conditions);
+                let outcome = site.watch.run(site, &what, &mut conditions, || self.run(site, at, sharer));
+                self.conditions = conditions;
                 self.take(at, sharer, outcome)?;
             }
         }
-        self.machine = super::machine();
         Ok(())
     }
 
@@ -289,7 +292,9 @@ impl Study for Sharers<'_> {
         let bars = judge::verdicts(self).into_iter();
         let bars = bars.map(|bar| json!({ "bar": bar.words, "reached": bar.is_reached }));
         json!({
-            "name": experiment.name, "title": experiment.title, "source": experiment.source, "machine": self.machine,
+            "name": experiment.name, "title": experiment.title, "source": experiment.source,
+            "machine": self.conditions.words(),
+            "conditions": self.conditions.json(),
             "versions": self.versions, "skipped": self.skipped, "failures": self.failures, "notes": self.notes,
             "line_bps": experiment.rate().as_bps(), "phase_s": experiment.sharing.phase.as_secs_f64(),
             "trees": trees.collect::<Vec<_>>(), "bars": bars.collect::<Vec<_>>(),
@@ -306,6 +311,10 @@ impl Study for Sharers<'_> {
 
     fn html(&self) -> String {
         self.sheet().html()
+    }
+
+    fn conditions(&self) -> &Conditions {
+        &self.conditions
     }
 
     fn bars(&self) -> Bars {

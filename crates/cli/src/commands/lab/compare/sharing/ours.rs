@@ -10,7 +10,8 @@ use serde_json::Value;
 pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Course, Gone> {
     let at = format!("{}:{PORT}", bench.far(0));
     let program = own_program();
-    let serve = [&program, "perf", "serve", "--insecure-test", "--once", "--bind", &at].map(str::to_owned);
+    let (test, beyond) = ("--insecure-test", "--insecure-beyond-loopback");
+    let serve = [&program, "perf", "serve", test, beyond, "--once", "--bind", &at].map(str::to_owned);
     let mut serving = bench.serve(&serve, "udp", PORT)?;
     let phase = experiment.sharing.phase;
     let class = |name: &str, class: Class, quantum: u64| {
@@ -26,7 +27,8 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
         &program,
         "perf",
         "send",
-        "--insecure-test",
+        test,
+        beyond,
         "--json",
         "--to",
         &at,

@@ -5,6 +5,7 @@ mod draw;
 mod judge;
 
 use super::bench::{Bench, Gone, Site};
+use super::quiet::Conditions;
 use super::sheet::Sheet;
 use super::study::{Bars, Study, refused};
 use crate::failure::{Exit, Failure};
@@ -116,13 +117,13 @@ pub struct Sweep<'a> {
     failures: Vec<String>,
     /// What is to be said beside it.
     notes: Vec<String>,
-    machine: String,
+    conditions: Conditions,
 }
 
 impl<'a> Sweep<'a> {
     pub fn new(experiment: &'a Spacing, notes: Vec<String>) -> Self {
         let (points, processes, failures) = (Vec::new(), Vec::new(), Vec::new());
-        Self { experiment, points, processes, failures, notes, machine: String::new() }
+        Self { experiment, points, processes, failures, notes, conditions: Conditions::default() }
     }
 
     /// Streams of all spacings, over the line as it is.
@@ -139,7 +140,7 @@ impl<'a> Sweep<'a> {
             "--count".to_owned(),
             plan.datagrams.to_string(),
         ];
-        let found = probe(site, &self.experiment.line, &words, self.experiment.estimate())?;
+        let found = self.probed(site, &self.experiment.line, &words, self.experiment.estimate())?;
         self.points = Point::all(&found).ok_or_else(|| unreadable("sweep"))?;
         if self.points.len() < plan.spacings.len() {
             let missing = plan.spacings.len() - self.points.len();
@@ -164,9 +165,21 @@ impl<'a> Sweep<'a> {
             "--seconds".to_owned(),
             (wanted.duration.as_nanos() / SECOND.as_nanos()).to_string(),
         ];
-        let found = probe(site, &line, &words, wanted.duration + AROUND_PROCESS)?;
+        let found = self.probed(site, &line, &words, wanted.duration + AROUND_PROCESS)?;
         self.processes.push((at, Process::of(&found).ok_or_else(|| unreadable("loss"))?));
         Ok(())
+    }
+
+    /// What `skyhaul probe` finds while others leave the machine alone.
+    fn probed(
+        &mut self,
+        site: &Site<'_>,
+        line: &Description,
+        words: &[String],
+        takes: Duration,
+    ) -> Result<Value, Gone> {
+        let what = format!("{}: {}", self.experiment.name, words[0]);
+        site.watch.run(site, &what, &mut self.conditions, || probe(site, line, words, takes))
     }
 
     /// A failure that is not the user's is kept, and the next measurement goes on.
@@ -185,7 +198,7 @@ impl<'a> Sweep<'a> {
         let experiment = self.experiment;
         let mut remarks: Vec<String> = self.failures.iter().map(|why| format!("failed: {why}")).collect();
         remarks.extend(self.notes.iter().map(|note| format!("note: {note}")));
-        remarks.push(format!("machine: {}", self.machine));
+        remarks.push(format!("machine: {}", self.conditions.words()));
         remarks.push(format!("versions: skyhaul {}", env!("CARGO_PKG_VERSION")));
         Sheet {
             name: experiment.name.clone(),
@@ -219,7 +232,6 @@ impl Study for Sweep<'_> {
             let outcome = self.process(site, at);
             self.keep(&process.label, outcome)?;
         }
-        self.machine = super::machine();
         Ok(())
     }
 
@@ -236,7 +248,9 @@ impl Study for Sweep<'_> {
         let bars = judge::verdicts(self).into_iter();
         let bars = bars.map(|bar| json!({ "bar": bar.words, "reached": bar.is_reached }));
         json!({
-            "name": experiment.name, "title": experiment.title, "source": experiment.source, "machine": self.machine,
+            "name": experiment.name, "title": experiment.title, "source": experiment.source,
+            "machine": self.conditions.words(),
+            "conditions": self.conditions.json(),
             "payload_bytes": experiment.spacing.payload.as_u64(),
             "wire_time_us": experiment.wire_time().as_secs_f64() * 1e6,
             "points": self.points, "processes": processes.collect::<Vec<_>>(),
@@ -254,6 +268,10 @@ impl Study for Sweep<'_> {
 
     fn drawings(&self) -> Vec<(String, String)> {
         draw::drawings(self).into_iter().map(|drawing| (drawing.name, drawing.svg)).collect()
+    }
+
+    fn conditions(&self) -> &Conditions {
+        &self.conditions
     }
 
     fn bars(&self) -> Bars {

@@ -1,0 +1,77 @@
+//! The newest bytes of an input, which may be of a frame that is not whole yet: after a pause, the input goes on with them.
+
+use super::CaptureOptions;
+use super::held::Held;
+use super::watch::unit_bits;
+use crate::identify::{Identification, InputFormat};
+use crate::inner::InnerDecoder;
+use crate::quality::BitPosition;
+use bytes::Bytes;
+use skyhaul_units::Utc;
+
+/// What came of a frame that is not whole yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenBlock {
+    /// The first bit kept; further back than the frame where symbols have to be decoded first.
+    pub from: BitPosition,
+    /// Where the last frame ended.
+    pub(super) frames_from: BitPosition,
+    /// From the byte with that bit on, as it was pushed.
+    pub(super) pushes: Vec<(Utc, Bytes)>,
+}
+
+/// The bytes behind the last frame that was handed on, as far back as they may be of the next one.
+#[derive(Debug)]
+pub(super) struct Tail {
+    held: Held,
+    /// Where that frame ended.
+    taken_to: BitPosition,
+    /// Most bytes kept.
+    reach: u64,
+}
+
+/// Blocks that may be on their way at most: one that is not whole, and one that waits for what is behind it.
+const BLOCKS: u64 = 2;
+
+impl Tail {
+    /// Of a downlink that begins at `start`.
+    pub fn new(found: &Identification, start: BitPosition) -> Self {
+        let lead = found.format.symbols().map_or(0, InnerDecoder::lead);
+        let reach = (BLOCKS * unit_bits(found) + lead).div_ceil(8) + 1;
+        Self { held: Held::starting_at(start.byte()), taken_to: start, reach }
+    }
+
+    /// Takes the input's next bytes.
+    pub fn push(&mut self, received: Utc, bytes: &[u8]) {
+        let end = self.held.end() + bytes.len() as u64;
+        self.held.push_from(end.saturating_sub(self.reach), received, bytes);
+    }
+
+    /// Takes what is held of the input instead of what was.
+    pub fn hold(&mut self, held: &Held) {
+        self.held = Held::starting_at(held.start);
+        held.pushes().for_each(|(received, bytes)| self.push(received, bytes));
+    }
+
+    /// A frame was handed on that ends there.
+    pub fn taken(&mut self, end: BitPosition) {
+        self.taken_to = self.taken_to.max(end);
+    }
+
+    /// What is behind the last frame; `None` where that is nothing, or more than a frame.
+    pub fn open_block(&self, format: InputFormat) -> Option<OpenBlock> {
+        let from = CaptureOptions::read_from(format, self.taken_to);
+        let skipped = usize::try_from(from.byte().checked_sub(self.held.start)?).ok()?;
+        if self.taken_to.as_bits() >= 8 * self.held.end() {
+            return None;
+        }
+        let mut at = 0;
+        let pushes = self.held.pushes().filter_map(|(received, bytes)| {
+            let first = skipped.saturating_sub(at).min(bytes.len());
+            at += bytes.len();
+            let bytes = &bytes[first..];
+            (!bytes.is_empty()).then(|| (received, Bytes::copy_from_slice(bytes)))
+        });
+        Some(OpenBlock { from, frames_from: self.taken_to, pushes: pushes.collect() })
+    }
+}

@@ -1,0 +1,227 @@
+//! How the frame counts of one virtual channel go on.
+//!
+//! A count of 8 bits that lost more than half of its range looks like one that went back: a replay or a reset of the counter. What
+//! came between tells which it was: the sequence counts of the packets, else the bits between the two frames, else the time. Where
+//! none of them tells at once it is held to be a reset, and [`Followed::lost`] says later, when a packet does, that it was none.
+//!
+//! A count of more bits that goes on by more frames than there was room for is a damaged or a new one, and says nothing of frames missing.
+//!
+//! Memory is bounded: 64 applications of a channel are followed.
+
+use crate::count::{Modulus, Step};
+use crate::frame::{Frame, VcCount};
+use crate::id::Apid;
+use crate::mission::{Content, Mission};
+use crate::quality::{BitPosition, CapturedFrame};
+use skyhaul_units::Utc;
+use std::collections::BTreeMap;
+
+/// What a frame tells of where it stands among those of its channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sign {
+    /// Its count.
+    pub count: VcCount,
+    /// When its last bit was received.
+    pub received: Utc,
+    /// Where it stands in the input.
+    pub position: BitPosition,
+    /// Application and sequence count of the first packet that begins in it, where that is looked for.
+    pub packet: Option<(Apid, u16)>,
+}
+
+/// How a frame follows the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Followed {
+    /// By their counts, and by what came between.
+    pub step: Step,
+    /// An earlier [`Step::Back`] has turned out to be a loss.
+    pub lost: Option<Lost>,
+}
+
+/// Frames that did not come, between two that did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// How many.
+    pub missing: u64,
+    /// The frame before them.
+    pub before: Sign,
+    /// The frame after them.
+    pub after: Sign,
+}
+
+/// Follows one channel.
+#[derive(Debug, Default)]
+pub struct Continuity {
+    last: Option<Sign>,
+    /// Where the first frame stood, and when it came.
+    first: Option<(BitPosition, Utc)>,
+    /// Frames sent from the first one to the last one, as far as is known.
+    sent: u64,
+    applications: BTreeMap<Apid, Application>,
+    doubt: Option<Doubt>,
+}
+
+/// A count that went back, as long as a packet may tell that frames were lost.
+#[derive(Debug, Clone, Copy)]
+struct Doubt {
+    lost: Lost,
+    /// Frames sent by then.
+    sent: u64,
+    /// Bits or time say so, which holds if no packet says otherwise.
+    was_long: bool,
+}
+
+/// The packets of one application that were the first to begin in their frames.
+#[derive(Debug, Clone, Copy)]
+struct Application {
+    /// The sequence count of the last one, and the frames sent by then.
+    last: (u16, u64),
+    /// Packets and frames sent from the first one to the last one.
+    packets: u64,
+    frames: u64,
+}
+
+/// Most applications followed; a virtual channel has some ten.
+const MOST_APPLICATIONS: usize = 64;
+/// The longest counter that can be mistaken: half of a longer one takes hours to come.
+const LONGEST: u64 = 1 << 16;
+/// Frames that are believed to be missing at once, whatever bits and time say: 9 minutes at 15 Mbit/s.
+const MOST_MISSING: u64 = 1 << 20;
+/// Frames by which it is known how far apart those of a channel are.
+const FEWEST_FRAMES: u64 = 16;
+/// Packets that would be missing, for them to tell that frames are.
+const FEWEST_PACKETS: u64 = 4;
+/// A packet that tells comes within so many frames, or none does.
+const TELLS_WITHIN: u64 = 64;
+/// Half of a sequence count's range: beyond it, it is not known how far that went.
+const HALF: u64 = Modulus::PACKET.values() / 2;
+
+impl Sign {
+    /// Of a frame of this mission. Packets are looked at where the count is short.
+    pub fn of(frame: &Frame<'_>, captured: &CapturedFrame, mission: &Mission) -> Self {
+        let Frame { channel, count, .. } = *frame;
+        let has_packets = is_short(count.modulus)
+            && mission.content(channel.vcid) == Content::Packets
+            && mission.covers(channel.scid);
+        let packet = if has_packets { frame.first_packet(mission.frame().kind) } else { None };
+        Self { count, received: captured.received, position: captured.position, packet }
+    }
+}
+
+impl Continuity {
+    /// Takes the channel's next frame.
+    pub fn follow(&mut self, sign: &Sign) -> Followed {
+        let Some(last) = self.last.replace(*sign) else {
+            self.first = Some((sign.position, sign.received));
+            self.note_packet(sign);
+            return Followed { step: Step::Next, lost: None };
+        };
+        let step = sign.count.modulus.step(last.count.value, sign.count.value);
+        let step = match step {
+            // More frames than there was room for: the count was damaged, or set.
+            Step::Gap { missing } if missing > MOST_MISSING && !self.was_long(&last, sign, missing) => {
+                Step::Back
+            }
+            step => step,
+        };
+        let is_short = is_short(sign.count.modulus);
+        let step = match step {
+            Step::Back if !is_short => step,
+            Step::Back => self.doubt(&last, sign),
+            Step::Same => {
+                self.last = Some(last);
+                return Followed { step, lost: None };
+            }
+            Step::Next | Step::Gap { .. } => step,
+        };
+        self.sent += 1 + if let Step::Gap { missing } = step { missing } else { 0 };
+        let lost = if step == Step::Back || !is_short { None } else { self.settle(sign) };
+        self.note_packet(sign);
+        Followed { step, lost }
+    }
+
+    /// What a count is that went back.
+    fn doubt(&mut self, last: &Sign, sign: &Sign) -> Step {
+        let modulus = sign.count.modulus;
+        let missing = modulus.between(last.count.value, sign.count.value);
+        self.doubt = None;
+        let was_long = self.was_long(last, sign, missing);
+        match self.packets_are_missing(sign, missing, self.sent + 1) {
+            Some(true) => return Step::Gap { missing },
+            Some(false) => {}
+            None if self.applications.is_empty() && was_long => return Step::Gap { missing },
+            None => {
+                let lost = Lost { missing, before: *last, after: *sign };
+                self.doubt = Some(Doubt { lost, sent: self.sent, was_long });
+            }
+        }
+        Step::Back
+    }
+
+    /// Looks whether this frame tells what the doubt was about.
+    fn settle(&mut self, sign: &Sign) -> Option<Lost> {
+        let Doubt { lost, sent, was_long } = self.doubt?;
+        let told = self.packets_are_missing(sign, lost.missing, self.sent);
+        let told = told.or_else(|| (self.sent > sent + TELLS_WITHIN).then_some(was_long))?;
+        self.doubt = None;
+        if !told {
+            return None;
+        }
+        self.sent += lost.missing;
+        Some(lost)
+    }
+
+    /// Whether the packets of the frame's application say that `missing` frames are, beside those of `sent`; none where they say nothing.
+    fn packets_are_missing(&self, sign: &Sign, missing: u64, sent: u64) -> Option<bool> {
+        let (apid, count) = sign.packet?;
+        let Application { last: (before, at), packets, frames } = *self.applications.get(&apid)?;
+        let passed = sent.saturating_sub(at);
+        // Packets a frame, as a fraction.
+        let expected = packets.checked_mul(passed + missing)?;
+        if packets * missing < FEWEST_PACKETS * frames || expected > HALF * frames {
+            return None;
+        }
+        let went = u64::from(count.wrapping_sub(before)) & (Modulus::PACKET.values() - 1);
+        // Nearer to what would have come with the frames missing than to what would have come without.
+        Some(went <= HALF && 2 * went * frames >= packets * (2 * passed + missing))
+    }
+
+    /// Whether so many bits, or so much time, passed between two frames that the missing ones may have been there.
+    fn was_long(&self, last: &Sign, sign: &Sign, missing: u64) -> bool {
+        let Some((position, received)) = self.first.filter(|_| self.sent >= FEWEST_FRAMES) else {
+            return false;
+        };
+        let bits = |from: BitPosition, to: BitPosition| to.as_bits().checked_sub(from.as_bits());
+        let time = |from: Utc, to: Utc| Some(to.since(from).as_nanos());
+        let is_long = |usual: Option<u64>, between: Option<u64>| {
+            let usual = usual.map_or(0, |all| u128::from(all) * u128::from(missing + 1));
+            let between = u128::from(between.unwrap_or(0)) * u128::from(self.sent);
+            usual > 0 && 2 * between >= usual
+        };
+        is_long(bits(position, last.position), bits(last.position, sign.position))
+            || is_long(time(received, last.received), time(last.received, sign.received))
+    }
+
+    /// Remembers how the frame's application goes on.
+    fn note_packet(&mut self, sign: &Sign) {
+        let Some((apid, count)) = sign.packet else { return };
+        let last = (count, self.sent);
+        if let Some(application) = self.applications.get_mut(&apid) {
+            let went = u64::from(count.wrapping_sub(application.last.0)) & (Modulus::PACKET.values() - 1);
+            if went <= HALF {
+                application.packets += went;
+                application.frames += self.sent.saturating_sub(application.last.1);
+            }
+            application.last = last;
+        } else if self.applications.len() < MOST_APPLICATIONS {
+            self.applications.insert(apid, Application { last, packets: 0, frames: 0 });
+        }
+    }
+}
+
+const fn is_short(modulus: Modulus) -> bool {
+    modulus.values() > 1 && modulus.values() <= LONGEST
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Frames without markers of a spacecraft that no mission describes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+use proptest::prelude::*;
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
+use skyhaul_ccsds::identify::{InputFormat, Unidentified, identify};
+use skyhaul_ccsds::mission::{FrameKind, MissionSet};
+use skyhaul_units::Utc;
+
+/// Bytes by chance, always the same.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u8 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 56) as u8
+    }
+}
+
+/// Frame number `at` of a spacecraft that is no mission's: of channel 2, every fifth of channel 5.
+fn frame(kind: FrameKind, length: usize, at: u32) -> Vec<u8> {
+    let mut chance = Chance(u64::from(at) + 1);
+    let mut bytes: Vec<u8> = (0..length).map(|_| chance.next()).collect();
+    let (vcid, count) = if at.is_multiple_of(5) { (5, at / 5) } else { (2, at - at / 5) };
+    match kind {
+        FrameKind::Tm => {
+            bytes[..2].copy_from_slice(&(0x3A5_u16 << 4 | vcid << 1).to_be_bytes());
+            bytes[2..4].copy_from_slice(&[at as u8, count as u8]);
+        }
+        _ => {
+            bytes[..2].copy_from_slice(&(1 << 14 | 0xE7 << 6 | vcid).to_be_bytes());
+            bytes[2..5].copy_from_slice(&count.to_be_bytes()[1..]);
+        }
+    }
+    bytes
+}
+
+/// The length of the frames that the input is taken for.
+fn found(input: &[u8]) -> Option<usize> {
+    let found = identify(input, &MissionSet::built_in(), false).ok()?;
+    assert_eq!(found.format, InputFormat::Frames);
+    assert!(found.is_generic);
+    Some(found.mission.frame().length)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn frames_of_which_many_are_lost_are_found(
+        length in 120_usize..1_300, is_tm in any::<bool>(), seed in any::<u64>(), kept in 130_u8..=255,
+    ) {
+        let kind = if is_tm { FrameKind::Tm } else { FrameKind::Aos };
+        let mut chance = Chance(seed);
+        let there = (100..400).filter(|_| chance.next() <= kept);
+        let input: Vec<u8> = there.flat_map(|at| frame(kind, length, at)).collect();
+        prop_assert_eq!(found(&input), Some(length));
+    }
+
+    #[test]
+    fn frames_that_are_each_repeated_many_times_have_their_own_length(
+        length in 120_usize..700, is_tm in any::<bool>(), times in 1_usize..24,
+    ) {
+        let kind = if is_tm { FrameKind::Tm } else { FrameKind::Aos };
+        let input: Vec<u8> =
+            (100..200).flat_map(|at| frame(kind, length, at).repeat(times)).take(256 << 10).collect();
+        prop_assert_eq!(found(&input), Some(length));
+    }
+
+    #[test]
+    fn what_is_no_run_of_frames_is_not_taken_for_one(seed in any::<u64>()) {
+        let mut chance = Chance(seed);
+        let noise: Vec<u8> = (0..100_000).map(|_| chance.next()).collect();
+        prop_assert!(identify(&noise, &MissionSet::built_in(), false).is_err());
+    }
+}
+
+/// Bytes around two values of opposite sign look like soft symbols; who says that these are frames is not told so.
+#[test]
+fn frames_that_are_not_found_are_called_frames_where_the_caller_calls_them_so() {
+    let mut chance = Chance(5);
+    let symbol = |draw: u8| ((if draw & 1 == 1 { 40_i8 } else { -40 }) + (draw >> 3) as i8 - 16) as u8;
+    let input: Vec<u8> = (0..60_000).map(|_| symbol(chance.next())).collect();
+    let reason = |format| {
+        let mut capture =
+            Capture::new(MissionSet::built_in(), CaptureOptions { format, ..Default::default() });
+        capture.push(Utc::default(), &input);
+        capture.finish();
+        match core::iter::from_fn(|| capture.poll()).last() {
+            Some(CaptureEvent::Unidentified(reason)) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(reason(None), Unidentified::SoftAsBits);
+    assert_eq!(reason(Some(InputFormat::Frames)), Unidentified::NoFrames);
+    assert!(Unidentified::NoFrames.to_string().contains("mission file with the `kind` and `length`"));
+}

@@ -1,0 +1,391 @@
+//! What else the processors did while a run went on. A run that others disturbed is repeated, and a
+//! page is not written from one that stayed disturbed: its figures would be the machine's and not
+//! the tools'.
+
+use super::bench::{Gone, Site};
+use super::say;
+use crate::commands::demo::pause;
+use core::fmt::Write;
+use serde_json::{Value, json};
+use skyhaul_net::Clock;
+use skyhaul_units::Duration;
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+/// Processor time since the machine began, in the ticks of `/proc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Of all processors, idle or not.
+    whole: u64,
+    /// In programs and threads of the kernel. Interrupts are left out: they are mostly the line's
+    /// packets.
+    busy: u64,
+    /// Taken by the hypervisor.
+    stolen: u64,
+    /// Of `busy`, in this process and in all that it started and waited for.
+    own: u64,
+}
+
+/// What a run lost to others, as shares of the time of all processors.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Disturbance {
+    /// To other programs.
+    pub foreign: f64,
+    /// To the hypervisor.
+    pub stolen: f64,
+}
+
+/// What becomes of a disturbed run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// It is repeated, and no page is written if that does not help.
+    Repeat,
+    /// Its figure is taken as it is.
+    Take,
+}
+
+/// Watches the runs of a comparison.
+pub struct Watch {
+    pub policy: Policy,
+    clock: Clock,
+    /// For repeating, in the whole comparison.
+    left: Cell<Duration>,
+}
+
+/// Under what conditions the runs of an experiment went on.
+#[derive(Debug, Clone, Default)]
+pub struct Conditions {
+    met: Vec<Disturbance>,
+    repeated: u32,
+    /// Of one minute, before the first run and after the last one.
+    load: Option<(f64, f64)>,
+}
+
+impl Usage {
+    /// Up to now. Programs that were started and not waited for count as others.
+    pub fn now() -> Result<Self, Gone> {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        Self::parse(&read("/proc/stat"), &read("/proc/self/stat"))
+            .ok_or_else(|| Gone::Failed("/proc/stat does not say what the processors do".to_owned()))
+    }
+
+    /// From the first line of `/proc/stat` and from `/proc/self/stat` (proc(5)).
+    fn parse(machine: &str, process: &str) -> Option<Self> {
+        let line = machine.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [user, nice, system, idle, waiting, hard, soft, stolen, ..] = ticks[..] else { return None };
+        // A program's name may hold blanks: what counts stands behind its bracket.
+        let (_, fields) = process.rsplit_once(')')?;
+        let times = fields.split_whitespace().skip(11).take(4);
+        let times: Vec<u64> = times.map(str::parse).collect::<Result<_, _>>().ok()?;
+        (times.len() == 4).then(|| Self {
+            whole: user + nice + system + idle + waiting + hard + soft + stolen,
+            busy: user + nice + system,
+            stolen,
+            own: times.iter().sum(),
+        })
+    }
+
+    /// What others took from `earlier` to this.
+    pub fn since(&self, earlier: &Self) -> Disturbance {
+        let span = |of: fn(&Self) -> u64| of(self).saturating_sub(of(earlier));
+        let whole = span(|usage| usage.whole).max(1) as f64;
+        let foreign = span(|usage| usage.busy).saturating_sub(span(|usage| usage.own));
+        Disturbance { foreign: foreign as f64 / whole, stolen: span(|usage| usage.stolen) as f64 / whole }
+    }
+}
+
+impl Disturbance {
+    /// Whether a figure may be others' doing.
+    pub fn is_too_much(&self) -> bool {
+        self.foreign > FOREIGN_MOST || self.stolen > STOLEN_MOST
+    }
+
+    /// The one of two that took more.
+    pub fn worse_of(self, other: Self) -> Self {
+        if other.sum() > self.sum() { other } else { self }
+    }
+
+    fn sum(&self) -> f64 {
+        self.foreign + self.stolen
+    }
+}
+
+impl core::fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (foreign, stolen) = (percent(self.foreign), percent(self.stolen));
+        write!(f, "other programs had {foreign} of the processors' time, the hypervisor {stolen}")
+    }
+}
+
+impl Watch {
+    /// Of runs that take `planned` in all.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, clock: Clock::start(), left: Cell::new(Duration::ZERO) }
+    }
+
+    /// Gives the time for repeating: a share of what all runs are to take.
+    pub fn plan(&self, planned: Duration) {
+        self.left.set(allowance(planned));
+    }
+
+    /// What others take while nothing of ours runs.
+    pub fn look(&self) -> Result<Disturbance, Gone> {
+        let before = Usage::now()?;
+        pause(LOOK);
+        Ok(Usage::now()?.since(&before))
+    }
+
+    /// Runs `attempt`, again while others disturbed it, and gives what came of the least disturbed.
+    pub fn run<T>(
+        &self,
+        site: &Site<'_>,
+        name: &str,
+        conditions: &mut Conditions,
+        mut attempt: impl FnMut() -> Result<T, Gone>,
+    ) -> Result<T, Gone> {
+        conditions.begin();
+        let mut best: Option<(Disturbance, Result<T, Gone>)> = None;
+        for repeats in 0..=REPEATS {
+            let (before, begun) = (Usage::now()?, self.clock.now());
+            let outcome = attempt();
+            if matches!(outcome, Err(Gone::Interrupted)) {
+                return outcome;
+            }
+            let (met, took) = (Usage::now()?.since(&before), self.clock.now().since(begun));
+            if repeats > 0 {
+                conditions.repeated += 1;
+                self.left.set(self.left.get().saturating_sub(took));
+            }
+            if best.as_ref().is_none_or(|(least, _)| met.sum() < least.sum()) {
+                best = Some((met, outcome));
+            }
+            let is_last = repeats == REPEATS || self.policy == Policy::Take || !met.is_too_much();
+            if is_last || self.left.get() < took {
+                break;
+            }
+            say(&format!("{name}: {met}: it runs again"));
+            self.await_quiet(site, took)?;
+        }
+        let (met, outcome) = best.ok_or(Gone::Interrupted)?;
+        conditions.end(met);
+        outcome
+    }
+
+    /// Waits until others leave the machine alone, no longer than a run takes and than there is
+    /// time for.
+    fn await_quiet(&self, site: &Site<'_>, most: Duration) -> Result<(), Gone> {
+        let begun = self.clock.now();
+        let limit = most.min(self.left.get().saturating_sub(most));
+        while self.clock.now().since(begun) < limit {
+            if site.stop.load(Ordering::Relaxed) {
+                return Err(Gone::Interrupted);
+            }
+            if !self.look()?.is_too_much() {
+                break;
+            }
+        }
+        self.left.set(self.left.get().saturating_sub(self.clock.now().since(begun)));
+        Ok(())
+    }
+}
+
+impl Conditions {
+    fn begin(&mut self) {
+        let now = load();
+        self.load.get_or_insert((now, now));
+    }
+
+    fn end(&mut self, met: Disturbance) {
+        self.met.push(met);
+        self.load = self.load.map(|(first, _)| (first, load()));
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.met.len()
+    }
+
+    /// How many of them were disturbed, however often they were repeated.
+    pub fn disturbed(&self) -> usize {
+        self.met.iter().filter(|met| met.is_too_much()).count()
+    }
+
+    /// The worst that a run met.
+    pub fn worst(&self) -> Disturbance {
+        self.met.iter().fold(Disturbance::default(), |worst, met| worst.worse_of(*met))
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        let mut words = format!("{} processors", processors());
+        if let Some((first, last)) = self.load {
+            let _ = write!(
+                words,
+                "; load {first:.2} before the first run, {last:.2} after the last, their own included"
+            );
+        }
+        let (foreign, stolen) = (self.spread(|met| met.foreign), self.spread(|met| met.stolen));
+        if let Some(([low, middle, high], [_, _, most])) = foreign.zip(stolen) {
+            let (low, middle, high, most) = (percent(low), percent(middle), percent(high), percent(most));
+            let _ = write!(
+                words,
+                "; other programs had {middle} of the processors' time in the median run ({low} to {high}), the hypervisor {most} at most"
+            );
+        }
+        let _ = write!(words, "; {} of {} runs were repeated", self.repeated, self.runs());
+        if self.disturbed() > 0 {
+            let _ = write!(words, ", {} are disturbed all the same", self.disturbed());
+        }
+        words
+    }
+
+    /// One object: shares of the processors' time.
+    pub fn json(&self) -> Value {
+        let spread = |of: fn(&Disturbance) -> f64| {
+            self.spread(of).map(|[min, median, max]| json!({ "min": min, "median": median, "max": max }))
+        };
+        json!({
+            "processors": processors(), "runs": self.runs(), "repeated": self.repeated,
+            "disturbed": self.disturbed(), "foreign": spread(|met| met.foreign),
+            "stolen": spread(|met| met.stolen), "load_first": self.load.map(|(first, _)| first),
+            "load_last": self.load.map(|(_, last)| last),
+        })
+    }
+
+    /// Least, median and most.
+    fn spread(&self, of: fn(&Disturbance) -> f64) -> Option<[f64; 3]> {
+        let mut values: Vec<f64> = self.met.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        Some([*values.first()?, values[values.len() / 2], *values.last()?])
+    }
+}
+
+/// What repeating may take of a comparison of `planned`.
+pub fn allowance(planned: Duration) -> Duration {
+    planned.scaled(1, ALLOWANCE_PART).max(ALLOWANCE_LEAST)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+}
+
+/// Of the last minute.
+fn load() -> f64 {
+    let said = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    said.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// What other programs may have of all processors: a machine at rest gives them less than one
+/// percent, and what is read from ticks in a run of ten seconds is off by about as much; a program
+/// that is always busy takes half of two processors and has one in thirty-two to itself.
+pub const FOREIGN_MOST: f64 = 0.05;
+
+/// What the hypervisor may have: it takes a processor away in the middle of whatever runs there,
+/// which a program beside does not.
+pub const STOLEN_MOST: f64 = 0.02;
+
+/// How often a run is repeated: what still goes on then is no accident.
+const REPEATS: u32 = 2;
+
+/// Repeating may take a tenth of the time that all runs are to take, or the least that a short
+/// comparison needs.
+const ALLOWANCE_PART: u64 = 10;
+const ALLOWANCE_LEAST: Duration = Duration::from_secs(60);
+
+/// How long the machine is looked at while nothing of ours runs: 200 ticks of each processor.
+const LOOK: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(machine: &str, own: u64) -> Usage {
+        let process = format!("7 (a (b) c) S 1 7 7 0 -1 4194304 9 0 0 0 {own} 0 0 0 20 0 1 0 97458 3133440");
+        Usage::parse(machine, &process).unwrap()
+    }
+
+    #[test]
+    fn what_others_and_the_hypervisor_took_is_told_from_ones_own_time() {
+        // Two processors for ten seconds: 2,000 ticks.
+        let before = usage("cpu  1000 0 200 5000 10 0 40 5 3 0\ncpu0 1 2 3", 700);
+        let quiet = usage("cpu  1800 0 400 5990 10 0 40 15 3 0", 1_690);
+        let met = quiet.since(&before);
+        assert_eq!((met.foreign, met.stolen), (0.005, 0.005));
+        assert!(!met.is_too_much());
+        let beside = usage("cpu  2500 100 400 5190 10 0 40 5 3 0", 1_700).since(&before);
+        assert!((beside.foreign - 800.0 / 1_990.0).abs() < 1e-9 && beside.is_too_much(), "{beside}");
+        let stolen = usage("cpu  1600 0 400 5900 10 0 40 105 3 0", 1_500).since(&before);
+        assert!(stolen.foreign < FOREIGN_MOST && stolen.is_too_much(), "{stolen}");
+        // Time by ticks may be less than a process's own, which is exact.
+        assert_eq!(usage("cpu  1500 0 200 6500 10 0 40 5 3 0", 1_300).since(&before).foreign, 0.0);
+    }
+
+    #[test]
+    fn children_that_were_waited_for_are_ones_own_and_what_cannot_be_read_is_refused() {
+        let machine = "cpu  10 0 0 0 0 0 0 0 0 0";
+        let read = Usage::parse(machine, "7 (x) S 1 7 7 0 -1 0 0 0 0 0 1 2 3 4 20").unwrap();
+        assert_eq!(read.own, 10);
+        for (machine, process) in
+            [("", "7 (x) S"), ("cpu  1 2 3", "7 (x) S"), (machine, "7 (x) S 1 2"), (machine, "")]
+        {
+            assert_eq!(Usage::parse(machine, process), None, "{machine} {process}");
+        }
+        assert!(Usage::now().is_ok());
+    }
+
+    #[test]
+    fn conditions_give_the_least_the_median_and_the_most() {
+        let mut conditions = Conditions { load: Some((0.25, 1.5)), ..Conditions::default() };
+        for foreign in [0.01, 0.3, 0.02] {
+            conditions.met.push(Disturbance { foreign, stolen: 0.001 });
+        }
+        conditions.repeated = 2;
+        let words = conditions.words();
+        assert!(
+            words.contains("2.0 % of the processors' time in the median run (1.0 % to 30.0 %)"),
+            "{words}"
+        );
+        assert!(
+            words.contains("load 0.25 before") && words.contains("2 of 3 runs were repeated, 1 are"),
+            "{words}"
+        );
+        assert_eq!((conditions.disturbed(), conditions.worst().foreign), (1, 0.3));
+        let json = conditions.json();
+        assert_eq!((&json["foreign"]["median"], &json["repeated"]), (&json!(0.02), &json!(2)));
+    }
+
+    /// What came of attempts that meet these shares of foreign time, and how often it ran.
+    fn attempts(policy: Policy, planned: Duration) -> (u32, Conditions) {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let watch = Watch::new(policy);
+        watch.plan(planned);
+        let site = Site { lab: "t", stop: &stop, patience: Duration::ZERO, watch: &watch };
+        let (mut conditions, mut ran) = (Conditions::default(), 0);
+        let outcome = watch.run(&site, "mine", &mut conditions, || {
+            ran += 1;
+            Ok(())
+        });
+        assert_eq!(outcome, Ok(()));
+        (ran, conditions)
+    }
+
+    #[test]
+    fn runs_are_counted_and_a_disturbed_one_is_not_repeated_where_it_is_taken_as_it_is() {
+        let (ran, conditions) = attempts(Policy::Take, Duration::from_secs(10));
+        assert_eq!((ran, conditions.runs(), conditions.repeated), (1, 1, 0));
+        let (ran, conditions) = attempts(Policy::Repeat, Duration::from_secs(10));
+        assert_eq!((ran, conditions.runs()), (conditions.repeated + 1, 1));
+        assert!(ran <= REPEATS + 1);
+    }
+
+    #[test]
+    fn repeating_takes_a_tenth_of_a_long_comparison() {
+        assert_eq!(allowance(Duration::from_secs(30 * 60)), Duration::from_secs(3 * 60));
+        assert_eq!(allowance(Duration::from_secs(10)), ALLOWANCE_LEAST);
+    }
+}

@@ -1,0 +1,75 @@
+//! A comparison on a machine that does something else. A file of its own: what runs beside it would
+//! disturb the other comparisons. Needs root, network namespaces and TUN devices.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Child, Command};
+use support::process::{printed, run, text};
+
+const MINE: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"2 s\"
+tools = [\"adaptive\"]\n[line]\nseed = 1\n[[line.link]]\nname = \"thin\"
+both = { rate = \"5 Mbit/s\", one_way_delay = \"5 ms\" }\n[[cell]]\nlabel = \"clean\"
+published = { \"adaptive\" = \"4 Mbit/s\" }\n";
+
+/// Programs that never rest, one for each processor and one more. They are ended when this is
+/// dropped.
+struct Beside(Vec<Child>);
+
+impl Beside {
+    fn start() -> Self {
+        let count = std::thread::available_parallelism().unwrap().get() + 1;
+        // They take what is left over, and no more from the other tests.
+        let busy =
+            || Command::new("nice").args(["-n", "19", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..count).map(|_| busy()).collect())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_run_beside_busy_programs_is_told_and_repeated_and_no_page_is_written_of_it() {
+    if !rustix::process::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
+        eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("mine.toml"), MINE).unwrap();
+    let beside = Beside::start();
+    let said =
+        run(&["lab", "compare", "mine.toml", "--lab", "t-busy", "--duration", "1 s", "--json"], folder);
+    let told = text(&said.stderr);
+    assert!(
+        told.contains("mine: clean, adaptive: other programs had ") && told.contains("it runs again"),
+        "{told}"
+    );
+    let found: serde_json::Value = serde_json::from_str(&text(&said.stdout)).unwrap();
+    let conditions = &found["conditions"];
+    assert_eq!(conditions["runs"], 1, "{found}");
+    assert!(conditions["repeated"].as_u64().unwrap() >= 1, "{found}");
+    assert_eq!(conditions["disturbed"], 1, "{found}");
+    assert!(conditions["foreign"]["max"].as_f64().unwrap() > 0.05, "{found}");
+    assert!(found["cells"][0]["tools"][0]["median_bps"].is_f64(), "{found}");
+
+    let refused = run(&["lab", "compare", "mine.toml", "--lab", "t-busy", "--markdown", "out.md"], folder);
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused.stderr));
+    let told = text(&refused.stderr);
+    assert!(told.contains("this machine is busy") && told.contains("--even-if-busy"), "{told}");
+    assert!(!folder.join("out.md").exists());
+
+    let flags = ["--lab", "t-busy", "--duration", "1 s", "--markdown", "out.md", "--even-if-busy"];
+    printed(&[&["lab", "compare", "mine.toml"], &flags[..]].concat(), folder);
+    let written = std::fs::read_to_string(folder.join("out.md")).unwrap();
+    assert!(written.contains("**On a busy machine:** others disturbed 1 of 1 runs."), "{written}");
+    drop(beside);
+}

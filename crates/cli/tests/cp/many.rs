@@ -1,0 +1,60 @@
+//! More than fits: files in a block, copies at a time.
+
+use super::*;
+
+#[test]
+fn files_so_small_that_a_block_would_take_more_than_it_may_arrive_both_ways() {
+    // Of as many and a few more a block would hold every one, by their bytes.
+    const FILES: usize = 4_096 + 500;
+    let ends = Ends::new(&["--write"]);
+    fs::create_dir(ends.path("near/tiny")).unwrap();
+    for number in 0..FILES {
+        fs::write(ends.path(&format!("near/tiny/{number}")), &number.to_string()[..1]).unwrap();
+    }
+    assert_eq!(ends.copied(&["tiny", "far:."])["copied"], FILES);
+    assert_eq!(fs::read(ends.path("far/tiny/4595")).unwrap(), b"4");
+    assert_eq!(ends.copied(&["far:tiny", "back"])["copied"], FILES);
+    assert_eq!(fs::read_dir(ends.path("near/back/tiny")).unwrap().count(), FILES);
+}
+
+#[test]
+fn a_copy_beyond_those_that_the_far_end_takes_says_so_and_waits_for_its_turn() {
+    const MOST: usize = 64;
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("far")).unwrap();
+    fs::write(folder.path().join("one"), "one").unwrap();
+    let (address, at) = (free_address().to_string(), folder.path());
+    let words =
+        ["files", "serve", "--bind", &address, "--insecure-test", "--root", "far", "--write", "--json"];
+    let mut serving = Running::start(&words, at);
+    let node = format!("far={address}");
+    let copy = |from: &str, to: &str| {
+        let mut command = skyhaul(&["cp", from, to, "--node", &node, "--insecure-test", "--json"], at);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    };
+    // Each waits for what its standard input gives.
+    let mut held = Vec::new();
+    for number in 0..MOST {
+        held.push(copy("-", &format!("far:{number}")).spawn().unwrap());
+        await_call(&mut serving);
+    }
+    let mut waiting = Running::of(&mut copy("one", "far:."));
+    let line = waiting.line();
+    assert!(line.contains("\"busy\"") && line.contains("64 transfers"), "{line}");
+    let mut first = held.swap_remove(0);
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success(), "what was under way comes to its end");
+    let ended = waiting.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.output);
+    assert_eq!(fs::read_to_string(at.join("far/one")).unwrap(), "one");
+    for mut child in held {
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+/// Reads what the far end says until it has taken a copy.
+fn await_call(serving: &mut Running) {
+    while !serving.line().contains("\"called\"") {}
+}

@@ -1,0 +1,172 @@
+//! Delivery records as the consumer of NASA's Cumulus reads them: its own PVL reader, and its rules.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+
+#[path = "readers/cumulus.rs"]
+mod cumulus;
+
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+use skyhaul_level0::delivery::sips::{Terms, write_record};
+use skyhaul_level0::delivery::{Checksum, DeliveredFile, DeliveryRecord};
+use skyhaul_units::{Bytes, Duration, Utc};
+
+const HOSTS: &str = "dist.example.org,192.0.2.7,2026";
+
+/// Names as folders, files and systems have them, and such as a reader takes for something else.
+fn name(random: &mut ChaCha8Rng) -> String {
+    let made: [fn(&mut ChaCha8Rng) -> String; 8] = [
+        |random| format!("P{:07}VIIRSSCIENCEAT24341{:09}.PDS", random.random_range(0..9_999_999), 7),
+        |random| random.random_range(0..u64::MAX).to_string(),
+        |random| format!("-{}.{}", random.random_range(0..99), random.random_range(0..99)),
+        |random| format!("2026-11-{:02}", random.random_range(1..30)),
+        |random| {
+            format!("2026-11-{:02}T{:02}:00:00Z", random.random_range(1..30), random.random_range(0..24))
+        },
+        |random| format!("00{}", random.random_range(0..99)),
+        |_| "END".to_owned(),
+        |random| {
+            let of = "abcXYZ019 _-.:/;,()[]{}<>!#%&@|~^$*+\\äß漢".chars().collect::<Vec<_>>();
+            let inner: String =
+                (0..random.random_range(1..40)).map(|_| *of.choose(random).unwrap()).collect();
+            format!("x{inner}x")
+        },
+    ];
+    made.choose(random).unwrap()(random)
+}
+
+fn checksum(random: &mut ChaCha8Rng) -> Option<Checksum> {
+    match random.random_range(0..8) {
+        0 => None,
+        1 => Some(Checksum::Cksum([0, 1, u32::MAX][random.random_range(0..3)])),
+        2 | 3 => Some(Checksum::Cksum(random.random())),
+        // All digits, which stand for a number unless they are marked as text.
+        4 | 5 => {
+            let digit =
+                |random: &mut ChaCha8Rng| random.random_range(0..10) << 4 | random.random_range(0..10);
+            Some(Checksum::Md5(std::array::from_fn(|_| digit(random))))
+        }
+        _ => Some(Checksum::Md5(random.random())),
+    }
+}
+
+fn record(random: &mut ChaCha8Rng) -> (DeliveryRecord, Terms) {
+    let at = Utc::from_day(
+        random.random_range(18_000..30_000),
+        Duration::from_secs(random.random_range(0..86_400)),
+    );
+    let file = |random: &mut ChaCha8Rng| DeliveredFile {
+        directory: format!("/{}", name(random)),
+        name: name(random),
+        size: Bytes::new(random.random_range(0..1 << 50)),
+        checksum: checksum(random),
+        is_metadata: random.random(),
+    };
+    let record = DeliveryRecord {
+        originator: name(random),
+        consumer: name(random),
+        sequence: random.random(),
+        product: name(random),
+        mission: name(random),
+        data_type: name(random),
+        version: random.random(),
+        is_expedited: random.random(),
+        created: at,
+        expires: at + Duration::from_secs(7 * 86_400),
+        span: random.random::<bool>().then_some((at, at + Duration::from_secs(60))),
+        files: (0..random.random_range(1..6)).map(|_| file(random)).collect(),
+    };
+    let node = HOSTS.split(',').nth(random.random_range(0..6)).map(str::to_owned);
+    let types = ["HDF", "HDF-EOS", "SCIENCE", "BROWSE", "QA", "TGZ", "LINKAGE"];
+    let file_type = types.choose(random).unwrap().parse().unwrap();
+    (record, Terms { node_name: node, data_version: name(random), file_type })
+}
+
+/// What a reader is to find.
+fn expected(record: &DeliveryRecord, terms: &Terms) -> Value {
+    let files = record.files.iter().map(|file| {
+        let sum = match file.checksum {
+            // The consumer has no check of 0.
+            None | Some(Checksum::Cksum(0)) => Value::Null,
+            Some(Checksum::Cksum(value)) => json!(["CKSUM", value]),
+            Some(Checksum::Md5(digest)) => {
+                json!(["MD5", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()])
+            }
+        };
+        json!({
+            "directory": file.directory,
+            "name": file.name,
+            "size": file.size.as_u64(),
+            "type": if file.is_metadata { "METADATA" } else { terms.file_type.as_str() },
+            "sum": sum,
+        })
+    });
+    json!({
+        "from": record.originator,
+        "to": record.consumer,
+        "expires": format!("{}.000Z", &record.expires.to_string()[..19]),
+        "groups": [{
+            "type": record.data_type,
+            "version": terms.data_version,
+            "node": terms.node_name,
+            "files": files.collect::<Vec<_>>(),
+        }],
+    })
+}
+
+#[test]
+fn the_consumer_of_cumulus_reads_every_record_as_it_was_meant() {
+    let Some(folder) = cumulus::reader() else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(22);
+    let records: Vec<_> = (0..5_000).map(|_| record(&mut random)).collect();
+    let texts: Vec<_> = records
+        .iter()
+        .map(|(record, terms)| String::from_utf8(write_record(record, terms).unwrap()).unwrap())
+        .collect();
+    let read = cumulus::read(&folder, HOSTS, &texts);
+    assert_eq!(read.len(), records.len());
+    for (((record, terms), text), read) in records.iter().zip(&texts).zip(read) {
+        assert_eq!(read, expected(record, terms), "{text}");
+    }
+}
+
+#[test]
+fn what_breaks_a_rule_of_the_consumer_is_refused_by_its_reader() {
+    let Some(folder) = cumulus::reader() else { return };
+    let record = |lines: &str| {
+        format!(
+            "ORIGINATING_SYSTEM = a;\nCONSUMER_SYSTEM = b;\nTOTAL_FILE_COUNT = 1;\n\
+             EXPIRATION_TIME = 2026-11-30T08:07:13Z;\nOBJECT = FILE_GROUP;\nDATA_TYPE = c;\nDATA_VERSION = 001;\n\
+             OBJECT = FILE_SPEC;\n{lines}END_OBJECT = FILE_SPEC;\nEND_OBJECT = FILE_GROUP;\nEND;\n"
+        )
+    };
+    let file = "DIRECTORY_ID = /d;\nFILE_ID = f;\nFILE_SIZE = 1;\n";
+    let science = format!("{file}FILE_TYPE = SCIENCE;\n");
+    let cases = [
+        (science.clone(), None),
+        (format!("{file}FILE_TYPE = DATA;\n"), Some("INVALID FILE_TYPE PARAMETER: DATA")),
+        (
+            format!("{science}FILE_CKSUM_TYPE = SHA256;\nFILE_CKSUM_VALUE = ab;\n"),
+            Some("UNSUPPORTED CHECKSUM TYPE: SHA256"),
+        ),
+        (
+            format!(
+                "{science}FILE_CKSUM_TYPE = MD5;\nFILE_CKSUM_VALUE = \"12345678901234567890123456789012\";\n"
+            ),
+            Some("an MD5 is text"),
+        ),
+        (science.replace("= f;", "= 20261123;"), Some("FILE_ID is text")),
+        (science.replace("= f;", "= 2026-11-23;"), Some("FILE_ID is text")),
+        (science.replace("= f;", "= a=b.dat;"), Some("Failed to parse value ('a = b.dat') of FILE_ID")),
+    ];
+    let mut texts: Vec<_> = cases.iter().map(|(lines, _)| record(lines)).collect();
+    texts.push(record(&science).replace("DATA_VERSION", "NODE_NAME = centre-1;\nDATA_VERSION"));
+    let refused: Vec<_> = cumulus::read(&folder, HOSTS, &texts)
+        .into_iter()
+        .map(|read| read["refused"].as_str().map(str::to_owned))
+        .collect();
+    let wanted =
+        cases.iter().map(|(_, refused)| *refused).chain([Some("Provider for host centre-1 not found")]);
+    assert_eq!(refused.iter().map(Option::as_deref).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+}

@@ -1,0 +1,103 @@
+//! A published file on its way to a consumer: copied once, with the checksum that its record gives taken as it goes by, and
+//! held to the digest that it was published with.
+
+use super::list::ItemFile;
+use sha2::{Digest, Sha256};
+use skyhaul_level0::delivery::{Checksum, ChecksumKind, Summing};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// What was found while a file went by.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The checksum for its record.
+    pub checksum: Option<Checksum>,
+    /// These are the bytes that were published.
+    pub is_as_published: bool,
+}
+
+/// Copies a file into a folder, makes it durable, and then gives it its name; one that is not as it was published gets none.
+pub fn copy(from: &Path, dir: &Path, file: &ItemFile, kind: Option<ChecksumKind>) -> io::Result<Seen> {
+    let part = dir.join(format!(".{}.part", file.name));
+    let mut to = File::create(&part)?;
+    let seen = pass(File::open(from)?, &mut to, file, kind)?;
+    if !seen.is_as_published {
+        fs::remove_file(&part)?;
+        return Ok(seen);
+    }
+    to.sync_data()?;
+    fs::rename(&part, dir.join(&file.name))?;
+    File::open(dir)?.sync_all()?;
+    Ok(seen)
+}
+
+/// Looks at a file that may have been copied before; none where it is not there, or not whole.
+pub fn there(path: &Path, file: &ItemFile, kind: Option<ChecksumKind>) -> io::Result<Option<Seen>> {
+    if !fs::metadata(path).is_ok_and(|found| found.len() == file.bytes) {
+        return Ok(None);
+    }
+    let seen = pass(File::open(path)?, io::sink(), file, kind)?;
+    Ok(seen.is_as_published.then_some(seen))
+}
+
+/// Writes a small file: whole, or not at all.
+pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let part = dir.join(format!(".{name}.part"));
+    fs::write(&part, bytes)?;
+    File::open(&part)?.sync_data()?;
+    fs::rename(&part, dir.join(name))?;
+    File::open(dir)?.sync_all()
+}
+
+fn pass(
+    mut from: impl Read,
+    mut to: impl Write,
+    file: &ItemFile,
+    kind: Option<ChecksumKind>,
+) -> io::Result<Seen> {
+    let (mut hash, mut summing) = (Sha256::new(), kind.map(Summing::new));
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to.write_all(&buffer[..count])?;
+        hash.update(&buffer[..count]);
+        summing.iter_mut().for_each(|summing| summing.update(&buffer[..count]));
+    }
+    let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Seen { checksum: summing.map(Summing::finish), is_as_published: digest == file.sha256 })
+}
+
+/// 1 MiB at a time.
+const CHUNK: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(sha256: &str) -> ItemFile {
+        ItemFile { name: "a".to_owned(), bytes: 9, sha256: sha256.to_owned() }
+    }
+
+    #[test]
+    fn a_file_is_handed_over_with_its_checksum_unless_it_is_no_longer_what_was_published() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let source = from.path().join("a");
+        fs::write(&source, "123456789").unwrap();
+        let good = file("15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225");
+        let kind = Some(ChecksumKind::Cksum);
+        assert_eq!(there(&to.path().join("a"), &good, kind).unwrap(), None);
+        let seen = Seen { checksum: Some(Checksum::Cksum(930_766_865)), is_as_published: true };
+        assert_eq!(copy(&source, to.path(), &good, kind).unwrap(), seen);
+        assert_eq!(there(&to.path().join("a"), &good, kind).unwrap(), Some(seen));
+        fs::write(&source, "123456780").unwrap();
+        fs::remove_file(to.path().join("a")).unwrap();
+        assert!(!copy(&source, to.path(), &good, None).unwrap().is_as_published);
+        assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0, "nothing is left of it");
+    }
+}

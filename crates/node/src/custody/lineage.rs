@@ -1,0 +1,186 @@
+//! Whether the spool here is the one that the centre took data from, or another copy of it.
+//!
+//! A state folder may be put back from an older copy, or go on at two places. Both copies then give the same flow numbers to
+//! different contacts. Three things tell: the opening of the spool from which the centre took data last is none of this
+//! spool's own; the centre has more of a flow than this spool ever had; the last block that it has of a flow is another one.
+//! A spool that is apart goes on as another spool, so that nothing of either is taken for the other's.
+
+use skyhaul_store::{BlockMark, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError, SpoolOpening};
+use skyhaul_transport::Custody;
+
+/// How it is known that the centre has what is of another copy of this spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Apart {
+    /// Data came from an opening that is none of this spool's.
+    Opening(SpoolOpening),
+    /// The centre has more of a flow than was ever here.
+    Ahead(FlowId),
+    /// The centre has another block.
+    Block(FlowId, Seq),
+}
+
+impl core::fmt::Display for Apart {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Opening(opening) => {
+                write!(
+                    f,
+                    "the centre has data of opening {} of this spool, which was elsewhere",
+                    opening.count
+                )
+            }
+            Self::Ahead(flow) => write!(f, "the centre has more of contact {flow} than was ever here"),
+            Self::Block(flow, seq) => write!(f, "block {seq} of contact {flow} is another one at the centre"),
+        }
+    }
+}
+
+/// Whether the spool has gone another way than what the centre has of it.
+///
+/// # Errors
+/// The spool cannot be read.
+pub fn apart(spool: &mut Spool, custody: &Custody) -> Result<Option<Apart>, SpoolError> {
+    let opening = custody.spool.opening;
+    if !spool.goes_on_from(opening) {
+        return Ok(Some(Apart::Opening(opening)));
+    }
+    for flow in spool.live_flows() {
+        if let Some(held) = custody.resume.held(flow)
+            && let Compared::Apart(apart) = compare(spool, held)?
+        {
+            return Ok(Some(apart));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes another spool of it. What the centre has whole of the same blocks is in custody all the same.
+///
+/// # Errors
+/// The spool cannot be read or written; it is the one that it was.
+pub fn part(spool: &mut Spool, custody: &Custody, draw: SpoolDraw) -> Result<(), SpoolError> {
+    for flow in spool.live_flows() {
+        if let Some(held) = custody.resume.held(flow).filter(|held| held.next == Seq::FINISHED)
+            && compare(spool, held)? == Compared::Same
+        {
+            spool.custody(flow, Seq::FINISHED);
+        }
+    }
+    spool.renew(draw)
+}
+
+/// What a look at a flow brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    Same,
+    Apart(Apart),
+    /// What could be compared was in custody before, and is gone.
+    Nothing,
+}
+
+fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
+    let Held { flow, next, last } = held;
+    let Some((waiting, end)) = spool.extent(flow) else { return Ok(Compared::Nothing) };
+    // Of one that the centre has whole, the last block here must be the last there: it is here while the flow is open.
+    let is_whole = next == Seq::FINISHED;
+    let next = if is_whole { end.max(Seq(1)) } else { next };
+    if next > end {
+        return Ok(Compared::Apart(Apart::Ahead(flow)));
+    }
+    if (next <= waiting && !is_whole) || last == BlockMark::default() {
+        return Ok(Compared::Nothing);
+    }
+    let place = Seq(next.0 - 1);
+    // What is removed was in custody.
+    if !spool.is_here(flow, place) {
+        return Ok(Compared::Nothing);
+    }
+    // One that is not durable yet was never sent from here.
+    let is_same = spool.mark_of(flow, place)? == Some(last);
+    Ok(if is_same { Compared::Same } else { Compared::Apart(Apart::Block(flow, place)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_store::{SpoolConfig, SpoolIdentity, mark, sim::SimDisk};
+    use skyhaul_transport::Resume;
+    use skyhaul_units::{Bytes, Utc};
+    use std::sync::Arc;
+
+    const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
+
+    fn open(disk: &SimDisk, number: u8) -> Spool {
+        let config =
+            SpoolConfig { max_size: Bytes::mib(8), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
+        Spool::open(Arc::new(disk.clone()), config, NOW, SpoolDraw([number; 24])).unwrap()
+    }
+
+    fn append(spool: &mut Spool, flow: FlowId, contents: &[u8]) {
+        for content in contents {
+            spool.append(flow, &[*content; 30], NOW).unwrap();
+        }
+        spool.sync().unwrap();
+    }
+
+    /// What a centre says that took data last from this opening, and has so much of a flow.
+    fn has(spool: SpoolIdentity, flow: FlowId, next: Seq, last: u8) -> Custody {
+        let open = vec![Held { flow, next, last: mark(&[last; 30]) }];
+        Custody { spool, resume: Resume { finished_below: FlowId(0), open } }
+    }
+
+    #[test]
+    fn a_spool_whose_blocks_the_centre_has_goes_on() {
+        let disk = SimDisk::new(Bytes::mib(256));
+        let mut spool = open(&disk, 1);
+        let (first, flow) = (spool.identity().unwrap(), spool.open_flow(NOW).unwrap());
+        append(&mut spool, flow, &[1, 2, 3]);
+        drop(spool);
+        let mut spool = open(&disk, 2);
+        for (next, last) in [(Seq(0), 0), (Seq(2), 2), (Seq(3), 3), (Seq::FINISHED, 3)] {
+            assert_eq!(apart(&mut spool, &has(first, flow, next, last)).unwrap(), None, "{next}");
+        }
+        spool.custody(flow, Seq(3));
+        let whole = apart(&mut spool, &has(first, flow, Seq::FINISHED, 9)).unwrap();
+        assert_eq!(whole, Some(Apart::Block(flow, Seq(2))), "it went on elsewhere, and to its end");
+        // What it knows to be in custody needs no comparison.
+        assert_eq!(apart(&mut spool, &has(first, flow, Seq(2), 9)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_spool_that_was_put_back_is_apart_from_what_the_centre_has() {
+        let disk = SimDisk::new(Bytes::mib(256));
+        let mut spool = open(&disk, 1);
+        let (first, flow) = (spool.identity().unwrap(), spool.open_flow(NOW).unwrap());
+        append(&mut spool, flow, &[1]);
+        let copy = disk.copy();
+        drop(spool);
+        let later = open(&disk, 2).identity().unwrap();
+        let mut copy = open(&copy, 3);
+        let outcome = apart(&mut copy, &has(later, flow, Seq(1), 1)).unwrap();
+        assert_eq!(outcome, Some(Apart::Opening(later.opening)));
+        append(&mut copy, flow, &[7]);
+        for (next, last, apart_by) in [
+            (Seq(1), 1, None),
+            (Seq(2), 2, Some(Apart::Block(flow, Seq(1)))),
+            (Seq(3), 3, Some(Apart::Ahead(flow))),
+            (Seq::FINISHED, 2, Some(Apart::Block(flow, Seq(1)))),
+        ] {
+            assert_eq!(apart(&mut copy, &has(first, flow, next, last)).unwrap(), apart_by, "{next}");
+        }
+    }
+
+    #[test]
+    fn what_the_centre_has_whole_and_the_same_is_not_sent_again_by_a_spool_that_parts() {
+        let mut spool = open(&SimDisk::new(Bytes::mib(256)), 1);
+        let identity = spool.identity().unwrap();
+        let [same, other] = [0, 1].map(|_| spool.open_flow(NOW).unwrap());
+        append(&mut spool, same, &[1, 2]);
+        append(&mut spool, other, &[3, 4]);
+        let mut custody = has(identity, same, Seq::FINISHED, 2);
+        custody.resume.open.extend(has(identity, other, Seq::FINISHED, 9).resume.open);
+        part(&mut spool, &custody, SpoolDraw([8; 24])).unwrap();
+        assert_eq!((spool.live_flows(), spool.extent(other)), (vec![other], Some((Seq(0), Seq(2)))));
+        assert_ne!(spool.identity().unwrap().id, identity.id);
+    }
+}

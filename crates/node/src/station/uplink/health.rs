@@ -1,0 +1,97 @@
+//! What is said of paths that bring nothing over, or less than they did: in the log, as alarms, in the line's status.
+
+use super::Uplink;
+use skyhaul_net::Engine;
+use skyhaul_transport::{Event, PathId, PathState, PathStatus};
+
+/// No path of the line brings anything over.
+const SILENT: &str = "nothing is heard from the centre; what it has not yet waits";
+
+impl Uplink {
+    /// A path's standing has changed.
+    pub(super) fn path_event(&mut self, engine: &mut Engine, event: &Event) {
+        let (&Event::PathUp(path)
+        | &Event::PathStalled(path)
+        | &Event::PathBack(path)
+        | &Event::PathResized(path)) = event
+        else {
+            return;
+        };
+        let session = self.connection.and_then(|id| engine.session(id));
+        let status = session.and_then(|session| session.paths().find(|(id, _)| *id == path));
+        let Some((_, status)) = status else { return };
+        match event {
+            Event::PathUp(_) => {
+                self.paths.up(path, status.payload);
+                self.tell_hints(engine, path);
+            }
+            Event::PathStalled(_) => self.path_stalled(path, &status),
+            Event::PathBack(_) => {
+                let about = about(self.paths.title(path));
+                if !self.shared.life.clear_alarm(&about) {
+                    tracing::info!(path = self.paths.title(path), "a path answers again");
+                }
+            }
+            _ => self.path_resized(path, status.payload),
+        }
+        self.update_at = skyhaul_units::Instant::ZERO;
+    }
+
+    fn path_stalled(&self, path: PathId, status: &PathStatus) {
+        let title = self.paths.title(path);
+        match status.state {
+            PathState::BlackHole => {
+                let reason = "short packets arrive and full ones do not, of whatever size; \
+                              ask whoever runs the line for packets of 1280 bytes";
+                self.shared.life.alarm(&about(title), reason);
+            }
+            PathState::Silent => tracing::warn!(
+                path = title,
+                "a path is silent: nothing was heard from it for a second and three round trips; what can wait does"
+            ),
+            _ => tracing::warn!(path = title, "a path does not answer; its data goes on the others"),
+        }
+    }
+
+    fn path_resized(&self, path: PathId, payload: usize) {
+        let about = format!("packets on path {}", self.paths.title(path));
+        match self.paths.packet(path, payload) {
+            Some(size) => {
+                let full = self.paths.mtu();
+                let reason = format!(
+                    "those of {full} bytes vanish; {size} bytes are sent instead. Write `mtu = \"{size} B\"` under \
+                     [line] where that stays so"
+                );
+                self.shared.life.alarm(&about, &reason);
+            }
+            None => drop(self.shared.life.clear_alarm(&about)),
+        }
+    }
+
+    /// The session is over: the next one finds out for itself.
+    pub(super) fn forget_paths_health(&self) {
+        for title in self.paths.titles() {
+            self.shared.life.clear_alarm(&about(title));
+            self.shared.life.clear_alarm(&format!("packets on path {title}"));
+        }
+    }
+
+    /// Says in the line's status that it is open in name alone, where all of its paths bring nothing over.
+    pub(super) fn say_whether_silent(&mut self, used: &[(PathId, PathStatus)]) {
+        let brings_nothing = |state| {
+            matches!(
+                state,
+                PathState::Silent | PathState::BlackHole | PathState::Stalled | PathState::Probing
+            )
+        };
+        let is_dead = |state| brings_nothing(state) && state != PathState::Probing;
+        let silent = used.iter().all(|(_, status)| brings_nothing(status.state))
+            && used.iter().any(|(_, status)| is_dead(status.state));
+        self.status.reason = silent.then(|| SILENT.to_owned());
+    }
+}
+
+/// What an alarm about a path that brings nothing over is called.
+fn about(title: &str) -> String {
+    format!("path {title}")
+}

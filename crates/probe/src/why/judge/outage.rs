@@ -1,0 +1,109 @@
+//! Rules about a line that nothing gets through, for a time or at all.
+
+use super::ends::waits;
+use super::processors::{BUSY_OFTEN, held};
+use super::{Finding, percent, rate};
+use crate::why::cause::Cause;
+use crate::why::evidence::{End, Evidence, LineFound, Silence, Transfer};
+
+/// What the figures speak for.
+pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
+    let (line, transfer) = (evidence.line.as_ref(), evidence.transfer.as_ref());
+    if let Some(transfer) = transfer.filter(|transfer| is_dead(transfer)) {
+        return vec![dead(line, transfer)];
+    }
+    outage(line, transfer).into_iter().collect()
+}
+
+/// There is something to send, and nothing of it arrives.
+pub(super) fn is_dead(transfer: &Transfer) -> bool {
+    transfer.seen_from == End::Sender && transfer.goodput_bps == 0 && transfer.waited.application < IDLE
+}
+
+/// The silence of a transfer, where it is none of the line's round trip and of what is lost anyway.
+fn silence(transfer: Option<&Transfer>) -> Option<Silence> {
+    let transfer = transfer?;
+    let trip =
+        transfer.round_trip_ms.unwrap_or(0.0).max(transfer.shortest_round_trip_ms.unwrap_or(0.0)) / 1e3;
+    transfer
+        .silence
+        .filter(|silence| silence.seconds >= SILENT_LEAST.max(SILENT_TRIPS * trip) && silence.of_s > 0.0)
+}
+
+fn dead(line: Option<&LineFound>, transfer: &Transfer) -> Finding {
+    let lost = format!("{} of the datagrams sent or sent again are known to be lost", percent(transfer.loss));
+    let mut figures = vec![format!("goodput {}", rate(0)), waits(transfer), lost];
+    let heard = transfer.silence.filter(|silence| silence.seconds < silence.of_s * HEARD);
+    if let Some(silence) = heard {
+        // Short datagrams come and go, those with data do not: unless the probe says that long ones pass.
+        let payload = transfer.payload.unwrap_or(0);
+        let passes = line.is_some_and(|line| line.payload_max >= payload);
+        figures.push(format!(
+            "the far end was heard all the while, but for {:.1} s; full datagrams have {payload} bytes of payload",
+            silence.seconds
+        ));
+        if payload > 0 && !passes {
+            let sentence = format!(
+                "short datagrams arrive and full ones of {payload} bytes do not: longer packets than the way takes vanish, and nobody says so"
+            );
+            return Finding::new(Cause::MtuBlackHole, 0.92, sentence, figures);
+        }
+    }
+    if let Some(silence) = transfer.silence.filter(|_| heard.is_none()) {
+        figures.push(format!(
+            "nothing was heard of the far end for {:.1} of {:.1} s",
+            silence.seconds, silence.of_s
+        ));
+    }
+    let sentence =
+        "nothing arrives at the far end: the line is out, or something on the way drops all of it".to_owned();
+    Finding::new(Cause::Outage, if heard.is_none() { 0.95 } else { 0.7 }, sentence, figures)
+}
+
+fn outage(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Finding> {
+    let probed = line.map(|line| line.outage_ms / 1e3).filter(|seconds| *seconds >= SILENT_LEAST);
+    let silent = silence(transfer);
+    let part = silent.map_or(0.0, |silence| silence.seconds / silence.of_s);
+    let weight = match (silent, probed, transfer) {
+        // A host that has no time answers late.
+        (Some(_), None, Some(transfer)) if is_busy(transfer) => 0.35,
+        (Some(_), Some(_), _) => 0.95,
+        (Some(_), None, _) => 0.7 + 0.25 * (part / PART_PLAIN).min(1.0),
+        (None, Some(_), None) => 0.85,
+        // The transfer saw none: it was later.
+        (None, Some(_), Some(transfer)) if transfer.silence.is_some() => 0.45,
+        (None, Some(_), Some(_)) => 0.75,
+        (None, None, _) => return None,
+    };
+    let mut figures = Vec::new();
+    if let Some(silence) = silent {
+        figures.push(format!(
+            "nothing was heard of the far end for {:.1} s, from {:.1} s on, of {:.1} s",
+            silence.seconds, silence.at_s, silence.of_s
+        ));
+    }
+    figures.extend(probed.map(|seconds| format!("nothing of the probe came through for {seconds:.1} s")));
+    if let Some(transfer) = transfer {
+        figures.push(format!("goodput {}, the outage included", rate(transfer.goodput_bps)));
+    }
+    let seconds = silent.map_or(0.0, |silence| silence.seconds).max(probed.unwrap_or(0.0));
+    Some(Finding::new(Cause::Outage, weight, format!("the line was out for {seconds:.1} s"), figures))
+}
+
+/// Either end has no processor time left.
+fn is_busy(transfer: &Transfer) -> bool {
+    let shares = [transfer.sender_share, transfer.receiver_share];
+    shares.into_iter().flatten().any(|share| share >= BUSY_OFTEN)
+        || [transfer.sender_lack, transfer.receiver_lack].into_iter().any(|lack| held(lack).is_some())
+}
+
+/// Half of the time and more without anything to send: then no line is needed.
+const IDLE: f64 = 0.5;
+/// Heard for a part of the time that is no last answer to what was sent before.
+const HEARD: f64 = 0.6;
+/// A host's pauses are shorter, and so is what a quota stops.
+const SILENT_LEAST: f64 = 0.5;
+/// Losses of several reports in a row.
+const SILENT_TRIPS: f64 = 4.0;
+/// A fifth of the time lost is what is to be told first.
+const PART_PLAIN: f64 = 0.2;
