@@ -354,7 +354,13 @@ pub(crate) fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) 
             false => sample.len().is_multiple_of(length),
         };
         let enough = if is_whole && ends_with_frame { 1 } else { 4 };
-        if fitness.frames >= enough && fitness.frames * 10 >= readable * 9 {
+        let fits = fitness.frames >= enough && fitness.frames * 10 >= readable * 9;
+        // Every fifth header of frames of 220 bytes stands where a mission's of 1,100 would.
+        let is_multiple = |scid| {
+            let found = (length, (mission.frame().kind, scid));
+            !is_variable && shortest(sample, found) != found
+        };
+        if fits && !fitness.scid.is_some_and(is_multiple) {
             fitting.push((mission, fitness));
         }
     }

@@ -40,7 +40,7 @@ fn frame(kind: FrameKind, length: usize, at: u32) -> Vec<u8> {
 fn found(input: &[u8]) -> Option<usize> {
     let found = identify(input, &MissionSet::built_in(), false).ok()?;
     assert_eq!(found.format, InputFormat::Frames);
-    assert!(found.is_generic);
+    assert!(found.is_generic, "{} of {:?}", found.mission.name(), found.scid);
     Some(found.mission.frame().length)
 }
 
@@ -73,6 +73,17 @@ proptest! {
         let mut chance = Chance(seed);
         let noise: Vec<u8> = (0..100_000).map(|_| chance.next()).collect();
         prop_assert!(identify(&noise, &MissionSet::built_in(), false).is_err());
+    }
+}
+
+/// A mission of frames of 1,100 bytes names no spacecraft, and one of 1,115: each has five, or ten, of these frames.
+#[test]
+fn frames_whose_length_divides_that_of_a_mission_have_their_own_length() {
+    for (kind, length) in
+        [(FrameKind::Tm, 220), (FrameKind::Aos, 220), (FrameKind::Aos, 223), (FrameKind::Tm, 110)]
+    {
+        let input: Vec<u8> = (100..300).flat_map(|at| frame(kind, length, at)).collect();
+        assert_eq!(found(&input), Some(length));
     }
 }
 

@@ -92,12 +92,18 @@ impl PathConfig {
         }
     }
 
-    /// The search for the size that the line carries (RFC 8899): from the configured one down to the smallest when only large
-    /// datagrams are lost, then at once upwards, and again from time to time.
+    /// The search for the size that the line carries (RFC 8899): from the configured one down to the
+    /// smallest when only large datagrams are lost, then at once upwards, and again from time to time.
+    ///
+    /// The first probe is for the configured size, the second for the one half-way, and there is no
+    /// third. At high loss chance alone looks like a smaller line now and then: a single probe mends
+    /// that. A search by halving goes through four sizes, at each of which the datagrams of the size
+    /// before are lost while larger ones arrive, which looks the same and begins it anew.
     fn search(&self) -> MtuDiscoveryConfig {
         let mut search = MtuDiscoveryConfig::default();
         search
             .upper_bound(self.udp_payload)
+            .minimum_change(self.udp_payload.saturating_sub(PAYLOAD_MIN) / 2 + 1)
             .interval(SEARCH_AGAIN.to_std())
             .black_hole_cooldown(SEARCH_AFTER.to_std());
         search
