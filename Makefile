@@ -10,7 +10,7 @@
 # make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
-#                 writes docs/published.md and its pictures
+#                 writes docs/explanation/published.md and its pictures
 # make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)
 # make bench-stream    1 Gbit/s of VDIF for ten minutes over an emulated line that loses 1 %, and all that loopback carries (needs root)
 # make wheel   the Python package as a wheel, in target/wheels (needs Python 3.11; fetches maturin)
@@ -70,7 +70,7 @@ bench-stream: build
 compare: build
 	bench/peers/install.sh target/peers
 	PATH="$$PWD/target/peers:$$PATH" target/release/skyhaul lab compare dsn-93 dsn-300 dsn-requirements trollsat lfn mpdtp evlbi qos \
-		--report target/compare --markdown docs/published.md
+		--report target/compare --markdown docs/explanation/published.md
 
 compare-apps: build
 	bench/peers/install.sh --apps

@@ -537,17 +537,17 @@ fn assert_told(report: &Value, part: &str) {
     assert_on_page(note, 0);
 }
 
-/// Asserts that docs/messages.md has a row for this sentence with this exit code. A row's first cell is the sentence
+/// Asserts that docs/reference/messages.md has a row for this sentence with this exit code. A row's first cell is the sentence
 /// with `…` for what differs.
 fn assert_on_page(sentence: &str, exit: i32) {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/messages.md");
-    let page = std::fs::read_to_string(page).expect("docs/messages.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/messages.md");
+    let page = std::fs::read_to_string(page).expect("docs/reference/messages.md");
     let found = page.lines().filter_map(|line| line.strip_prefix("| ")).any(|row| {
         let mut cells = row.split(" | ");
         let (Some(said), Some(code)) = (cells.next(), cells.next()) else { return false };
         code == exit.to_string() && holds(sentence, said)
     });
-    assert!(found, "docs/messages.md has no row with exit code {exit} for: {sentence}");
+    assert!(found, "docs/reference/messages.md has no row with exit code {exit} for: {sentence}");
 }
 
 /// Whether the parts of `said` between its `…` are in `sentence`, in their order.

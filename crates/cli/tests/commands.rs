@@ -10,12 +10,12 @@ use support::refusal::assert_refused;
 fn the_documentation_holds_every_configuration_key() {
     let output = skyhaul(&["config", "keys"], Path::new("."));
     assert!(output.status.success());
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/configuration.md");
     let page = std::fs::read_to_string(page).unwrap();
     let keys = text(&output.stdout);
     assert!(
         page.contains(&keys),
-        "docs/configuration.md must hold what `skyhaul config keys` prints:\n{keys}"
+        "docs/reference/configuration.md must hold what `skyhaul config keys` prints:\n{keys}"
     );
 }
 

@@ -31,7 +31,7 @@ fn every_page_does_what_it_shows() {
 
 #[test]
 fn the_command_page_has_every_command_and_the_program_the_same_exit_codes() {
-    let page = std::fs::read_to_string(docs().join("commands.md")).unwrap();
+    let page = std::fs::read_to_string(docs().join("reference/commands.md")).unwrap();
     let help = output("skyhaul --help", Path::new("."));
     let (_, list) = help.split_once("Commands:\n").unwrap();
     for name in
@@ -49,7 +49,7 @@ fn the_command_page_has_every_command_and_the_program_the_same_exit_codes() {
 /// What systemd itself says of the unit that the page shows, and of its exposure (20 stands for 2.0, `OK`).
 #[test]
 fn the_unit_on_the_page_is_sound_and_lets_the_service_do_little() {
-    let page = std::fs::read_to_string(docs().join("two-machines.md")).unwrap();
+    let page = std::fs::read_to_string(docs().join("how-to/two-machines.md")).unwrap();
     let (_, unit) = fences(&page)
         .into_iter()
         .find(|(info, _)| info == "ini file=skyhaul-station.service")
@@ -111,7 +111,8 @@ fn fences(page: &str) -> Vec<(String, String)> {
 }
 
 fn pages() -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(docs()).expect("the pages are readable");
+    let folders = ["", "how-to", "reference", "explanation"].map(|folder| docs().join(folder));
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the pages are readable"));
     let paths = entries.map(|entry| entry.expect("the pages are readable").path());
     let pages = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages

@@ -71,7 +71,7 @@ fn a_lab_is_made_used_changed_and_removed() {
     assert!(!Path::new("/run/netns/skyhaul-t-cli-a").exists());
 }
 
-/// The commands of docs/emulator.md with that page's own file, on a lab of another name.
+/// The commands of docs/how-to/emulator.md with that page's own file, on a lab of another name.
 #[test]
 fn the_emulators_page_does_what_it_shows() {
     if !can_emulate() {
@@ -79,7 +79,7 @@ fn the_emulators_page_does_what_it_shows() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/emulator.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/emulator.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, file) = page.split_once("```toml file=line.toml\n").unwrap();
     std::fs::write(folder.join("line.toml"), file.split_once("```").unwrap().0).unwrap();

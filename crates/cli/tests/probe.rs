@@ -217,7 +217,7 @@ fn a_machine_that_cannot_do_what_is_asked_says_so_before() {
 
 #[test]
 fn the_page_of_messages_has_what_a_probe_says() {
-    let page = include_str!("../../../docs/messages.md");
+    let page = include_str!("../../../docs/reference/messages.md");
     for sentence in
         ["nobody listens there", "what answers there is no probe", "the far end has ended the measurement"]
     {

@@ -66,7 +66,7 @@ fn an_impossible_line_is_refused_with_what_to_write() {
 
 #[test]
 fn the_file_of_the_documentation_is_taken_and_a_wrong_key_refused_with_its_line() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/relay.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/relay.md")).unwrap();
     let (_, rest) = page.split_once("```toml file=relay.toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -239,7 +239,7 @@ fn shared_memory_that_python_writes_arrives() {
     assert_eq!(fs::read(ends.path("far/ring.vdif")).unwrap(), vdif(500));
 }
 
-/// Writes a ring as docs/streams.md has it, a frame at a time, waiting for the reader so that nothing is overwritten.
+/// Writes a ring as docs/how-to/streams.md has it, a frame at a time, waiting for the reader so that nothing is overwritten.
 const RING: &str = r#"
 import mmap, os, struct, sys, time
 

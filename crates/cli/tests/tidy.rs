@@ -129,7 +129,7 @@ fn the_architecture_names_every_crate() {
 fn the_pages_that_a_user_and_a_contributor_look_for_exist() {
     assert!(read("CHANGELOG.md").contains("## Unreleased"));
     assert!(read("README.md").contains("make demo") && read("README.md").contains("make test"));
-    for page in ["CONTRIBUTING.md", "RELEASING.md", "LICENSE-APACHE", "LICENSE-MIT", "docs/requirements.md"] {
+    for page in ["CONTRIBUTING.md", "RELEASING.md", "LICENSE-APACHE", "LICENSE-MIT", "docs/reference/requirements.md"] {
         assert!(!read(page).is_empty(), "{page}");
     }
 }

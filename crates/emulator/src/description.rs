@@ -57,7 +57,7 @@ impl Description {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             let what = error.message().replace('\n', " ");
-            let (what, help) = what.split_once("; ").unwrap_or((&what, "docs/emulator.md shows every key"));
+            let (what, help) = what.split_once("; ").unwrap_or((&what, "docs/how-to/emulator.md shows every key"));
             DescriptionError { what: what.to_owned(), help: help.to_owned(), line }
         })
     }

@@ -453,7 +453,7 @@ mod tests {
         assert!(!format!("{made:?}").contains(&made.to_text()[20..60]));
     }
 
-    /// Made by another implementation: HKDF-SHA-256 and AES-256-GCM of the layout in docs/wire.md.
+    /// Made by another implementation: HKDF-SHA-256 and AES-256-GCM of the layout in docs/reference/wire.md.
     #[test]
     fn the_layout_is_as_documented() {
         let sealed = Sealer::new(key(0x0b), OneWaySession::new(1, [2; 8])).seal(b"skyhaul");

@@ -1,4 +1,4 @@
-//! The default controller on whole lines: each bar of docs/transport.md on a short run. The long runs are the scenario
+//! The default controller on whole lines: each bar of docs/explanation/transport.md on a short run. The long runs are the scenario
 //! files `adaptive`, `line`, `changes`, `sharing`, `against-cubic`, `shallow`, `jitter` and `remembered`.
 //!
 //! [`cells`] is the list: a [`Cell`] is all that a run needs, and what must come out.

@@ -1,4 +1,4 @@
-//! Every comparison controller on the lines on which kernels were measured: the tables of docs/congestion.md, as a
+//! Every comparison controller on the lines on which kernels were measured: the tables of docs/explanation/congestion.md, as a
 //! snapshot.
 //!
 //! A [`Cell`] is all that a scenario needs: the line both ways, the flow, the controller, the seed.
@@ -82,7 +82,7 @@ fn table(rows: &[Row]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Kernels were measured on the same line to reach `measured`: docs/congestion.md has the source.
+/// Kernels were measured on the same line to reach `measured`: docs/explanation/congestion.md has the source.
 fn agrees(row: &Row, measured: [f64; 4], tolerance: f64) {
     for (ours, measured) in row.goodputs.into_iter().zip(measured) {
         let off = (ours - measured).abs() / measured;

@@ -1,4 +1,4 @@
-//! `docs/wire-vectors.json`: the records and blocks on the wire page are those that this program writes and reads.
+//! `docs/reference/wire-vectors.json`: the records and blocks on the wire page are those that this program writes and reads.
 
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::CapturedFrame;
@@ -8,8 +8,8 @@ use skyhaul_node::payload::{Head, PayloadError, split_taken, with_taken};
 use std::borrow::Cow;
 
 fn vectors(part: &str) -> Vec<serde_json::Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/wire-vectors.json");
-    let page = std::fs::read_to_string(path).expect("docs/wire-vectors.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/wire-vectors.json");
+    let page = std::fs::read_to_string(path).expect("docs/reference/wire-vectors.json");
     let page: serde_json::Value = serde_json::from_str(&page).expect("JSON");
     page[part].as_array().expect("a part of the page").clone()
 }

@@ -160,7 +160,7 @@ fn the_tutorial_prints_what_it_shows() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(testdata(), folder.path().join("testdata")).unwrap();
-    let page = testdata().join("../docs/python.md").canonicalize().unwrap();
+    let page = testdata().join("../docs/how-to/python.md").canonicalize().unwrap();
     let mut command = Command::new(python);
     command.args(["-X", "dev"]).arg(Path::new(HERE).join("tutorial.py")).arg(page).current_dir(folder.path());
     let folders =

@@ -58,5 +58,5 @@ pub use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate, Seq
 
 /// The page for programs, whose example is tested with these.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/library.md")]
+#[doc = include_str!("../../../docs/how-to/library.md")]
 struct Page;

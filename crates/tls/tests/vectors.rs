@@ -1,10 +1,10 @@
-//! `docs/wire-vectors.json`: the frames on the wire page are those that this program writes and reads.
+//! `docs/reference/wire-vectors.json`: the frames on the wire page are those that this program writes and reads.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use skyhaul_tls::wire::{Frame, FrameReader};
 
 fn vectors(table: &str) -> Vec<serde_json::Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/wire-vectors.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/wire-vectors.json");
     let page: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     page[table].as_array().unwrap().clone()
 }

@@ -1,4 +1,4 @@
-//! `docs/wire-vectors.json`: the bytes on the wire page are the bytes that this program writes and reads.
+//! `docs/reference/wire-vectors.json`: the bytes on the wire page are the bytes that this program writes and reads.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ use skyhaul_transport::{
 use skyhaul_units::{Duration, Utc};
 
 fn vectors() -> serde_json::Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/wire-vectors.json");
-    serde_json::from_str(&std::fs::read_to_string(path).expect("docs/wire-vectors.json")).expect("JSON")
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/wire-vectors.json");
+    serde_json::from_str(&std::fs::read_to_string(path).expect("docs/reference/wire-vectors.json")).expect("JSON")
 }
 
 fn hex(text: &serde_json::Value) -> Vec<u8> {

@@ -280,7 +280,7 @@ fn a_set_is_bounded_and_prefers_what_was_added_last() {
     assert_eq!(set.iter().next().unwrap().name(), "test-7");
 }
 
-const DOCUMENT: &str = include_str!("../../../../docs/missions.md");
+const DOCUMENT: &str = include_str!("../../../../docs/how-to/missions.md");
 
 /// The document's example, which is a whole mission file.
 fn example() -> &'static str {

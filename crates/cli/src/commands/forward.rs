@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Bytes are read from applications when the line has room for them; half-close, reset and refusal arrive as they
-would from the target itself. All connections share one session. docs/forward.md says more.
+would from the target itself. All connections share one session. docs/how-to/forward.md says more.
 
 Example:
   skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -L 8080=centre:10.0.0.5:80

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(
     after_help = "What is sent is made up: packets of the mission's products with its time codes, as many as the downlink
-carries, or those that a description lists (docs/generate.md). The same seed gives the same bits.
+carries, or those that a description lists (docs/how-to/generate.md). The same seed gives the same bits.
 
 Example:
   skyhaul generate --mission noaa-21 --frames 100000 --output x.dat
@@ -162,7 +162,7 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
         GeneratorOptions { frames, errors, offset_bits: command.offset_bits, seed: command.seed, layout };
     let source = Source::described(&mission, &description, command.seed).map_err(|error| {
         let place = command.description.as_deref().map_or("the command line".into(), Path::to_string_lossy);
-        Failure::new(Exit::Usage, &error.to_string(), "docs/generate.md shows a description").at(&place)
+        Failure::new(Exit::Usage, &error.to_string(), "docs/how-to/generate.md shows a description").at(&place)
     })?;
     let mut generator = Generator::new(source, options);
     let mut writer = symbol_writer(command, &mission)?;
@@ -211,7 +211,7 @@ fn description(command: &Generate) -> Result<Description, Failure> {
                 Failure::io("the description cannot be read", &place, help, source)
             })?;
             Description::from_toml(&text).map_err(|error| {
-                Failure::new(Exit::Usage, &error.to_string(), "docs/generate.md lists the keys").at(&place)
+                Failure::new(Exit::Usage, &error.to_string(), "docs/how-to/generate.md lists the keys").at(&place)
             })?
         }
     };

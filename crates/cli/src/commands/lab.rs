@@ -24,7 +24,7 @@ pub enum Lab {
     Kinds,
     /// Runs scenarios and judges them by their bars.
     #[command(
-        after_help = "A scenario is one that `skyhaul lab list` names, or a TOML file of your own (docs/lab.md). Ends with 0
+        after_help = "A scenario is one that `skyhaul lab list` names, or a TOML file of your own (docs/how-to/lab.md). Ends with 0
 when every bar is reached, and with 1 when one is missed.
 
 Example:

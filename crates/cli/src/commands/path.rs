@@ -17,7 +17,7 @@ pub enum Path {
         node: Node,
     },
     /// Uses one more path.
-    #[command(after_help = "The arguments are the keys of [[path]] in docs/configuration.md.
+    #[command(after_help = "The arguments are the keys of [[path]] in docs/reference/configuration.md.
 
 Example:
   skyhaul path add modem --interface wwan0 --metered --config station.toml

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(clap::Args)]
 #[command(
     after_help = "Send UDP to the listening address; answers come back the same way. Both directions are alike;
-for two different ones, outages and changes, write a file (docs/relay.md).
+for two different ones, outages and changes, write a file (docs/how-to/relay.md).
 
 Example:
   skyhaul relay --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms --loss 1%"
@@ -116,7 +116,7 @@ fn read(file: &Path) -> Result<RelayConfig, Failure> {
     toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         let what = error.message().replace('\n', " ");
-        let (what, help) = what.split_once(", ").unwrap_or((&what, "docs/relay.md shows every key"));
+        let (what, help) = what.split_once(", ").unwrap_or((&what, "docs/how-to/relay.md shows every key"));
         Failure::from_sentence(Exit::Usage, &format!("{what}; {help}")).at(&format!("{place}:{line}"))
     })
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(
     after_help = "Captures downlinks, keeps them in its spool, and sends them to its centre, until it is interrupted. It can be
 killed at any time and goes on from what is on its disk. On SIGHUP it reads its configuration again: paths, classes, and
-what is foretold change at once, the rest is named in the log. docs/configuration.md lists every key of the file.
+what is foretold change at once, the rest is named in the log. docs/reference/configuration.md lists every key of the file.
 
 Example:
   skyhaul station --config station.toml"

@@ -18,7 +18,7 @@ use std::io::Write;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "What the line has no room for within the lateness bound is dropped and counted, and the source is never held back. A frame
-that is not there in time becomes an invalid one with its header. docs/streams.md says more.
+that is not there in time becomes an invalid one with its header. docs/how-to/streams.md says more.
 
 Example:
   skyhaul stream --from udp://0.0.0.0:2630 --to centre:pass17.vdif --node centre=198.51.100.1:4750 --key here.key --peer SHA256:…

@@ -1,11 +1,11 @@
-//! JSON held against a schema of docs/schema, as far as those schemas go (JSON Schema 2020-12).
+//! JSON held against a schema of docs/reference/schema, as far as those schemas go (JSON Schema 2020-12).
 
 use super::process::text;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
 
-/// What a command printed as JSON, which must be as docs/schema/`name` says; it must have succeeded.
+/// What a command printed as JSON, which must be as docs/reference/schema/`name` says; it must have succeeded.
 #[track_caller]
 pub fn found(output: &Output, name: &str) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -14,10 +14,10 @@ pub fn found(output: &Output, name: &str) -> Value {
     found
 }
 
-/// Asserts that `value` is as docs/schema/`name` says.
+/// Asserts that `value` is as docs/reference/schema/`name` says.
 #[track_caller]
 pub fn assert_valid(value: &Value, name: &str) {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema")).join(name);
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/schema")).join(name);
     let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut faults = Vec::new();
     check(value, (&schema, &schema), "$", &mut faults);

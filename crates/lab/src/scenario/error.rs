@@ -85,6 +85,6 @@ fn divide(message: &str) -> (String, String) {
     let parts = message.split_once("; ").or_else(|| message.split_once(": "));
     match parts {
         Some((what, help)) => (what.to_owned(), help.to_owned()),
-        None => (message.to_owned(), "docs/lab.md shows every key with its form".to_owned()),
+        None => (message.to_owned(), "docs/how-to/lab.md shows every key with its form".to_owned()),
     }
 }

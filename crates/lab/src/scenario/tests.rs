@@ -270,7 +270,7 @@ fn every_scenario_file_is_in_the_program() {
 
 #[test]
 fn the_documentation_names_every_kind_with_every_figure() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab.md")).unwrap();
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/lab.md")).unwrap();
     for kind in kind::KINDS {
         let row = text.lines().find(|line| line.starts_with(&format!("| `{}` | `", kind.name())));
         let row = row.unwrap_or_else(|| panic!("there is no row for `{}`", kind.name()));

@@ -1,7 +1,7 @@
 """Blocks with deadlines, priorities and dependencies between two nodes; frames and packets of spacecraft as columns.
 
 Every call that waits comes twice: by itself it blocks its thread (others go on, Ctrl-C ends it, ``timeout`` bounds it),
-with ``_async`` it gives an awaitable of asyncio. The page docs/python.md is a tutorial.
+with ``_async`` it gives an awaitable of asyncio. The page docs/how-to/python.md is a tutorial.
 """
 
 from ._skyhaul import BlockId, Identity, Node, Received, Sent, Session, __version__

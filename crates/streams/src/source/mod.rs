@@ -101,7 +101,7 @@ impl Source {
             SourceSpec::Ring(name) => {
                 stream("shared memory")?;
                 let what = format!("the ring {name} cannot be read");
-                let help = "start the program that writes it first, as docs/streams.md says";
+                let help = "start the program that writes it first, as docs/how-to/streams.md says";
                 Kind::Stream(Stream::ring(
                     crate::Ring::open(&name.path()).map_err(refused(what, help))?,
                     format,

@@ -1,4 +1,4 @@
-//! The plain datagrams of a path without return, before they are sealed. `docs/wire.md` shows every field.
+//! The plain datagrams of a path without return, before they are sealed. `docs/reference/wire.md` shows every field.
 //!
 //! Each piece of a block names its flow and its place in full: a receiver may begin with any datagram.
 

@@ -1,7 +1,7 @@
 //! The session's messages: symbols and reports in datagrams, the rest on the control stream.
 //!
 //! Integers are big-endian; "varint" is the variable-length integer of RFC 9000 section 16. Reading never panics:
-//! every parser returns [`WireError`] with the field it stopped at. `docs/wire.md` shows every field.
+//! every parser returns [`WireError`] with the field it stopped at. `docs/reference/wire.md` shows every field.
 
 mod control;
 mod datagram;

@@ -31,7 +31,7 @@ pub struct Line {
 
 impl LineFacts {
     /// The most that blocks can have of the line: what is not lost, less the headers. An IP packet of 1500 bytes has
-    /// 1430 bytes of a block (docs/wire.md, 2.1).
+    /// 1430 bytes of a block (docs/reference/wire.md, 2.1).
     pub const fn goodput_limit(self) -> Rate {
         let arriving = self.loss.complement();
         self.rate

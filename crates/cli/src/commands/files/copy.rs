@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(
     after_help = "A file stands under its name when all of it is there, has the hash that was sent, and is on disk. Whatever
-interrupts it, the same command goes on where it was. docs/files.md says more.
+interrupts it, the same command goes on where it was. docs/how-to/files.md says more.
 
 Example:
   skyhaul cp pass-17/ notes.txt far:incoming --node far=198.51.100.1:4740 --key here.key --peer SHA256:…

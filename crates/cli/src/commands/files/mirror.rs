@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(
     after_help = "What is in SRC is in NODE:DST then, without SRC itself. Whatever interrupts it, the same command goes on where it
-was. docs/files.md says more.
+was. docs/how-to/files.md says more.
 
 Example:
   skyhaul sync /data/products far:products --delete --node far=198.51.100.1:4740 --key here.key --peer SHA256:…

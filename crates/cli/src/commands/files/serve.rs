@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 /// The arguments of `skyhaul files serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Nothing outside the folder is read or written, over symbolic links neither. docs/files.md says more.
+    after_help = "Nothing outside the folder is read or written, over symbolic links neither. docs/how-to/files.md says more.
 
 Example:
   skyhaul files serve --bind 0.0.0.0:4740 --key there.key --peer SHA256:… --root /data/incoming --write

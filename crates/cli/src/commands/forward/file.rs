@@ -117,7 +117,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, String), Failure> {
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         let what = error.message().replace('\n', " ");
         let parts = what.split_once("; ").or_else(|| what.split_once(", "));
-        let (what, help) = parts.unwrap_or((&what, "docs/forward.md shows every key"));
+        let (what, help) = parts.unwrap_or((&what, "docs/how-to/forward.md shows every key"));
         Failure::new(Exit::Usage, what, help).at(&format!("{place}:{line}"))
     })?;
     Ok((parsed, text))

@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 #[derive(clap::Args)]
 #[command(
     after_help = "Nothing is heard of what was sent: sent is not delivered. The result says how much of it stays lost under the
-assumed loss. docs/one-way.md shows both ends.
+assumed loss. docs/how-to/one-way.md shows both ends.
 
 Example:
   skyhaul one-way send pass.cadu --to 192.0.2.1:4720 --key pass.key --rate 20mbit --loss 5% --burst 8
@@ -59,7 +59,7 @@ pub struct Send {
     line: Line,
 }
 
-/// What was done; docs/one-way.md says what each figure is.
+/// What was done; docs/how-to/one-way.md says what each figure is.
 #[derive(Serialize)]
 struct Report {
     session: String,

@@ -8,7 +8,7 @@ use skyhaul_probe::why::{Backlog, Lack, Silence};
 use std::io::Write;
 use std::net::SocketAddr;
 
-/// What a run came to; its JSON form is documented in docs/performance.md.
+/// What a run came to; its JSON form is documented in docs/explanation/performance.md.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Bytes of blocks acknowledged by the far end, over `seconds`.

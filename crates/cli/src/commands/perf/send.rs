@@ -29,7 +29,7 @@ use std::str::FromStr;
 #[derive(clap::Args)]
 #[command(
     after_help = "A line a second goes to standard error while it runs, the result to standard output at the end. Delivered
-means acknowledged by the far end. docs/performance.md explains every figure.
+means acknowledged by the far end. docs/explanation/performance.md explains every figure.
 
 Example:
   skyhaul perf send --to 192.0.2.1:4710 --duration 30s --key station.key --peer SHA256:…

@@ -28,7 +28,7 @@ pub struct Paths {
     spacing: Duration,
     #[command(flatten)]
     page: PageFlag,
-    /// Prints the result as one JSON object (docs/schema/probe-paths.json).
+    /// Prints the result as one JSON object (docs/reference/schema/probe-paths.json).
     #[arg(long)]
     json: bool,
 }

@@ -23,7 +23,7 @@ pub struct OutputFlags {
     pings: Option<PathBuf>,
     #[command(flatten)]
     page: PageFlag,
-    /// Prints the result as one JSON object, which has a schema (docs/schema/).
+    /// Prints the result as one JSON object, which has a schema (docs/reference/schema/).
     #[arg(long)]
     pub json: bool,
 }

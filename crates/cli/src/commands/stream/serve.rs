@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The arguments of `skyhaul stream serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Nothing is written anywhere that neither --root nor an --allow names. docs/streams.md says more.
+    after_help = "Nothing is written anywhere that neither --root nor an --allow names. docs/how-to/streams.md says more.
 
 Example:
   skyhaul stream serve --bind 0.0.0.0:4750 --key there.key --peer SHA256:… --root /data/scans --allow udp://10.0.0.5:2630

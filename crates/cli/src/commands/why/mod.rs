@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(
     after_help = "The more it is given, the surer it is: a line alone shows the line's faults, a transfer alone those of its ends.
-docs/why.md says what each cause looks like, and what to do about it.
+docs/how-to/why.md says what each cause looks like, and what to do about it.
 
 Example:
   skyhaul why centre.example.org
@@ -65,7 +65,7 @@ pub struct Why {
     /// How long a transfer, a node or a TCP connection is looked at.
     #[arg(long, value_name = "DURATION", default_value = "8 s")]
     watch: Duration,
-    /// Prints the verdict as one JSON object (docs/schema/why.json).
+    /// Prints the verdict as one JSON object (docs/reference/schema/why.json).
     #[arg(long)]
     json: bool,
     #[command(flatten)]

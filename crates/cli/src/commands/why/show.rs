@@ -14,7 +14,7 @@ pub struct Of {
     pub transfer: Option<String>,
 }
 
-/// As one JSON object (docs/schema/why.json).
+/// As one JSON object (docs/reference/schema/why.json).
 ///
 /// # Errors
 /// The output is gone.

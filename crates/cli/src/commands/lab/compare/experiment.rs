@@ -155,7 +155,7 @@ impl Experiment {
 
     /// What `text`, which stands at `place`, says.
     pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
-        let help = "docs/compare.md shows every key";
+        let help = "docs/how-to/compare.md shows every key";
         let refused =
             |what: &str, line: usize| Failure::new(Exit::Usage, what, help).at(&format!("{place}:{line}"));
         let read: Self = toml::from_str(text).map_err(|error: toml::de::Error| {

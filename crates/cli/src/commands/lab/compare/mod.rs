@@ -35,7 +35,7 @@ use tool::Tool;
 /// The arguments of `skyhaul lab compare`.
 #[derive(clap::Args)]
 pub struct Compare {
-    /// Names of published experiments, or paths of files (docs/compare.md); left out: a list of the published ones.
+    /// Names of published experiments, or paths of files (docs/how-to/compare.md); left out: a list of the published ones.
     #[arg(value_name = "EXPERIMENT|FILE")]
     experiments: Vec<String>,
     /// Only these tools: adaptive, line, tcp-NAME, mptcp-NAME, socat-NAME, forward, udt, srt.

@@ -91,7 +91,7 @@ impl Requirements {
     /// What `text`, which stands at `place`, says.
     pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
         let refused = |what: &str, line: usize| {
-            Failure::new(Exit::Usage, what, "docs/compare.md shows every key").at(&format!("{place}:{line}"))
+            Failure::new(Exit::Usage, what, "docs/how-to/compare.md shows every key").at(&format!("{place}:{line}"))
         };
         let read: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);

@@ -146,5 +146,5 @@ impl Kind {
 pub fn refused(text: &str, place: &str, error: &toml::de::Error) -> Failure {
     let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
     let what = error.message().replace('\n', " ");
-    Failure::new(Exit::Usage, &what, "docs/compare.md shows every key").at(&format!("{place}:{line}"))
+    Failure::new(Exit::Usage, &what, "docs/how-to/compare.md shows every key").at(&format!("{place}:{line}"))
 }

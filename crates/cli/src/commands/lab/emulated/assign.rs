@@ -59,6 +59,6 @@ pub fn changed(
     }
     serde_json::from_value(Value::Object(config)).map_err(|error| {
         let what = format!("the link cannot become that: {error}");
-        Failure::new(Exit::Usage, &what, "docs/emulator.md shows every key")
+        Failure::new(Exit::Usage, &what, "docs/how-to/emulator.md shows every key")
     })
 }

@@ -18,7 +18,7 @@ use std::process::Command;
 /// The arguments of `skyhaul lab up`.
 #[derive(clap::Args)]
 pub struct Up {
-    /// The file that describes the links (docs/emulator.md).
+    /// The file that describes the links (docs/how-to/emulator.md).
     #[arg(value_name = "LINE.toml")]
     file: PathBuf,
     #[command(flatten)]

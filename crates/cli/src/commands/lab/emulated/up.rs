@@ -20,7 +20,7 @@ pub fn read(file: &Path) -> Result<Description, Failure> {
         Failure::io(
             "the file cannot be read",
             &place,
-            "give the path of a file as in docs/emulator.md",
+            "give the path of a file as in docs/how-to/emulator.md",
             source,
         )
     })?;

@@ -60,7 +60,7 @@ impl Spacing {
     pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
         let read: Self = toml::from_str(text).map_err(|error| refused(text, place, &error))?;
         read.contradiction().map_or(Ok(read), |what| {
-            Err(Failure::new(Exit::Usage, what, "docs/compare.md shows every key").at(&format!("{place}:1")))
+            Err(Failure::new(Exit::Usage, what, "docs/how-to/compare.md shows every key").at(&format!("{place}:1")))
         })
     }
 
