@@ -5,9 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod custody;
-
-use custody::{Summary, World};
+use crate::custody::{Summary, World};
 use skyhaul_units::Duration;
 
 #[test]

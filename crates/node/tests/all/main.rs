@@ -1,0 +1,8 @@
+//! The integration tests of the node, in one program.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+
+mod custody;
+mod custody_sim;
+mod reach;
+mod vectors;
