@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
-mod support;
-
+use crate::support::block_on;
 use skyhaul_net::exchange::{Exchange, LinkError, Setup};
 use skyhaul_quic::Identity;
 use skyhaul_transport::{Block, FlowId, Outcome, SessionConfig};
@@ -12,7 +11,6 @@ use skyhaul_units::{Bytes, Duration};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Wake};
-use support::block_on;
 
 struct Unpark(std::thread::Thread);
 

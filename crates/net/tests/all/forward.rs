@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test support")]
 #![allow(clippy::disallowed_methods, reason = "applications of a test wait on sockets, each on a thread")]
 
-mod support;
-
+use crate::support::block_on;
 use skyhaul_engine::SocketId;
 use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Mux, Role, Target};
 use skyhaul_link::{LinkConfig, Loss};
@@ -22,7 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use support::block_on;
 
 /// A forwarder that runs.
 struct Running {

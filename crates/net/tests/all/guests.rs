@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test support")]
 #![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
-mod support;
-
+use crate::support::block_on;
 use skyhaul_engine::{EngineEvent, SessionId, SocketId};
 use skyhaul_forward::Role;
 use skyhaul_identity::Fingerprint;
@@ -20,7 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use support::block_on;
 
 /// What has the session: it sends blocks of its own, and tells of those that come.
 struct Holder {

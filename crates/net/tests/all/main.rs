@@ -1,0 +1,9 @@
+//! The integration tests over real sockets, in one program.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+
+mod exchange;
+mod forward;
+mod guests;
+mod support;
+mod tcp;
