@@ -1,9 +1,7 @@
 //! Lines that carry less than they did: nothing at all, or only short datagrams.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod nodes;
-
-use nodes::{CALLED, CALLER, World};
+use crate::nodes::{CALLED, CALLER, World};
 use skyhaul_transport::{PathId, PathState, PathStatus};
 use skyhaul_units::Duration;
 

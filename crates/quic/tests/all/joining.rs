@@ -1,9 +1,7 @@
 //! Further connections become paths of a session, and nobody else's do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod nodes;
-
-use nodes::{CALLED, CALLER, World, address, identity};
+use crate::nodes::{CALLED, CALLER, World, address, identity};
 use skyhaul_engine::{CarrierEvent, ConnectError, ConnectionId, SocketId};
 use skyhaul_identity::Keying;
 use skyhaul_transport::wire::Control;

@@ -1,8 +1,6 @@
 //! Data on a path that is up: fates of tokens, order of the control stream, throughput, outages.
 
-mod pair;
-
-use pair::{App, CLIENT, Options, SERVER, World, numbered};
+use crate::pair::{App, CLIENT, Options, SERVER, World, numbered};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeSet;

@@ -1,0 +1,10 @@
+//! The integration tests of paths over QUIC, in one program.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+
+mod black_hole;
+mod handshake;
+mod joining;
+mod nodes;
+mod pair;
+mod traffic;
