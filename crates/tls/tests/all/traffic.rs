@@ -1,9 +1,7 @@
 //! Datagrams and control bytes over a path that is up: order, fates, bounds, measurements, damage.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod pair;
-
-use pair::{App, CLIENT, Options, SERVER, World};
+use crate::pair::{App, CLIENT, Options, SERVER, World};
 use proptest::prelude::*;
 use skyhaul_tls::TlsPathConfig;
 use skyhaul_transport::{DownReason, Path, PathEvent};

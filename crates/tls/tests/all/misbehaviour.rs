@@ -1,9 +1,7 @@
 //! A far end with the right key that does not keep to the rules, and strangers that do not even speak TLS.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod pair;
-
-use pair::{CLIENT, Options, SERVER, endpoint, identity};
+use crate::pair::{CLIENT, Options, SERVER, endpoint, identity};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use skyhaul_identity::{RefusedKey, client_config};

@@ -1,9 +1,7 @@
 //! Setting up and ending: it always succeeds with the right keys, never with others, and says why.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod pair;
-
-use pair::{App, CLIENT, Options, SERVER, World, endpoint, identity};
+use crate::pair::{App, CLIENT, Options, SERVER, World, endpoint, identity};
 use skyhaul_engine::Carrier;
 use skyhaul_engine::admission::{ADDRESS_MAX, CALLS_MAX, SETUP_MAX};
 use skyhaul_identity::Refusal;
