@@ -1,8 +1,7 @@
 //! Pages about measurements of modelled links: they are whole, need nothing from elsewhere, and show what was found.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-mod support;
-
+use crate::support::Virtual;
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Reordering};
 use skyhaul_probe::losses::losses;
 use skyhaul_probe::paths::{Flow, Paths};
@@ -12,7 +11,6 @@ use skyhaul_probe::survey::{SurveyPlan, survey};
 use skyhaul_probe::sweep::{SweepPlan, sweep};
 use skyhaul_probe::{Direction, Near, Spec};
 use skyhaul_units::{Bytes, Duration, Probability, Rate, Utc};
-use support::Virtual;
 
 fn subject() -> Subject {
     Subject {

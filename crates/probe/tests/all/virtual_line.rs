@@ -1,8 +1,7 @@
 //! The probe over modelled links under a virtual clock: it must find what the links were made to do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-mod support;
-
+use crate::support::{AHEAD, Virtual};
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Policer, Reordering};
 use skyhaul_probe::losses::losses;
 use skyhaul_probe::stats::{Character, VlbiRule};
@@ -10,7 +9,6 @@ use skyhaul_probe::survey::{Survey, SurveyPlan, survey};
 use skyhaul_probe::sweep::{SweepPlan, sweep};
 use skyhaul_probe::{Direction, Near, NearError, Spec, Trace};
 use skyhaul_units::{Bytes, Duration, Probability, Rate};
-use support::{AHEAD, Virtual};
 
 fn near(config: LinkConfig, seed: u64) -> Near<Virtual> {
     Near::open(Virtual::new(config.clone(), config, seed), 4).unwrap()
