@@ -4,9 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it skips")]
 
-mod draw;
-
-use draw::{Blocks, Draw, blocks};
+use crate::draw::{Blocks, Draw, blocks};
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::{Basis, Codeword, Correction, Decoder, Parameters, ReedSolomon};
 use std::io::{Read, Write};

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-mod draw;
-
-use draw::{Blocks, Draw, blocks};
+use crate::draw::{Blocks, Draw, blocks};
 use proptest::prelude::*;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::{
