@@ -1,7 +1,6 @@
 //! Setting up: it always succeeds with the right keys, never with others, and says why.
 
-use crate::pair;
-use crate::pair::{CLIENT, Options, SERVER, World, address, identity};
+use crate::pair::{self, CLIENT, Options, SERVER, World, address, identity};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use skyhaul_engine::admission::{ADDRESS_MAX, SETUP_MAX};
