@@ -6,11 +6,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
-mod random;
-
-use random::case::{Case, Step, Wanted};
-use random::line::{Faults, LineConfig};
-use random::world::{Summary, World};
+use crate::random::case::{Case, Step, Wanted};
+use crate::random::line::{Faults, LineConfig};
+use crate::random::world::{Summary, World};
 use skyhaul_units::{Duration, Rate};
 
 #[test]

@@ -1,7 +1,6 @@
 //! Two sessions, one virtual clock: what goes in comes out, whole, in order, once.
 
-mod support;
-
+use crate::support::{World, thousandths};
 use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_lab::PlainLine;
@@ -10,7 +9,6 @@ use skyhaul_transport::{
     PathOptions, Received, Resume, SendError, Seq, Session, SessionConfig, SpoolId, SpoolIdentity,
 };
 use skyhaul_units::{Bytes as Amount, Duration, Instant};
-use support::{World, thousandths};
 
 fn block(flow: u32, seq: u64, len: usize) -> Block {
     let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + seq * 7 + u64::from(flow)) as u8).collect();
