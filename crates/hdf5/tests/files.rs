@@ -1,7 +1,7 @@
 //! Files written and read again through the library: the system's, or the one that h5py brings.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
 
-#[path = "../../level0/tests/readers/python.rs"]
+#[path = "../../level0/tests/all/support/python.rs"]
 mod python;
 
 use skyhaul_hdf5::{Error, File, Library, RdrReader, RdrWriter};

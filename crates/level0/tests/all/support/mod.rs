@@ -1,4 +1,9 @@
-//! A place for files in memory, and packets made to measure.
+//! What the tests share: a folder in memory, packets made to measure, captures, independent readers.
+
+pub mod captures;
+pub mod cumulus;
+pub mod python;
+pub mod shared;
 
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};

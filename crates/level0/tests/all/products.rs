@@ -1,10 +1,10 @@
 //! Products of packets in any order: what is in them, what is not, and that all of it is counted.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so")]
 
-#[path = "support/shared.rs"]
-mod shared;
-mod support;
-
+use crate::support::shared;
+use crate::support::{
+    self, Make, Memory, close, contact, mission, packet_file, process, process_contact, process_mission, tiny,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use skyhaul_ccsds::extract::ExtractedPacket;
@@ -15,9 +15,6 @@ use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{ClockCheck, ClockReference, Close, ContactProcessor, Error, Limits, Reason, SortedBy};
 use skyhaul_units::{Bytes, Duration, Utc};
-use support::{
-    Make, Memory, close, contact, mission, packet_file, process, process_contact, process_mission, tiny,
-};
 
 /// A packet group: the first packet has the time, the others follow.
 fn group(first: Make, packets: u16) -> Vec<Make> {

@@ -1,16 +1,13 @@
 //! Packets that a missing frame cut: left out, or filled up, counted and listed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
-#![allow(dead_code, reason = "each test program uses its part")]
 
-mod support;
-
+use crate::support::{Make, Memory, close, contact, mission, packet_file, tiny};
 use skyhaul_ccsds::extract::{ExtractedPacket, FILL};
 use skyhaul_level0::construction::{ConstructionRecord, FillEntry};
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{ContactProcessor, FillPolicy, Limits, Rules};
 use skyhaul_units::Bytes;
 use std::collections::BTreeMap;
-use support::{Make, Memory, close, contact, mission, packet_file, tiny};
 
 fn made(count: u16) -> Make {
     Make { count, millis: Some(u32::from(count) * 10), ..Make::default() }

@@ -1,9 +1,7 @@
 //! Delivery records as the consumer of NASA's Cumulus reads them: its own PVL reader, and its rules.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
 
-#[path = "readers/cumulus.rs"]
-mod cumulus;
-
+use crate::support::cumulus;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,9 +1,7 @@
 //! Expedited data sets: published while the contact goes on, in slices, the same whenever it is processed again.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
-#[allow(dead_code, reason = "each test file uses a part of it")]
-mod support;
-
+use crate::support::{Make, Memory, close, contact, mission, packet_file};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::ApidRange;
@@ -12,7 +10,6 @@ use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{ContactProcessor, Expedite, Limits};
 use skyhaul_units::Duration;
-use support::{Make, Memory, close, contact, mission, packet_file};
 
 fn subset(product: Option<&str>) -> Expedite {
     Expedite {

@@ -2,9 +2,7 @@
 //! in which contacts arrive, nor on how frames were divided among them; each version says what changed.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so")]
 
-#[allow(dead_code, reason = "each test file uses a part of it")]
-mod support;
-
+use crate::support::{DAY, Make, Memory, mission, packet_file, tiny};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use skyhaul_ccsds::extract::ExtractedPacket;
@@ -16,7 +14,6 @@ use skyhaul_level0::{
 };
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
-use support::{DAY, Make, Memory, mission, packet_file, tiny};
 
 const HOUR: u64 = 3_600_000;
 

@@ -1,14 +1,8 @@
 //! Products of real captures, read by independent programs: ccsdspy and libera_utils.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
 
-#[path = "support/captures.rs"]
-mod captures;
-#[path = "readers/python.rs"]
-mod python;
-#[path = "support/shared.rs"]
-mod shared;
-
-use captures::{CAPTURES, frames, mission};
+use crate::support::captures::{CAPTURES, frames, mission};
+use crate::support::{python, shared};
 use serde_json::{Value, json};
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::generate::{ErrorPlan, Generator, GeneratorOptions, Layout, Source};
