@@ -5,9 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod pair;
-
-use pair::{Line, Transfer};
+use crate::pair::{self, Line, Transfer};
 use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
 use std::fmt::Write;
 

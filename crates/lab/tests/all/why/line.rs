@@ -1,8 +1,8 @@
 //! The probe's both ends over the links and hosts of a case.
 
-use crate::case::Case;
-use crate::cross::Cross;
-use crate::machine::{Socket, encoded, is_others, numbers};
+use super::case::Case;
+use super::cross::Cross;
+use super::machine::{Socket, encoded, is_others, numbers};
 use skyhaul_link::Link;
 use skyhaul_probe::why::{ExaminePlan, LineFound, examine};
 use skyhaul_probe::wire::Limits;

@@ -1,8 +1,8 @@
 //! Faults with parameters drawn by chance, each over a line that is drawn by chance too.
 
-use crate::cross::Others;
-use crate::draw::Draws;
-use crate::machine::Host;
+use super::cross::Others;
+use super::draw::Draws;
+use super::machine::Host;
 use core::num::NonZeroU32;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_link::{Change, GilbertElliott, LinkConfig, Loss, Outage, Policer, Reordering};

@@ -1,8 +1,8 @@
 //! A transfer of the production engine over the links and hosts of a case, and what its ends tell of it.
 
-use crate::case::Case;
-use crate::cross::Cross;
-use crate::machine::{Machine, Node};
+use super::case::Case;
+use super::cross::Cross;
+use super::machine::{Machine, Node};
 use skyhaul_engine::{EngineEvent, SessionId};
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig};
 use skyhaul_probe::why::{Backlog, Lack, Listener, Owes, Transfer, Waited};

@@ -1,6 +1,6 @@
 //! Traffic of others over a link of a case: what keeps its rate, and what goes as fast as it is let.
 
-use crate::draw::Draws;
+use super::draw::Draws;
 use skyhaul_units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
 

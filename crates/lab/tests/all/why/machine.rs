@@ -1,7 +1,7 @@
 //! A host of the model: a processor that takes time for each datagram, a socket that holds so much, a backlog that drops.
 
-use crate::cross::Cross;
-use crate::draw::Draws;
+use super::cross::Cross;
+use super::draw::Draws;
 use skyhaul_lab::{Datagram, Endpoint};
 use skyhaul_units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
