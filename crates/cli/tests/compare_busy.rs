@@ -1,5 +1,5 @@
-//! A comparison on a machine that does something else. A file of its own: what runs beside it would
-//! disturb the other comparisons. Needs root, network namespaces and TUN devices.
+//! A comparison on a machine that does something else. A binary of its own: the load that it makes
+//! would disturb every test beside it. Needs root, network namespaces and TUN devices.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
 
 mod support;

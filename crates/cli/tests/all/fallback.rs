@@ -1,0 +1,176 @@
+//! A station whose network lets no UDP through, or no longer, or only short datagrams: real processes, a forwarder that takes
+//! TCP alone, and a line for UDP beside it that changes in mid-session.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+#![allow(clippy::disallowed_methods, reason = "the forwarder runs beside the processes")]
+
+use crate::support::process::Running;
+use crate::support::site::{Site, channel};
+use serde_json::Value;
+use skyhaul_link::{LinkConfig, Loss};
+use skyhaul_net::relay::{Direction, Relay, RelayConfig, RelayHandle};
+use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Forwards TCP to `to` from a port where nothing takes UDP; gives its address.
+fn forward_tcp_alone(to: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for near in listener.incoming() {
+            let (near, far) = (near.unwrap(), TcpStream::connect(&to).unwrap());
+            for (mut from, mut into) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 65_536];
+                    while let Ok(count @ 1..) = from.read(&mut buffer) {
+                        if into.write_all(&buffer[..count]).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = into.shutdown(Shutdown::Write);
+                });
+            }
+        }
+    });
+    address
+}
+
+/// A whole contact of a station with this table, whose way to the centre takes TCP alone; gives the paths as status shows
+/// them meanwhile.
+fn contact_arrives(path: &str) -> Value {
+    let site = Site::new();
+    let way = forward_tcp_alone(site.address.clone());
+    site.write_by(&way, &format!("{path}{}", channel("")));
+    let _station = site.start_to_stay();
+    site.assert_whole();
+    site.until(|status| Some(status["line"]["paths"].clone()).filter(|_| status["spool"]["blocks"] == 0))
+}
+
+#[test]
+fn where_udp_is_blocked_the_contact_arrives_over_tcp_and_status_says_why() {
+    let paths = contact_arrives("");
+    let [udp, tcp] = paths.as_array().unwrap().as_slice() else { panic!("{paths}") };
+    assert_eq!((&udp["over"], &tcp["over"]), (&"udp".into(), &"tcp".into()), "{paths}");
+    assert_eq!((&udp["state"], &tcp["state"]), (&"failed".into(), &"active".into()), "{paths}");
+    assert!(tcp["reason"].as_str().unwrap().contains("UDP brings no answer"), "{paths}");
+}
+
+#[test]
+fn a_path_that_is_to_go_over_tcp_does_so_at_once() {
+    let paths = contact_arrives("[[path]]\ntransport = \"tcp\"\n");
+    let [tcp] = paths.as_array().unwrap().as_slice() else { panic!("{paths}") };
+    assert_eq!((&tcp["over"], &tcp["state"]), (&"tcp".into(), &"active".into()), "{paths}");
+}
+
+/// A site whose station reaches the centre over a line of UDP that the test changes, and over TCP at the same address.
+struct Changing {
+    site: Site,
+    handle: RelayHandle,
+    stop: Arc<AtomicBool>,
+    relay: Option<JoinHandle<()>>,
+}
+
+/// So slow that a contact of a megabyte is under way for seconds.
+fn line() -> LinkConfig {
+    LinkConfig::line(Rate::from_mbps(1), Duration::from_millis(20))
+}
+
+impl Changing {
+    fn new() -> Self {
+        let site = Site::new();
+        let way = forward_tcp_alone(site.address.clone());
+        let config = RelayConfig::new(way.parse().unwrap(), site.address.parse().unwrap(), line());
+        let mut relay = Relay::bind(config).unwrap();
+        let (handle, stop) = (relay.handle(), Arc::new(AtomicBool::new(false)));
+        let stopped = stop.clone();
+        let relay = Some(std::thread::spawn(move || relay.run(&stopped).unwrap()));
+        site.write_by(&way, &channel(""));
+        Self { site, handle, stop, relay }
+    }
+
+    /// The station, once a part of the contact has gone.
+    fn under_way(&self) -> Running {
+        let station = Running::start_logged(&["station", "--config", "station.toml"], self.site.folder());
+        self.site.until(|status| {
+            let sent = status["line"]["paths"][0]["bytes_sent"].as_u64()?;
+            Some(()).filter(|()| sent > 100_000)
+        });
+        station
+    }
+
+    fn change(&self, line: &LinkConfig) {
+        for direction in [Direction::Up, Direction::Down] {
+            self.handle.set(direction, line.clone());
+        }
+    }
+
+    /// The paths, as status shows them once they are as `probe` says.
+    #[track_caller]
+    fn paths(&self, probe: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        self.site.until(|status| {
+            let paths = status["line"]["paths"].as_array()?;
+            probe(paths).then(|| paths.clone())
+        })
+    }
+
+    fn alarms(&self) -> String {
+        self.site.until(|status| Some(status["alarms"].to_string()))
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        drop(self.relay.take().map(JoinHandle::join));
+    }
+}
+
+fn states(paths: &[Value]) -> Vec<&str> {
+    paths.iter().filter_map(|path| path["state"].as_str()).collect()
+}
+
+#[test]
+fn where_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_an_alarm_says_so() {
+    let changing = Changing::new();
+    let mut station = changing.under_way();
+    changing.change(&LinkConfig { largest: Some(Bytes::new(1_400)), ..line() });
+    let log = station.log_until("vanish");
+    assert!(log.contains("packets on path"), "{log}");
+    changing.site.assert_whole();
+    let paths = changing.paths(|paths| paths[0]["payload"].as_u64().is_some_and(|size| size > 1_340));
+    assert_eq!(states(&paths), ["active"], "{paths:?}");
+    assert!(paths[0]["payload"].as_u64().unwrap() <= 1_400 - 28, "{paths:?}");
+    let alarms = changing.alarms();
+    assert!(alarms.contains("those of 1500 bytes vanish"), "{alarms}");
+}
+
+#[test]
+fn where_no_full_packet_of_any_size_arrives_in_mid_session_tcp_carries_the_contact() {
+    let changing = Changing::new();
+    let _station = changing.under_way();
+    changing.change(&LinkConfig { largest: Some(Bytes::new(1_000)), ..line() });
+    let paths = changing.paths(|paths| states(paths) == ["black-hole", "active"]);
+    let alarms = changing.alarms();
+    assert!(alarms.contains("full ones do not"), "{alarms} {paths:?}");
+    changing.site.assert_whole();
+}
+
+#[test]
+fn where_udp_is_cut_in_mid_session_it_is_silent_tcp_is_called_at_once_and_left_when_udp_is_back() {
+    let changing = Changing::new();
+    let mut station = changing.under_way();
+    changing.change(&LinkConfig { loss: Loss::Independent(Probability::ONE), ..line() });
+    station.log_until("a path is silent");
+    let log = station.log_until("TCP is used");
+    assert!(log.lines().count() <= 2, "TCP is called at once: {log}");
+    let paths = changing.paths(|paths| states(paths) == ["silent", "active"]);
+    assert!(paths[0]["reason"].as_str().unwrap().contains("nothing is heard"), "{paths:?}");
+    changing.site.assert_whole();
+    changing.change(&line());
+    station.log_until("a path answers again");
+    let paths = changing.paths(|paths| paths.len() == 1);
+    assert_eq!((states(&paths), &paths[0]["over"]), (vec!["active"], &"udp".into()), "{paths:?}");
+}

@@ -1,0 +1,107 @@
+//! curl, to a small server of HTTP/1.0.
+
+use super::ends::{Ends, are_installed, pattern, printed, program};
+use crate::support::process::text;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+
+/// What a request's path stands for, or what is put there given back.
+pub const PAGE: usize = 3_000_000;
+
+fn serve(stream: impl Read, mut answer: impl Write) {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    let mut line = String::new();
+    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let body = if length > 0 { body } else { pattern(PAGE) };
+    write!(answer, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
+    answer.write_all(&body).unwrap();
+}
+
+/// Serves a number of connections; gives the target.
+pub fn start(connections: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().take(connections) {
+            let stream: TcpStream = stream.unwrap();
+            std::thread::spawn(move || serve(&stream, &stream));
+        }
+    });
+    target
+}
+
+#[test]
+fn curl_fetches_and_puts_files_and_several_at_a_time() {
+    if !are_installed(&["curl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let target = start(4);
+    let ends = Ends::start(&["--allow", &target], &["-L", &format!("0=far:{target}")], 1);
+    let url = format!("http://127.0.0.1:{}/", ends.port());
+    let (sent, back) = (folder.path().join("sent"), folder.path().join("back"));
+    std::fs::write(&sent, pattern(1_000_000)).unwrap();
+    let curl = ["curl", "-sS", "--noproxy", "*", "--max-time", "60"];
+    let put = ["-T", sent.to_str().unwrap(), "-o", back.to_str().unwrap(), &url];
+    printed(&[&curl[..], &put].concat());
+    assert!(std::fs::read(&back).unwrap() == pattern(1_000_000));
+    let got: Vec<_> = (0..3).map(|number| folder.path().join(number.to_string())).collect();
+    let mut words = [&curl[..], &["--parallel", "--parallel-immediate"]].concat();
+    for path in &got {
+        words.extend(["-o", path.to_str().unwrap(), &url]);
+    }
+    printed(&words);
+    for path in got {
+        assert!(std::fs::read(path).unwrap() == pattern(PAGE));
+    }
+}
+
+#[test]
+fn curl_goes_by_socket_files_at_both_ends() {
+    if !are_installed(&["curl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (folder.path().join("here.sock"), folder.path().join("there.sock"));
+    let listener = UnixListener::bind(&there).unwrap();
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        serve(&stream, &stream);
+    });
+    let rule = format!("unix:{}", there.display());
+    let _ends = Ends::start(&["--allow", &rule], &["-L", &format!("unix:{}=far:{rule}", here.display())], 1);
+    let got = folder.path().join("got");
+    let socket = ["--unix-socket", here.to_str().unwrap(), "http://there/"];
+    printed(&[&["curl", "-sS", "--max-time", "60", "-o", got.to_str().unwrap()], &socket[..]].concat());
+    assert!(std::fs::read(got).unwrap() == pattern(PAGE));
+}
+
+#[test]
+fn curl_sees_a_reset_where_nobody_listens_and_where_the_far_end_allows_nothing() {
+    if !are_installed(&["curl"]) {
+        return;
+    }
+    let target = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    for (allow, reason) in [
+        (&["--allow", &target][..], "Connection refused"),
+        (&[], "the rules of the node that would connect do not allow it"),
+    ] {
+        let mut ends = Ends::start(allow, &["-L", &format!("0=far:{target}")], 1);
+        let url = format!("http://127.0.0.1:{}/", ends.port());
+        let failed = program(&["curl", "-sS", "--noproxy", "*", "--max-time", "60", &url]);
+        // 52 and 56 are curl's for an answer without bytes and for a connection that was reset.
+        assert!(matches!(failed.status.code(), Some(52 | 56)), "{}", text(&failed.stderr));
+        for end in [&mut ends.near, &mut ends.far] {
+            assert!(end.log_until("was not connected").contains(reason));
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What a centre publishes and hands over, through the program: expedited data sets while a contact goes on, deliveries
+//! and their notices, folders that vanish and come back.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+use crate::support;
+use crate::support::patience::until;
+use crate::support::recordings::{CLEAN, DAMAGED, recording, sha256};
+use crate::support::site::Site;
+use serde_json::Value;
+use skyhaul_ccsds::packet::Packets;
+use skyhaul_level0::construction::{ConstructionRecord, ProductKind};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+fn channel(name: &str, file: &Path, keys: &str) -> String {
+    format!("[[channel]]\nname = \"{name}\"\ninput = \"file:{}\"\n{keys}", file.display())
+}
+
+/// The files of a folder that are no one's work in progress, by name.
+fn names(folder: &Path) -> BTreeSet<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return BTreeSet::new() };
+    let files = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let names = files.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+    names.filter(|name| !name.starts_with('.')).collect()
+}
+
+/// The construction records of expedited data sets.
+fn slices(folder: &Path) -> Vec<PathBuf> {
+    let is_record = |name: &String| name.starts_with('E') && name.ends_with("00.EDS");
+    names(folder).into_iter().filter(is_record).map(|name| folder.join(name)).collect()
+}
+
+/// The packets of a file, in any order.
+fn packets(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut packets: Vec<_> = Packets::new(bytes).map(|(_, packet)| packet).collect();
+    packets.sort_unstable();
+    packets
+}
+
+fn alarms(status: &Value) -> Vec<String> {
+    let alarms = status["alarms"].as_array().into_iter().flatten();
+    alarms.map(|alarm| alarm.as_str().unwrap().to_owned()).collect()
+}
+
+/// The contacts, when so many are done and nothing is wrong any more.
+#[track_caller]
+fn done(site: &Site, count: usize) -> Vec<Value> {
+    site.centre_until(|status| {
+        let contacts = status["contacts"].as_array()?;
+        let done = contacts.iter().filter(|contact| contact["state"] == "done").count();
+        (done == count && alarms(status).is_empty()).then(|| contacts.clone())
+    })
+}
+
+#[test]
+fn slices_of_a_contact_arrive_while_it_goes_on_and_hold_all_that_it_brings() {
+    let site = Site::with("[[expedited]]\nproduct = \"viirs-science\"\nslice = \"1 s\"\nquick_look = true\n");
+    let products = site.folder().join("products");
+    // The test holds the end back until a slice is there, however long that takes. It is short: packets wait until so many
+    // tell the contact's time.
+    site.write("[[channel]]\nname = \"imager\"\ninput = \"stdin\"\nsilence = \"600 s\"\n");
+    let (input, mut downlink) = std::io::pipe().unwrap();
+    let station = site.start_from(input);
+    let bytes = fs::read(recording(CLEAN[0])).unwrap();
+    let (first, last) = bytes.split_at(bytes.len() / 16 * 15);
+    let mut frames = 0;
+    for piece in first.chunks(first.len().div_ceil(4)) {
+        downlink.write_all(piece).unwrap();
+        let more = |status: &Value| status["channels"][0]["frames"].as_u64().filter(|now| *now > frames);
+        frames = site.until(more);
+        // Slices are of reception time: what comes now is in the next.
+        std::thread::park_timeout(Duration::from_millis(1_100));
+    }
+    until(|| slices(&products).first().cloned(), || "no slice".to_owned());
+    // A product of the contact is there only when it has ended.
+    let whole = |name: &String| name.starts_with('P');
+    assert!(!names(&products).iter().any(whole), "the contact still goes on");
+    downlink.write_all(last).unwrap();
+    drop(downlink);
+    assert_eq!(station.end().code, Some(0));
+    let contacts = done(&site, 1);
+    let slices = slices(&products);
+    assert!(slices.len() >= 3, "four pieces, a second and more apart: {slices:?}");
+    assert_eq!(contacts[0]["expedited"], slices.len());
+    let mut sliced = Vec::new();
+    for path in &slices {
+        let record = ConstructionRecord::parse(&fs::read(path).unwrap()).unwrap();
+        assert_eq!(record.kind, ProductKind::QuickLookEds);
+        sliced.extend(fs::read(path.display().to_string().replace("00.EDS", "01.EDS")).unwrap());
+    }
+    let path = contacts[0]["products"][0]["path"].as_str().unwrap();
+    assert!(path.contains("VIIRS"), "{path}");
+    let whole = fs::read(site.folder().join(path)).unwrap();
+    assert!(packets(&sliced) == packets(&whole), "{} and {} bytes", sliced.len(), whole.len());
+}
+
+#[test]
+fn cut_packets_are_filled_up_where_the_product_says_so_in_slices_and_windows_too() {
+    let site = Site::with(
+        "time = true\nwait = \"0 s\"\n[[product]]\nname = \"viirs-science\"\nfill = \"pad\"\n[[expedited]]\nslice = \"1 h\"\n",
+    );
+    site.write(&channel("damaged", &recording(DAMAGED), ""));
+    assert_eq!(site.start().end().code, Some(0));
+    site.centre_until(|status| {
+        status["assembled"].as_array()?.iter().any(|one| one["state"] == "made").then_some(())
+    });
+    let products = site.folder().join("products");
+    let mut filled = Vec::new();
+    for name in names(&products).into_iter().filter(|name| name.ends_with(".json")) {
+        let account: Value = serde_json::from_slice(&fs::read(products.join(&name)).unwrap()).unwrap();
+        let (product, accounting) = (&account["product"], &account["accounting"]);
+        assert_eq!(accounting["balanced"], true, "{name}");
+        if product["name"] != "viirs-science" {
+            assert_eq!(accounting["filled_packets"], 0, "{name}");
+            continue;
+        }
+        let bytes = fs::read(products.join(product["packet_file"]["name"].as_str().unwrap())).unwrap();
+        let list = account["apids"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|apid| apid["fill_list"].as_array().unwrap());
+        let mut octets = 0;
+        for entry in list {
+            let number = |key: &str| entry[key].as_u64().unwrap() as usize;
+            let from = number("offset") + number("first_fill");
+            assert!(bytes[from..from + number("octets")].iter().all(|octet| *octet == 0xC9), "{entry}");
+            octets += number("octets");
+        }
+        assert!(octets > 0);
+        assert_eq!(accounting["fill_octets"], octets);
+        filled.push((product["kind"].clone(), product["basis"].clone()));
+    }
+    // The contact's, the window's, and the slice.
+    assert_eq!(filled.len(), 3, "{filled:?}");
+}
+
+/// The deliveries, when each is as `state` says.
+#[track_caller]
+fn deliveries(site: &Site, count: usize, state: impl Fn(&Value) -> bool) -> Vec<Value> {
+    site.centre_until(|status| {
+        let deliveries = status["deliveries"].as_array()?;
+        (deliveries.len() == count && deliveries.iter().all(&state)).then(|| deliveries.clone())
+    })
+}
+
+fn text(of: &Value, what: &str) -> String {
+    of[what].as_str().unwrap().to_owned()
+}
+
+/// Name of the record of a delivery.
+fn record(delivery: &Value) -> String {
+    format!("X{}.PDR", &text(delivery, "name")[1..])
+}
+
+/// Writes a notice as a consumer does: whole, or not at all.
+fn answer(site: &Site, delivery: &Value, notice: &str) {
+    let folder = site.folder().join("out/notices");
+    fs::create_dir_all(&folder).unwrap();
+    let name = record(delivery).replace(".PDR", ".PAN");
+    fs::write(folder.join(".part"), notice).unwrap();
+    fs::rename(folder.join(".part"), folder.join(name)).unwrap();
+}
+
+const ACCEPTED: &str =
+    "MESSAGE_TYPE = SHORTPAN;\nDISPOSITION = \"SUCCESSFUL\";\nTIME_STAMP = 2026-01-01T00:00:00Z;\n";
+
+/// As another program sees it.
+fn md5(path: &Path) -> String {
+    let output = Command::new("md5sum").arg(path).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap().to_owned()
+}
+
+/// A site that hands over to `archive`, with two products or more delivered of a first contact.
+fn delivered() -> (Site, Vec<Value>) {
+    let site = Site::with("[[delivery]]\nname = \"archive\"\ndir = \"out\"\n");
+    let file = site.folder().join("first.dat");
+    let made = ["generate", "--mission", "noaa-21", "--frames", "1500", "--output", "first.dat"];
+    support::process::printed(&made, site.folder());
+    site.write(&channel("first", &file, ""));
+    assert_eq!(site.start().end().code, Some(0));
+    let count = done(&site, 1)[0]["products"].as_array().unwrap().len();
+    assert!(count >= 2, "{count} products");
+    let all = deliveries(&site, count, |delivery| delivery["state"] == "delivered");
+    (site, all)
+}
+
+#[test]
+fn what_a_consumer_refuses_is_handed_over_again_and_nothing_else() {
+    let (site, all) = delivered();
+    let out = site.folder().join("out");
+    for delivery in &all {
+        let (name, stem) = (record(delivery), text(delivery, "name"));
+        let said = fs::read_to_string(out.join(&name)).unwrap();
+        assert!(out.join(format!("{name}.XFR")).exists(), "{name} has no signal file");
+        for suffix in ["00.PDS", "01.PDS"] {
+            let file = format!("{}{suffix}", &stem[..34]);
+            let digest = md5(&out.join(&file));
+            assert!(said.contains(&file) && said.contains(&digest), "{said}");
+        }
+    }
+    // The consumer takes everything away, and finds one packet file broken.
+    let taken = names(&out);
+    taken.iter().for_each(|name| fs::remove_file(out.join(name)).unwrap());
+    let refused = &all[0];
+    let stem = text(refused, "name")[..34].to_owned();
+    let notice = format!(
+        "MESSAGE_TYPE = LONGPAN;\nNO_OF_FILES = 2;\nFILE_DIRECTORY = out;\nFILE_NAME = {stem}01.PDS;\n\
+         DISPOSITION = \"CHECKSUM ERROR\";\nTIME_STAMP = 2026-01-01T00:00:00Z;\nFILE_DIRECTORY = out;\n\
+         FILE_NAME = {stem}00.PDS;\nDISPOSITION = \"SUCCESSFUL\";\nTIME_STAMP = 2026-01-01T00:00:00Z;\n"
+    );
+    answer(&site, refused, &notice);
+    all[1..].iter().for_each(|delivery| answer(&site, delivery, ACCEPTED));
+    let is_refused = |delivery: &Value| delivery["name"] == refused["name"];
+    deliveries(&site, all.len(), |delivery| match is_refused(delivery) {
+        true => delivery["state"] == "delivered" && delivery["attempts"] == 2,
+        false => delivery["state"] == "accepted" && delivery["attempts"] == 1,
+    });
+    let again: BTreeSet<_> = taken.iter().filter(|name| name[1..34] == stem[1..]).cloned().collect();
+    assert_eq!(names(&out), again, "only what was refused is there again");
+    answer(&site, refused, ACCEPTED);
+    deliveries(&site, all.len(), |delivery| delivery["state"] == "accepted");
+}
+
+#[test]
+fn a_consumers_folder_that_vanishes_gets_everything_when_it_is_back() {
+    let (site, all) = delivered();
+    let (out, away) = (site.folder().join("out"), site.folder().join("away"));
+    fs::rename(&out, &away).unwrap();
+    site.write(&channel("second", &recording(CLEAN[0]), ""));
+    assert_eq!(site.start().end().code, Some(0));
+    let said = site.centre_until(|status| alarms(status).into_iter().find(|alarm| alarm.contains("archive")));
+    assert!(
+        said.contains("products cannot be handed over to archive, tried again") && said.contains("vanished"),
+        "{said}"
+    );
+    fs::rename(&away, &out).unwrap();
+    let count = all.len() + done(&site, 2)[1]["products"].as_array().unwrap().len();
+    let all = deliveries(&site, count, |delivery| delivery["state"] == "delivered");
+    for delivery in &all {
+        assert!(out.join(format!("{}.XFR", record(delivery))).exists(), "{delivery}");
+        assert_eq!(delivery["attempts"], 1);
+    }
+}
+
+#[test]
+fn a_folder_of_products_that_vanishes_costs_nothing_but_time() {
+    let site = Site::with("");
+    let (products, away) = (site.folder().join("products"), site.folder().join("away"));
+    let whole: Value = {
+        site.write(&channel("first", &recording(CLEAN[0]), ""));
+        assert_eq!(site.start().end().code, Some(0));
+        done(&site, 1)[0]["products"][0]["sha256"].clone()
+    };
+    // Before the contact begins, and while it goes on.
+    for (count, name, keys) in [(2, "before", ""), (3, "during", "rate = \"4 Mbit/s\"\n")] {
+        if name == "before" {
+            fs::rename(&products, &away).unwrap();
+        }
+        site.write(&channel(name, &recording(CLEAN[0]), keys));
+        let station = site.start();
+        if name == "during" {
+            let work = || fs::read_dir(&products).unwrap().any(|entry| entry.unwrap().path().is_dir());
+            until(|| work().then_some(()), || "no contact is worked on".to_owned());
+            fs::rename(&products, &away).unwrap();
+        }
+        assert_eq!(station.end().code, Some(0), "the centre takes what comes all the same");
+        let said = site.centre_until(|status| alarms(status).into_iter().next());
+        assert!(
+            said.starts_with("products cannot be written, tried again: ") && said.contains("vanished"),
+            "{said}"
+        );
+        fs::rename(&away, &products).unwrap();
+        let contacts = done(&site, count);
+        let contact = contacts.iter().find(|contact| contact["channel"] == name).unwrap();
+        let product = &contact["products"][0];
+        assert_eq!(product["sha256"], whole);
+        let path = site.folder().join(product["path"].as_str().unwrap());
+        assert_eq!(sha256(&fs::read(path).unwrap()), whole.as_str().unwrap());
+    }
+}

@@ -1,0 +1,307 @@
+//! Contacts of several stations that overlap, through the program: joined frame by frame in the products of windows of time, and
+//! in further versions of each contact's products.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+
+use crate::support::patience::until;
+use crate::support::process::{Running, printed, run};
+use crate::support::recordings::recording;
+use serde_json::Value;
+use skyhaul_level0::construction::ConstructionRecord;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+const RECORDING: &str = "npp.20241206T173815.dat";
+const CADU: usize = 1_024;
+const IMAGER: &str = "viirs-science";
+
+type Made = BTreeMap<String, Value>;
+
+/// A centre and the stations `north`, `south` and `whole`, of which each plays its own recording.
+struct Network {
+    folder: tempfile::TempDir,
+    key: String,
+    address: String,
+    centre: Running,
+}
+
+impl Network {
+    /// A centre that makes products of windows too.
+    fn with(products: &str) -> Self {
+        Self::making(&format!("time = true\nwait = \"10 min\"\n{products}"))
+    }
+
+    fn making(products: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let key = printed(&["keygen", "c.key"], at).trim().to_owned();
+        let mut centre =
+            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \"127.0.0.1:0\"\n"
+                .to_owned();
+        for name in ["north", "south", "whole"] {
+            let key = printed(&["keygen", &format!("{name}.key")], at).trim().to_owned();
+            centre += &format!("[[peer]]\nname = \"{name}\"\nfingerprint = \"{key}\"\n");
+        }
+        centre += &format!("[products]\ndir = \"products\"\n{products}");
+        std::fs::write(at.join("centre.toml"), centre).unwrap();
+        let (centre, address) = Self::start(at);
+        let network = Self { key, address, centre, folder };
+        network.record();
+        network
+    }
+
+    fn start(at: &Path) -> (Running, String) {
+        let centre = Running::start(&["centre", "--config", "centre.toml"], at);
+        let address = status(at, |status| {
+            Some(status["address"].as_str()?.to_owned()).filter(|address| !address.is_empty())
+        });
+        (centre, address)
+    }
+
+    /// Kills the centre as a power cut would, and starts it again.
+    fn kill(&mut self) {
+        self.centre.kill();
+        (self.centre, self.address) = Self::start(self.folder.path());
+    }
+
+    /// What each station heard: neither of two every frame, nor what either had alone in whole packets.
+    fn record(&self) {
+        let whole = std::fs::read(recording(RECORDING)).unwrap();
+        let without = |first: usize| {
+            let mut bytes = whole.clone();
+            for cadu in bytes.chunks_mut(CADU).skip(first).step_by(4) {
+                cadu[8..700].iter_mut().for_each(|byte| *byte ^= 0x5A);
+            }
+            bytes
+        };
+        for (name, bytes) in [("north", without(4)), ("south", without(6)), ("whole", whole.clone())] {
+            std::fs::write(self.folder.path().join(format!("{name}.dat")), bytes).unwrap();
+        }
+    }
+
+    /// A station plays its recording, until the centre has it.
+    fn play(&self, name: &str) {
+        let config = format!(
+            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n[centre]\nname = \"c\"\n\
+             address = \"{}\"\nfingerprint = \"{}\"\n[[channel]]\nname = \"x\"\ninput = \"file:{name}.dat\"\n",
+            self.address, self.key
+        );
+        let file = format!("{name}.toml");
+        std::fs::write(self.folder.path().join(&file), config).unwrap();
+        let station = Running::start(&["station", "--config", &file, "--until-sent"], self.folder.path());
+        assert_eq!(station.end().code, Some(0));
+    }
+
+    /// The newest versions of the products of windows, by product, once `enough` says so.
+    fn made(&self, enough: impl Fn(&Made) -> bool) -> Made {
+        status(self.folder.path(), |status| {
+            let made = status["assembled"].as_array()?;
+            let is_over = made.iter().all(|one| one["state"] == "made");
+            let name = |one: &Value| one["product"].as_str().unwrap_or_default().to_owned();
+            let of_windows = made.iter().filter(|one| one["contact"].is_null());
+            let made = of_windows.map(|one| (name(one), one.clone())).collect();
+            (is_over && enough(&made)).then_some(made)
+        })
+    }
+
+    /// The same, once the imager's product is of so many contacts.
+    fn made_of(&self, contacts: u64) -> Made {
+        self.made(|made| made.get(IMAGER).is_some_and(|one| one["contacts"] == contacts))
+    }
+
+    /// The newest versions of a contact's products, by product, once there is nothing more to be made and `enough` says so.
+    fn versions(&self, station: &str, enough: impl Fn(&Made) -> bool) -> Made {
+        status(self.folder.path(), |status| {
+            let name = |one: &Value| one["product"].as_str().unwrap_or_default().to_owned();
+            let made = status["assembled"].as_array()?;
+            let is_over = made.iter().all(|one| one["state"] == "made");
+            let is_its = |one: &&Value| {
+                one["contact"].as_str().is_some_and(|contact| contact.starts_with(&format!("{station}-")))
+            };
+            let made: Made = made.iter().filter(is_its).map(|one| (name(one), one.clone())).collect();
+            (is_over && enough(&made)).then_some(made)
+        })
+    }
+
+    /// The products of a station's contact as they were first.
+    fn first(&self, station: &str) -> Vec<Value> {
+        status(self.folder.path(), |status| {
+            let is_done = |one: &&Value| one["station"] == *station && one["state"] == "done";
+            let contact = status["contacts"].as_array()?.iter().find(is_done)?;
+            contact["products"].as_array().cloned()
+        })
+    }
+
+    fn account(&self, product: &Value) -> Value {
+        let path = product["path"].as_str().unwrap().replace("01.PDS", "00.json");
+        serde_json::from_slice(&std::fs::read(self.folder.path().join(path)).unwrap()).unwrap()
+    }
+}
+
+#[track_caller]
+fn status<T>(at: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
+    let ask = |keys: &[&str]| run(&[&["status", "--config", "centre.toml"], keys].concat(), at).stdout;
+    let look = || serde_json::from_slice(&ask(&["--json"])).ok().and_then(|status| probe(&status));
+    until(look, || String::from_utf8_lossy(&ask(&[])).into_owned())
+}
+
+fn digests(made: &Made) -> BTreeMap<&String, &Value> {
+    made.iter().map(|(name, one)| (name, &one["sha256"])).collect()
+}
+
+fn count(of: &Value, what: &str) -> u64 {
+    of[what].as_u64().unwrap()
+}
+
+/// What a window has of a station that heard everything: as many products as its contact.
+fn heard() -> Made {
+    let network = Network::with("");
+    network.play("whole");
+    let products = status(network.folder.path(), |status| {
+        let contact = status["contacts"].as_array()?.iter().find(|contact| contact["state"] == "done")?;
+        Some(contact["products"].as_array()?.len())
+    });
+    network.made(|made| made.len() == products)
+}
+
+#[test]
+fn packets_of_which_no_station_had_every_frame_come_whole_in_whatever_order_the_stations_come() {
+    let heard = heard();
+    for order in [["north", "south"], ["south", "north"]] {
+        let network = Network::with("");
+        network.play(order[0]);
+        let one = network.made_of(1).remove(IMAGER).unwrap();
+        network.play(order[1]);
+        let joined = network.made(|made| digests(made) == digests(&heard));
+        let two = &joined[IMAGER];
+        assert_eq!(count(two, "packets"), count(&one, "packets") + count(two, "added"), "{order:?}");
+        let account = network.account(two);
+        assert_eq!(account["accounting"]["balanced"], true);
+        let contacts = account["contacts"].as_array().unwrap();
+        assert_eq!(contacts.len(), 2);
+        for contact in contacts {
+            let of = |what: &str| count(&contact["joined"], what);
+            assert!(of("only_here") > 100 && of("chosen") >= of("only_here"), "{contact}");
+            assert_eq!((of("late"), of("repeated")), (0, 0), "{contact}");
+            let counted = ["chosen", "worse", "duplicates", "repeated", "late"].map(of);
+            assert_eq!(of("frames"), counted.iter().sum::<u64>(), "{contact}");
+        }
+    }
+}
+
+#[test]
+fn contacts_are_not_joined_where_that_is_not_wanted() {
+    let network = Network::with("select = false\n");
+    network.play("north");
+    network.made_of(1);
+    network.play("south");
+    let apart = network.made_of(2).remove(IMAGER).unwrap();
+    let account = network.account(&apart);
+    assert!(account["contacts"].as_array().unwrap().iter().all(|contact| contact["joined"].is_null()));
+    network.play("whole");
+    let whole = network.made_of(3).remove(IMAGER).unwrap();
+    assert!(count(&apart, "packets") < count(&whole, "packets"), "frames of a packet lie at both stations");
+}
+
+/// The digests of packet files.
+fn files<'a>(products: impl IntoIterator<Item = &'a Value>) -> BTreeSet<&'a str> {
+    products.into_iter().map(|product| product["sha256"].as_str().unwrap()).collect()
+}
+
+/// The products of a contact that heard everything.
+fn whole() -> Vec<Value> {
+    let network = Network::making("");
+    network.play("whole");
+    network.first("whole")
+}
+
+#[test]
+fn each_contacts_products_come_whole_of_what_overlapping_contacts_have() {
+    let whole = whole();
+    let network = Network::making(
+        "[[delivery]]\nname = \"fast\"\ndir = \"fast\"\n\
+         [[delivery]]\nname = \"whole\"\ndir = \"whole\"\nmode = \"complete\"\n",
+    );
+    network.play("north");
+    let first = network.first("north");
+    assert!(files(&first).is_disjoint(&files(&whole)), "either station lost frames of every product");
+    network.play("south");
+    for (station, other) in [("north", "south"), ("south", "north")] {
+        let second = network.versions(station, |made| files(made.values()) == files(&whole));
+        for product in second.values() {
+            assert_eq!((count(product, "version"), count(product, "contacts")), (2, 2), "{product}");
+            let account = network.account(product);
+            assert_eq!(account["accounting"]["balanced"], true);
+            let named = |at: usize| account["contacts"][at]["station"].as_str().unwrap().to_owned();
+            assert_eq!((named(0), named(1)), (station.to_owned(), other.to_owned()), "its own first");
+            let replaces = &account["product"]["replaces"];
+            assert_eq!((count(replaces, "version"), &replaces["added"]), (1, &product["added"]));
+            assert!(count(product, "added") > 0, "{product}");
+            // Only the other station brought frames that were not there: at least one in four.
+            let runs = replaces["frames"].as_array().unwrap();
+            let frames: u64 = runs.iter().map(|run| count(run, "frames")).sum();
+            assert_eq!(frames, count(&account["contacts"][1]["joined"], "chosen"));
+            let of = |at: usize| count(&account["contacts"][at]["joined"], "only_here");
+            assert!(of(0) > 100 && of(1) > 100);
+        }
+        let record = second[IMAGER]["path"].as_str().unwrap().replace("01.PDS", "00.PDS");
+        let record = std::fs::read(network.folder.path().join(record)).unwrap();
+        assert_eq!(ConstructionRecord::parse(&record).unwrap().sessions.len(), 2);
+    }
+    // Who wants what is complete got that alone, who wants what is there got both, each version of each contact's once.
+    status(network.folder.path(), |status| {
+        let all = status["deliveries"].as_array()?;
+        let of = |consumer: &str, state: &str| {
+            let its = all.iter().filter(|one| one["consumer"] == *consumer && one["state"] == *state);
+            its.map(|one| count(one, "version")).collect::<Vec<_>>()
+        };
+        let versions =
+            |second: usize| of("fast", "delivered").iter().filter(|one| **one == 2).count() == second;
+        let is_over = versions(2 * whole.len()) && of("fast", "delivered").len() == 4 * whole.len();
+        let complete = of("whole", "delivered").len() + of("whole", "waiting").len();
+        (is_over && complete == 2 * whole.len() && of("whole", "replaced") == vec![1; 2 * whole.len()])
+            .then_some(())
+    });
+}
+
+/// A kill while contacts are joined, and a third contact that comes meanwhile: what was planned is done as it was planned, and
+/// what came later makes a version of its own.
+#[test]
+fn a_kill_while_contacts_are_joined_and_a_third_that_comes_meanwhile_change_nothing() {
+    let whole = whole();
+    let mut network = Network::making("");
+    let work = network.folder.path().join("products/.assembly.work");
+    network.play("north");
+    network.play("south");
+    let mut kills = 0;
+    let is_over = |network: &Network| {
+        let status = run(&["status", "--config", "centre.toml", "--json"], network.folder.path());
+        let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+        let is_made = |one: &Value| one["state"] == "made";
+        let all = status["assembled"].as_array().cloned().unwrap_or_default();
+        !all.is_empty() && all.iter().all(is_made)
+    };
+    // Whenever the job is seen at work, however far it is, up to five times.
+    while kills < 5 {
+        let state = || if work.exists() { Some(true) } else { is_over(&network).then_some(false) };
+        if !until(state, || "the job neither goes nor is done".to_owned()) {
+            break;
+        }
+        network.kill();
+        kills += 1;
+    }
+    println!("{kills} kills");
+    network.play("whole");
+    let versions = |station| network.versions(station, |made| files(made.values()).is_subset(&files(&whole)));
+    let second = versions("south");
+    assert!(
+        second.values().all(|one| count(one, "version") == 2 && count(one, "contacts") == 2),
+        "{second:?}"
+    );
+    assert!(versions("whole").is_empty(), "it lacks nothing");
+    let folder = std::fs::read_dir(network.folder.path().join("products")).unwrap();
+    let names: Vec<_> = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| !name.starts_with('.')), "{names:?}");
+    let records = names.iter().filter(|name| name.ends_with("00.PDS")).count();
+    // The first of all three contacts, and the second of two of them.
+    assert_eq!(records, 5 * whole.len(), "{names:?}");
+}
