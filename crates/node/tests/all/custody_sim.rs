@@ -78,7 +78,7 @@ impl Drop for TellSeed {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(
-                "seed {0} failed; again: SKYHAUL_SEED={0} cargo test -p skyhaul-node --test custody_sim",
+                "seed {0} failed; again: SKYHAUL_SEED={0} cargo test -p skyhaul-node --test all custody_sim",
                 self.0
             );
         }

@@ -97,7 +97,7 @@ fn percent(part: f64) -> String {
 }
 
 /// Plainness, and the part of the verdicts that were right where it was that, rounded down: of the model's lines and hosts
-/// (`crates/lab/tests/why`), on the seeds that thresholds were set on.
+/// (`crates/lab/tests/all/why`), on the seeds that thresholds were set on.
 const SCALE: [(f64, f64); 7] =
     [(0.0, 0.0), (0.25, 0.2), (0.5, 0.5), (0.65, 0.8), (0.75, 0.88), (0.9, 0.94), (1.0, 0.97)];
 
