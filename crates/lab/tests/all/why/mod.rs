@@ -4,7 +4,7 @@
 //! What measures (the probe's both ends, a transfer of the production engine, its counters) does not know what was injected:
 //! a case reaches it only as links, hosts and settings. Thresholds were set on seeds below [`HELD_OUT`] of two kinds of parameters;
 //! what is asserted is of seeds from there on, and of a third kind. See the matrix with
-//! `SKYHAUL_RUNG=all cargo test -p skyhaul-lab --test all why -- --nocapture`.
+//! `SKYHAUL_RUNG=all cargo test -p skyhaul-lab --test all why:: -- --nocapture`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 #![allow(clippy::print_stdout, reason = "the matrix is for people to read")]
 
