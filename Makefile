@@ -1,5 +1,7 @@
 # make demo    installs what is missing, builds, and runs the whole chain over an emulated long line
-# make test    everything that must hold before a change lands; needs no root
+# make check   while you work: format, limits of the source, lints, unit tests
+# make test    everything that must hold before a change lands, and what continuous integration runs; needs no root
+# make test-all    everything there is: also whole matrices, simulate, kill-test, fuzz-long and lab; takes hours
 # make test-neon    channel coding and run decoding as on ARM, emulated (needs qemu-aarch64 and rustup)
 # make simulate    custody through 5,000 seeds of crashes, cuts and full disks, and sessions through 10,000 seeds of anything,
 #                  in virtual time
@@ -22,7 +24,7 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo test test-neon simulate kill-test lab check-lab bench bench-net bench-steady bench-stream compare compare-apps fuzz fuzz-long wheel setup build
+.PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net bench-steady bench-stream compare compare-apps fuzz fuzz-long wheel setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -34,20 +36,28 @@ build: setup
 demo: build
 	target/release/skyhaul demo
 
+check: setup
+	@scripts/test check
+
 test: setup
-	@scripts/test
+	@scripts/test test
+
+test-all: setup
+	@scripts/test all
 
 test-neon: setup
 	rustup target add aarch64-unknown-linux-musl
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64 \
-		cargo test --locked --target aarch64-unknown-linux-musl -p skyhaul-coding -p skyhaul-ccsds --lib --test batch --test runs
+		cargo test --locked --target aarch64-unknown-linux-musl -p skyhaul-coding -p skyhaul-ccsds --lib
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64 \
+		cargo test --locked --target aarch64-unknown-linux-musl -p skyhaul-coding -p skyhaul-ccsds --test all -- batch:: runs::
 
 simulate: setup
-	SKYHAUL_SEEDS=$(SEEDS) cargo test --locked -p skyhaul-node --test custody_sim -- --nocapture
-	SKYHAUL_SEEDS=$(SESSION_SEEDS) cargo test --locked -p skyhaul-transport --test sessions -- --nocapture
+	SKYHAUL_SEEDS=$(SEEDS) cargo test --locked -p skyhaul-node --test all custody_sim:: -- --nocapture
+	SKYHAUL_SEEDS=$(SESSION_SEEDS) cargo test --locked -p skyhaul-transport --test all sessions:: -- --nocapture
 
 kill-test: setup
-	SKYHAUL_KILLS=$(KILLS) cargo test --locked -p skyhaul-cli --test kill -- --nocapture
+	SKYHAUL_KILLS=$(KILLS) cargo test --locked -p skyhaul-cli --test all kill:: -- --nocapture
 
 lab: build
 	target/release/skyhaul lab run --all --report target/lab
