@@ -13,6 +13,7 @@ mod paths;
 mod repeats;
 mod response;
 mod rival;
+mod rung;
 mod scenarios;
 mod shared;
 mod why;
