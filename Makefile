@@ -66,7 +66,7 @@ check-lab:
 	@scripts/check-lab
 
 bench: build
-	SKYHAUL=$$(realpath "$${CARGO_TARGET_DIR:-target}/release/skyhaul") CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo bench --locked --manifest-path bench/Cargo.toml -- --warm-up-time 1 --measurement-time 2 --sample-size 30
+	SKYHAUL=$$(realpath "$${CARGO_TARGET_DIR:-target}/release/skyhaul") cargo bench --locked -p skyhaul-bench -- --warm-up-time 1 --measurement-time 2 --sample-size 30
 
 bench-net: build
 	bench/peers/compare.py target/release/skyhaul
@@ -87,7 +87,7 @@ compare-apps: build
 	bench/peers/apps.py target/release/skyhaul
 
 fuzz-long: setup
-	SKYHAUL_FUZZ_FACTOR=260 SKYHAUL_FUZZ_TARGETS=packets,contact_records,frames,bit_stream CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo test --locked --manifest-path fuzz/Cargo.toml -- --show-output mutated
+	SKYHAUL_FUZZ_FACTOR=260 SKYHAUL_FUZZ_TARGETS=packets,contact_records,frames,bit_stream cargo test --locked -p skyhaul-fuzz -- --show-output mutated
 
 fuzz: setup
 	@scripts/fuzz $(FUZZ_SECONDS)
