@@ -41,7 +41,7 @@ impl Buffers {
         let least = of.iter().flatten().map(|(granted, _)| *granted).min()?;
         let set: Vec<String> = names.iter().map(|name| format!("{name}={}", self.wanted.as_u64())).collect();
         Some(format!(
-            "the system grants socket buffers of {least} of {} wanted; against loss at this host: sysctl -w {}",
+            "the system grants {least} of the {} socket buffers requested; to avoid loss on this host: sysctl -w {}",
             self.wanted,
             set.join(" ")
         ))

@@ -41,27 +41,27 @@ pub fn start(
             "close other programs, or raise this user's limit of open files",
         ),
         StartError::Listen { local, source } => Fault::environment(
-            format!("{local} cannot be listened at ({source})"),
+            format!("cannot listen on {local} ({source})"),
             "[[forward]]",
             "stop the program that uses it, or write another port or socket file",
         ),
     })?;
     for (local, listen, node) in guests.forwards().locals() {
-        tracing::info!(%local, node, leads = ?listen.arrival, "applications come in");
+        tracing::info!(%local, node, leads = ?listen.arrival, "forward listening for applications");
     }
     Ok(guests)
 }
 
 fn tell(life: &Life, notice: &Notice) {
     match notice {
-        Notice::Refused { target, sentence, .. } => tracing::warn!("{target} is not connected: {sentence}"),
+        Notice::Refused { target, sentence, .. } => tracing::warn!("cannot connect to {target}: {sentence}"),
         Notice::FarListens { node, at, target } => {
             life.clear_alarm(&unheard(node, at));
-            tracing::info!("{node} listens on {at}, for {target} here");
+            tracing::info!("{node} listens on {at}, forwarding to {target} here");
         }
         Notice::FarRefuses { node, at, sentence, .. } => life.alarm(&unheard(node, at), sentence),
-        Notice::Listens { at, target } => tracing::info!("listening on {at}, for {target} of the other node"),
-        Notice::ListensNot { at, sentence, .. } => tracing::warn!("not listening on {at}: {sentence}"),
+        Notice::Listens { at, target } => tracing::info!("listening on {at}, forwarding to {target} at the other node"),
+        Notice::ListensNot { at, sentence, .. } => tracing::warn!("cannot listen on {at}: {sentence}"),
         // Who comes and goes, the node itself says.
         _ => {}
     }

@@ -92,7 +92,7 @@ impl Life {
     pub fn clear_alarm(&self, what: &str) -> bool {
         let was_on = self.state().alarms.remove(what).is_some();
         if was_on {
-            tracing::info!("{what}: over");
+            tracing::info!("{what}: cleared");
         }
         was_on
     }

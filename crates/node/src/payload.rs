@@ -55,7 +55,7 @@ pub enum PayloadError {
     #[error("block of version {0}, this program reads versions 1 and 2; use one version at both ends")]
     Version(u8),
     /// The station's disk did not give the block back; its frames are lost.
-    #[error("the station's disk did not give this block back")]
+    #[error("the station's disk could not read this block")]
     Lost,
     /// Shorter than its head.
     #[error("the block ends inside its head")]

@@ -17,7 +17,7 @@ use std::thread::{Builder, JoinHandle};
 pub fn identity(node: &Node) -> Result<Identity, Fault> {
     let text = private_key(&node.key).map_err(|error| {
         let help = match is_exposed(&error) {
-            true => format!("chmod 600 {}; make a new key if somebody may have read it", node.key.display()),
+            true => format!("chmod 600 {}; make a new key if another user may have read it", node.key.display()),
             false => "make one with `skyhaul keygen`, or correct `key` in [node]".to_owned(),
         };
         Fault::environment(format!("the private key cannot be read ({error})"), node.key.display(), help)
@@ -44,7 +44,7 @@ pub fn private_key(file: &Path) -> io::Result<String> {
     let mode = metadata.mode() & 0o777;
     let is_lent = metadata.uid() != rustix::process::geteuid().as_raw() && mode & 0o027 == 0;
     if metadata.is_file() && mode & 0o077 != 0 && !is_lent {
-        let said = format!("others may read it, its mode is {mode:03o}");
+        let said = format!("other users can read it, its mode is {mode:03o}");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
     }
     io::read_to_string(opened)
@@ -64,7 +64,7 @@ pub fn make_state_folder(folder: &Path) -> Result<(), Fault> {
     if mode & 0o077 != 0 {
         let folder = folder.display();
         tracing::warn!(
-            "others may enter the state folder {folder}, its mode is {mode:03o}: chmod 700 {folder}"
+            "other users can enter the state folder {folder}, its mode is {mode:03o}: run chmod 700 {folder}"
         );
     }
     Ok(())
@@ -77,7 +77,7 @@ pub fn make_folder(folder: &Path) -> Result<(), Fault> {
         .and_then(|()| fs::write(&probe, b""))
         .and_then(|()| fs::remove_file(&probe));
     outcome.map_err(|error| {
-        let help = "give this user the right to write there, or configure another folder";
+        let help = "give this user write permission there, or configure another folder";
         Fault::environment(format!("the folder cannot be written ({error})"), folder.display(), help)
     })
 }
@@ -88,17 +88,17 @@ pub fn disk_fault(folder: &Path, error: &io::Error) -> Fault {
         let help = "stop that node, or give this one another state folder";
         return Fault::environment("another node uses this state folder", folder.display(), help);
     }
-    let help = "mend the disk or the rights, and start the node again";
+    let help = "repair the disk or the permissions, then restart the node";
     Fault::environment(format!("the state folder cannot be used ({error})"), folder.display(), help)
 }
 
 /// What is said of a state file of which one copy was damaged.
 pub const STATE_MENDED: &str =
-    "one of its two copies; the other one counted, nothing is lost; check the disk";
+    "one of two copies was damaged; the other copy was used, no data is lost; check the disk";
 
 /// The state folder is not where it was while the node ran.
 pub fn gone(error: &io::Error) -> Fault {
-    let help = "put the folder back or mount it, and start the node again: nothing was acknowledged since";
+    let help = "restore or mount the folder, then restart the node: no data was acknowledged since";
     Fault::environment("the state folder is gone", error, help)
 }
 
@@ -111,7 +111,7 @@ pub fn missions(paths: &[PathBuf]) -> Result<MissionSet, Fault> {
             set.add(mission_file(&file)?).map_err(|mission| {
                 let help = "give each mission its own name and spacecraft, or remove one of the files";
                 Fault::configuration(
-                    format!("mission `{}` is there twice", mission.name()),
+                    format!("mission `{}` is defined twice", mission.name()),
                     file.display(),
                     help,
                 )
@@ -145,7 +145,7 @@ fn toml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Fault {
     let what = format!("the mission cannot be read ({error})");
-    Fault::environment(what, path.display(), "correct `missions`, or give this user the right to read it")
+    Fault::environment(what, path.display(), "correct `missions`, or give this user read permission")
 }
 
 /// An engine on a carrier, which is at `place`.
@@ -158,9 +158,9 @@ pub fn driver(carrier: Carrier, place: &str, window: Window, clock: Clock) -> Re
     };
     Driver::new(Engine::new(carrier, session), clock).map_err(|error| {
         Fault::environment(
-            format!("the line cannot be served ({error})"),
+            format!("the line cannot start ({error})"),
             place,
-            "close other programs' files",
+            "close files of other programs",
         )
     })
 }
@@ -177,7 +177,7 @@ pub fn carrier(socket: io::Result<Socket>, place: &str, config: EndpointConfig) 
     let buffers = socket.buffers();
     if buffers.receive < RECEIVE_BUFFER_MIN {
         tracing::warn!(
-            "the system grants a receive buffer of {} of {} wanted: raise net.core.rmem_max against loss at this host",
+            "the system grants {} of the {} receive buffer requested: raise net.core.rmem_max to avoid loss on this host",
             buffers.receive,
             buffers.wanted
         );

@@ -263,7 +263,7 @@ fn orders_that_cannot_be_carried_out_say_why() {
     };
     refused(&["remove", "path-1"], 2, "the only path cannot be removed");
     refused(&["remove", "b"], 2, "there is no such path");
-    refused(&["add", "path-1"], 2, "there is a path of this name");
+    refused(&["add", "path-1"], 2, "a path of this name exists");
     refused(&["add", "b", "--interface", "eth99"], 2, "there is no such network interface");
     refused(&["add", "b", "--remote", "nowhere"], 2, "`nowhere` is not an address");
     let hint = ["hint", "path-1", "--from", "2026-11-22T12:30:00Z", "--until", "2026-11-22T12:00:00Z"];
@@ -337,7 +337,7 @@ fn a_key_that_is_absent_or_none_is_named() {
     bench.refused(
         &["station", "--config", "station.toml"],
         3,
-        "the private key cannot be read (others may read it, its mode is 644)",
+        "the private key cannot be read (other users can read it, its mode is 644)",
         "chmod 600",
     );
     bench.make_private("centre.toml");
@@ -375,8 +375,8 @@ fn keys_and_names_that_do_not_match_are_told_at_both_ends() {
     for (written, wrong, part) in [
         ("station.key", "other.key", "the far end does not trust our key"),
         (&*known, &*other, "the node called has another key than the expected"),
-        ("centre-1", "centre-2", "the centre calls itself `centre-1`, not `centre-2`"),
-        ("\"station-1\"", "\"station-2\"", "the station calls itself `station-2`"),
+        ("centre-1", "centre-2", "the centre is named `centre-1`, not `centre-2`"),
+        ("\"station-1\"", "\"station-2\"", "the station is named `station-2`"),
     ] {
         bench.write("wrong.toml", station.replace(written, wrong).as_bytes());
         bench.refused(&check, 4, part, &address);

@@ -55,7 +55,7 @@ fn where_udp_is_blocked_the_contact_arrives_over_tcp_and_status_says_why() {
     let [udp, tcp] = paths.as_array().unwrap().as_slice() else { panic!("{paths}") };
     assert_eq!((&udp["over"], &tcp["over"]), (&"udp".into(), &"tcp".into()), "{paths}");
     assert_eq!((&udp["state"], &tcp["state"]), (&"failed".into(), &"active".into()), "{paths}");
-    assert!(tcp["reason"].as_str().unwrap().contains("UDP brings no answer"), "{paths}");
+    assert!(tcp["reason"].as_str().unwrap().contains("no answer over UDP"), "{paths}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn where_no_full_packet_of_any_size_arrives_in_mid_session_tcp_carries_the_conta
     changing.change(&LinkConfig { largest: Some(Bytes::new(1_000)), ..line() });
     let paths = changing.paths(|paths| states(paths) == ["black-hole", "active"]);
     let alarms = changing.alarms();
-    assert!(alarms.contains("full ones do not"), "{alarms} {paths:?}");
+    assert!(alarms.contains("only short packets arrive"), "{alarms} {paths:?}");
     changing.site.assert_whole();
 }
 
@@ -163,14 +163,14 @@ fn where_udp_is_cut_in_mid_session_it_is_silent_tcp_is_called_at_once_and_left_w
     let changing = Changing::new();
     let mut station = changing.under_way();
     changing.change(&LinkConfig { loss: Loss::Independent(Probability::ONE), ..line() });
-    station.log_until("a path is silent");
-    let log = station.log_until("TCP is used");
+    station.log_until("path silent");
+    let log = station.log_until("using TCP");
     assert!(log.lines().count() <= 2, "TCP is called at once: {log}");
     let paths = changing.paths(|paths| states(paths) == ["silent", "active"]);
-    assert!(paths[0]["reason"].as_str().unwrap().contains("nothing is heard"), "{paths:?}");
+    assert!(paths[0]["reason"].as_str().unwrap().contains("nothing is received"), "{paths:?}");
     changing.site.assert_whole();
     changing.change(&line());
-    station.log_until("a path answers again");
+    station.log_until("path answers again");
     let paths = changing.paths(|paths| paths.len() == 1);
     assert_eq!((states(&paths), &paths[0]["over"]), (vec!["active"], &"udp".into()), "{paths:?}");
 }

@@ -185,7 +185,7 @@ fn without_a_recording_the_centre_says_why_frames_stay_missing_also_after_a_kill
     assert!(text(&asked.stderr).contains("ask its centre"), "{}", text(&asked.stderr));
     let asked = run(&["gaps", "ask", "--config", "centre.toml", "--station", "nobody"], site.folder());
     assert_eq!(asked.status.code(), Some(2));
-    assert!(text(&asked.stderr).contains("no gap of frames is known there"), "{}", text(&asked.stderr));
+    assert!(text(&asked.stderr).contains("no gap of frames is known for this contact"), "{}", text(&asked.stderr));
     // What the last two seconds brought need not be kept: the station is asked again for it, and says the same.
     kill_centre(&mut site);
     let known = |said: &Value| {

@@ -235,7 +235,7 @@ fn a_consumers_folder_that_vanishes_gets_everything_when_it_is_back() {
     assert_eq!(site.start().end().code, Some(0));
     let said = site.centre_until(|status| alarms(status).into_iter().find(|alarm| alarm.contains("archive")));
     assert!(
-        said.contains("products cannot be handed over to archive, tried again") && said.contains("vanished"),
+        said.contains("products cannot be delivered to archive, retrying") && said.contains("missing"),
         "{said}"
     );
     fs::rename(&away, &out).unwrap();
@@ -271,7 +271,7 @@ fn a_folder_of_products_that_vanishes_costs_nothing_but_time() {
         assert_eq!(station.end().code, Some(0), "the centre takes what comes all the same");
         let said = site.centre_until(|status| alarms(status).into_iter().next());
         assert!(
-            said.starts_with("products cannot be written, tried again: ") && said.contains("vanished"),
+            said.starts_with("products cannot be written, retrying: ") && said.contains("vanished"),
             "{said}"
         );
         fs::rename(&away, &products).unwrap();

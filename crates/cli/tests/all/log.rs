@@ -67,7 +67,7 @@ fn a_log_that_nobody_reads_stops_no_session_and_tells_what_it_dropped_when_it_is
     assert!(site.shown("centre.toml").contains("lines dropped: nobody read them"));
     let told = BufReader::new(&reader).lines().map_while(Result::ok).find_map(|line| {
         let (_, rest) = line.split_once("WARN skyhaul: ")?;
-        rest.split_once(" lines of this log were dropped")?.0.parse::<u64>().ok()
+        rest.split_once(" log lines dropped")?.0.parse::<u64>().ok()
     });
     assert!(told.unwrap() >= dropped, "{told:?} of {dropped}");
     // Nobody reads again, and it ends all the same.

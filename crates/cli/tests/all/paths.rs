@@ -151,7 +151,7 @@ fn paths_are_added_hinted_and_removed_by_command_while_data_flows() {
         absent.then(|| (sent(status, "a"), sent(status, "b")))
     });
     downlink.third();
-    assert!(with(&["list"]).contains("absent: foretold to be out until 2100-01-01T00:00:00Z"));
+    assert!(with(&["list"]).contains("absent: outage forecast until 2100-01-01T00:00:00Z"));
     let stalls = site.until(|status| {
         let goes_on = sent(status, "b") > before.1 + 100_000;
         goes_on.then(|| (sent(status, "a"), of_path(status, "a", "stalls")))

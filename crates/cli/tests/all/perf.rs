@@ -247,7 +247,7 @@ fn a_key_that_others_may_read_is_refused() {
     for mode in [0o644, 0o640, 0o604] {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         let flags = ["--to", "127.0.0.1:9", "--key", "open.key", "--peer", &fingerprint('0')];
-        assert_no_run(&send(&flags, folder.path()), 3, &["others may read it", "open.key", "chmod 600"]);
+        assert_no_run(&send(&flags, folder.path()), 3, &["other users can read it", "open.key", "chmod 600"]);
     }
 }
 

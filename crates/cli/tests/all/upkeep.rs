@@ -127,7 +127,7 @@ fn three_flipped_bits_of_a_spool_and_one_of_its_state_cost_no_frame_and_are_told
     });
     assert!(centre.contacts.iter().all(|contact| contact.damaged_blocks == 0), "{centre:?}");
     site.station("station that tells of its disk", |station| {
-        is_told(&station.alarms, "damage in the spool was mended")
+        is_told(&station.alarms, "damage in the spool was repaired")
             && is_told(&station.alarms, "the spool's state")
     });
 }
@@ -146,7 +146,7 @@ fn a_flipped_bit_in_a_centres_store_costs_no_frame_and_is_told() {
     site.centre("centre that has all frames and tells of its disk", |centre| {
         let whole = |frames: u64| frames + 1 >= FRAMES;
         centre.contacts.iter().any(|contact| whole(contact.frames) && contact.damaged_blocks == 0)
-            && is_told(&centre.alarms, "damage in the store was mended")
+            && is_told(&centre.alarms, "damage in the store was repaired")
     });
 }
 
@@ -192,11 +192,11 @@ fn a_centre_takes_and_drops_stations_when_its_configuration_changes() {
     site.station("station that is refused", is(LineState::Refused));
     fs::write(&file, format!("{text}\nno_key = 1\n")).unwrap();
     site.signal(Node::Centre, Signal::HUP);
-    site.logged(Node::Centre, "the configuration is left as it is: ");
+    site.logged(Node::Centre, "configuration reload failed, the old one stays in force: ");
     site.station("station that is still refused", is(LineState::Refused));
     fs::write(&file, text.replace("[listen]", "[store]\nsync_interval = \"20 ms\"\n[listen]")).unwrap();
     site.signal(Node::Centre, Signal::HUP);
-    site.logged(Node::Centre, "station station may come");
+    site.logged(Node::Centre, "station station added");
     site.logged(Node::Centre, "`sync_interval` in [store] cannot change while the centre runs");
     site.station("station that is connected", is(LineState::Open));
     let mut player = player(&mut site);
@@ -204,7 +204,7 @@ fn a_centre_takes_and_drops_stations_when_its_configuration_changes() {
     in_custody(&mut site);
     fs::write(&file, &nobody).unwrap();
     site.signal(Node::Centre, Signal::HUP);
-    site.logged(Node::Centre, "station station may come no more");
+    site.logged(Node::Centre, "station station removed");
     site.station("station that is refused again", is(LineState::Refused));
     assert_eq!(site.stop(Node::Centre), Some(0));
 }

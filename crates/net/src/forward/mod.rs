@@ -83,7 +83,7 @@ pub enum StartError {
     #[error("the system has no room for another poller ({0}): close other programs")]
     System(io::Error),
     /// A port or socket file cannot be listened at.
-    #[error("{local} cannot be listened at ({source}): stop the program that uses it, or give another one")]
+    #[error("cannot listen on {local} ({source}): stop the program that uses it, or give another one")]
     Listen {
         /// Where.
         local: Local,

@@ -171,7 +171,7 @@ impl Processing {
                     "block {} of flow {flow} of {station}, and {} in all; check that station's disk",
                     record.seq, self.shown.damaged_blocks
                 );
-                shared.life.alarm("a station's disk did not give blocks back", &lost);
+                shared.life.alarm("a station's disk could not read blocks", &lost);
                 return Ok(Outcome::More);
             }
             Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
@@ -255,7 +255,7 @@ impl Processing {
         let digits: Vec<Digit> = digits.collect();
         let mut names = seconds.flat_map(|second| digits.iter().map(move |digit| (second, *digit)));
         let free = names.find(|(created, digit)| book.is_free(&own, *created, *digit));
-        free.ok_or_else(|| "no name tells its products from those of other contacts".to_owned())
+        free.ok_or_else(|| "no free name is left for its products".to_owned())
     }
 
     /// The Raw Data Records of the contact, where they are wanted. Where they cannot be made the other products are there
@@ -386,7 +386,7 @@ impl Processing {
         self.shown.scid = open.scid.map(|scid| scid.value());
         self.live = self.receivers.contact(&mission);
         let Some(scid) = open.scid.or_else(|| mission.scids().first().copied()) else {
-            return Ok(Err("neither the contact nor its mission names the spacecraft".to_owned()));
+            return Ok(Err("the spacecraft is not named in the contact or its mission".to_owned()));
         };
         self.watch.open(open, &mission, shared);
         self.completes = open
@@ -508,7 +508,7 @@ fn expedited(products: &[Product]) -> impl Iterator<Item = &Product> {
 
 /// What is wrong with the products' folder, and what to do.
 fn unwritable(dir: &Path, error: impl std::fmt::Display) -> String {
-    format!("{}: {error}; make room there or mend the folder, the data waits in the store", dir.display())
+    format!("{}: {error}; free space there or repair the folder; the data waits in the store", dir.display())
 }
 
 /// Processing again is up to nobody here.

@@ -180,27 +180,27 @@ impl Downlink {
     fn replace(&mut self, now: Instant, engine: &mut Engine, older: SessionId, verdict: Verdict) {
         if verdict == Verdict::Again {
             // The station came back before its old connection was given up.
-            return self.let_go(now, engine, older, "the station has connected again");
+            return self.let_go(now, engine, older, "the station reconnected");
         }
         self.forget(older);
-        let reason = "another node with this key has connected since; give each station a key of its own";
+        let reason = "another node with this key has connected since; give each station its own key";
         if let Some(session) = engine.session(older) {
             session.replace(reason);
         }
     }
 
     fn refuse_rival(&self, engine: &mut Engine, id: SessionId, station: &StationName) {
-        let reason = "two nodes call with it in turns: the newer is kept, the other waits; give each station a key of its own \
+        let reason = "two nodes connect with it in turns: the newer stays connected, the other waits; give each station its own key \
                       (skyhaul keygen)";
         self.shared.life.alarm(&the_key_of(station), reason);
         if let Some(session) = engine.session(id) {
-            let reason = "another node with this key is connected; give each station a key of its own";
+            let reason = "another node with this key is connected; give each station its own key";
             session.replace(reason);
         }
     }
 
     fn refuse(&self, engine: &mut Engine, id: SessionId, reason: &str) {
-        self.shared.life.alarm("a station's connection was broken off", reason);
+        self.shared.life.alarm("a station's connection was closed", reason);
         if let Some(session) = engine.session(id) {
             session.refuse(reason);
         }
@@ -211,7 +211,7 @@ impl Downlink {
         if let Some(other) = space.other.filter(|_| !space.is_known) {
             let (new, old, name) = (spool.id.short(), other.short(), &space.space);
             let reason = format!(
-                "it came with spool {new}, after {old}: its contacts are kept as {name}; unless its disk was replaced, or its \
+                "it connected with spool {new}, before with {old}: its contacts are stored as {name}; unless its disk was replaced, or its \
                  state folder removed or put back, two nodes use one key"
             );
             self.shared.life.alarm(&format!("station {station} has another spool"), &reason);
@@ -268,7 +268,7 @@ impl Downlink {
         match event {
             Event::Greeted { name, .. } if name != station.as_str() => {
                 let reason = format!(
-                    "this key belongs to `{}` here, and the station calls itself `{name}`: correct one configuration",
+                    "this key belongs to `{}` here, but the station is named `{name}`: correct `name` in one of the two configurations",
                     station.as_str()
                 );
                 tracing::warn!("{reason}");
@@ -296,7 +296,7 @@ impl Downlink {
                 // What a node sends that is not admitted is sent again where it is.
                 None => {
                     if let Some(session) = engine.session(id).filter(|session| session.is_open()) {
-                        session.refuse("blocks of contacts come from a station's spool alone");
+                        session.refuse("only a station's spool sends blocks of contacts");
                     }
                 }
             },
@@ -353,7 +353,7 @@ impl Downlink {
                     station = station.as_str(),
                     contact = contact.0,
                     frames,
-                    "missing frames asked for"
+                    "missing frames requested"
                 );
             }
         }
@@ -409,7 +409,7 @@ impl Service for Downlink {
             EngineEvent::Refused { remote, fingerprint, reason, .. } => {
                 self.shared.count_refused();
                 if let Some(refused) = self.refusals.add(now, remote, &reason) {
-                    let key = fingerprint.map_or("no key shown".to_owned(), |key| key.to_string());
+                    let key = fingerprint.map_or("no key presented".to_owned(), |key| key.to_string());
                     tracing::warn!(key, "{refused}");
                 }
             }

@@ -50,7 +50,7 @@ impl ProductFiles {
 /// Says so where it is the folder itself that is not there.
 fn vanished(error: io::Error, products: &Path) -> io::Error {
     if error.kind() == io::ErrorKind::NotFound && !products.exists() {
-        return io::Error::new(io::ErrorKind::NotFound, "the folder has vanished; mount or make it again");
+        return io::Error::new(io::ErrorKind::NotFound, "the folder is missing; mount or create it");
     }
     error
 }

@@ -84,8 +84,8 @@ impl Gaps {
         });
         let is_filtered = *which != GapFilter::default();
         if contacts == 0 && is_filtered {
-            let help = "see `skyhaul gaps` for the stations, contacts and spacecraft that there are";
-            return Err(Fault::configuration("no gap of frames is known there", "skyhaul gaps ask", help));
+            let help = "list the stations, contacts and spacecraft with `skyhaul gaps`";
+            return Err(Fault::configuration("no gap of frames is known for this contact", "skyhaul gaps ask", help));
         }
         Ok(GapsAsked { contacts, gaps, frames, left })
     }
@@ -221,10 +221,10 @@ fn of_packets(id: &ContactId, opened: &Opened, gap: &PacketGap, state: PacketGap
         PacketGapState::Requested => (GapProgress::Requested, None),
         PacketGapState::Open => (GapProgress::Open, None),
         PacketGapState::Unrecoverable(PacketLoss::Frames) => {
-            (GapProgress::Unrecoverable, Some("frames are missing that are not to be had"))
+            (GapProgress::Unrecoverable, Some("frames are missing that no recording has"))
         }
         PacketGapState::Unrecoverable(PacketLoss::NotSent) => {
-            (GapProgress::Unrecoverable, Some("no frame is missing: the spacecraft did not send it"))
+            (GapProgress::Unrecoverable, Some("no frame is missing: the spacecraft did not send the packets"))
         }
     };
     GapStatus {

@@ -60,18 +60,18 @@ impl Incoming {
         let declined = match root {
             _ if place >= TRANSFERS_MAX => {
                 let sentence =
-                    format!("the centre has {TRANSFERS_MAX} transfers at a time; it is tried again");
+                    format!("the centre has {TRANSFERS_MAX} transfers in progress, its limit; retry later");
                 skyhaul_transfer::decline(link, Reason::Busy, &sentence, &cancel)
             }
             None => {
                 let sentence =
-                    "the centre keeps no files of this station; add [peer.files] to its [[peer]] there";
+                    "the centre does not accept files from this station; add [peer.files] to its [[peer]] there";
                 skyhaul_transfer::decline(link, Reason::NotAllowed, sentence, &cancel)
             }
             Some((station, root)) => return self.transfer(link, (station, root), &cancel),
         };
         if let Err(end) = declined {
-            tracing::debug!(?end, "a transfer was not to be, and its station is gone");
+            tracing::debug!(?end, "transfer rejected; station disconnected");
         }
     }
 
@@ -92,9 +92,9 @@ impl Incoming {
             Err(End::Refused(refused) | End::Here(refused)) => {
                 tracing::warn!(station, "files refused: {refused}");
             }
-            Err(End::Malformed(what)) => tracing::warn!(station, "files: it said what cannot be: {what}"),
+            Err(End::Malformed(what)) => tracing::warn!(station, "files: protocol error from station: {what}"),
             Err(End::Lost(_) | End::Cancelled) => {
-                tracing::info!(station, "files: interrupted, and gone on with later");
+                tracing::info!(station, "files: transfer interrupted; it resumes later");
             }
         }
     }

@@ -58,7 +58,7 @@ const IDLE: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_secs(1);
 /// Between two looks for contacts whose retention is over.
 const FREE: Duration = Duration::from_secs(60);
-const FULL: &str = "stations are held back";
+const FULL: &str = "stations are paused";
 
 impl Keeper {
     /// A keeper that takes from `blocks` and tells `kept`.
@@ -154,7 +154,7 @@ impl Keeper {
             (store.in_place(), store.mended().map(ToString::to_string), store.stats().state_mended)
         };
         if let Some(damage) = mended {
-            self.shared.life.alarm("damage in the store was mended", &damage);
+            self.shared.life.alarm("damage in the store was repaired", &damage);
         }
         if states > 0 {
             self.shared.life.alarm("a list of finished contacts was damaged", services::STATE_MENDED);
@@ -187,7 +187,7 @@ impl Keeper {
     }
 
     fn fail(&self, what: &str, reason: &str) {
-        let help = "mend the disk and start the centre again: it goes on from what is on the disk";
+        let help = "repair the disk and restart the centre: it continues from the data on disk";
         let gone = self.shared.store().in_place().err();
         let fault = gone.map_or_else(|| Fault::environment(what, reason, help), |gone| services::gone(&gone));
         self.shared.life.fail(fault);

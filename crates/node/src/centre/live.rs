@@ -111,7 +111,7 @@ impl Outlet {
         let address = wanted.to.address().to_string();
         let found = address.to_socket_addrs().ok().and_then(|mut found| found.next());
         let to = found.ok_or_else(|| {
-            let help = "correct `to` of [[live]], or the name service";
+            let help = "correct `to` of [[live]], or check the name service";
             Fault::configuration(format!("`{address}` is not found"), &place, help)
         })?;
         let unspecified: SocketAddr = match to {
@@ -120,7 +120,7 @@ impl Outlet {
         };
         let socket = UdpSocket::bind(unspecified).map_err(|error| {
             Fault::environment(
-                format!("no UDP socket can be had ({error})"),
+                format!("cannot open a UDP socket ({error})"),
                 &place,
                 "raise this user's limits",
             )

@@ -97,7 +97,7 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
             Err(fault) => Reply::Answer(Err(fault).into()),
         },
         _ => {
-            let help = "give it to a station: it has the paths";
+            let help = "send the command to a station: only stations have paths";
             Reply::Answer(
                 Err(Fault::configuration("a centre has no paths", "the status socket", help)).into(),
             )
@@ -141,7 +141,7 @@ fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>,
         let Some(files) = &peer.files else { continue };
         services::make_folder(&files.root)?;
         let place = Place::open(&files.root).map_err(|error| {
-            let help = "give this user the right to read it, or configure another folder";
+            let help = "give this user read permission, or configure another folder";
             Fault::environment(format!("the folder cannot be used ({error})"), files.root.display(), help)
         })?;
         let root = Root {
@@ -165,7 +165,7 @@ fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Allowed
                 streams.root.as_deref().map(services::make_folder).transpose()?;
                 let place = streams.root.as_deref().unwrap_or(Path::new("[peer.streams]")).display();
                 streams.allowed().map_err(|error| {
-                    let help = "give this user the right to write there, or configure another folder";
+                    let help = "give this user write permission there, or configure another folder";
                     Fault::environment(format!("the folder cannot be used ({error})"), place, help)
                 })?
             }
@@ -213,7 +213,7 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
         ..ContactConfig::default()
     };
     let fault = |error: String| {
-        let help = "mend the disk or the rights, and start the centre again";
+        let help = "repair the disk or the permissions, then restart the centre";
         Fault::environment(format!("the store cannot be used: {error}"), config.node.state.display(), help)
     };
     let state = &config.node.state;
@@ -254,9 +254,9 @@ fn start(
     let of = shared.clone();
     let line = services::thread("line", move || {
         if let Err(error) = driver.run(&mut downlink, of.life.stop_flag()) {
-            let help = "start the centre again: what was receipted is in the store";
+            let help = "restart the centre: all acknowledged data is in the store";
             of.life.fail(Fault::environment(
-                format!("the lines' socket failed ({error})"),
+                format!("the socket of the lines failed ({error})"),
                 "the lines",
                 help,
             ));

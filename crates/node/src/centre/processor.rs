@@ -188,5 +188,5 @@ impl Processor {
     }
 }
 
-const GAPS: &str = "what is missing cannot be kept, tried again";
-const PRODUCTS: &str = "products cannot be written, tried again";
+const GAPS: &str = "the list of gaps cannot be saved, retrying";
+const PRODUCTS: &str = "products cannot be written, retrying";

@@ -50,7 +50,7 @@ pub fn of_contact(
         if products.time || made().all(|product| product.sidecar.accounting.delivered == 0) {
             return Ok(Vec::new());
         }
-        let reason = "its packets are in no session-based product; set `session = true` in [products]";
+        let reason = "no session-based product has its packets; set `session = true` in [products]";
         return Err(NotMade::ByHand(reason.to_owned()));
     }
     // Of the contact, not of now: processed again, it gives the same files.
@@ -119,4 +119,4 @@ pub fn shown(file: &MadeFile, dir: &Path) -> ProductStatus {
 }
 
 /// An alarm.
-pub const NO_RECORDS: &str = "Raw Data Records were not made of everything";
+pub const NO_RECORDS: &str = "some Raw Data Records were not made";

@@ -35,10 +35,10 @@ impl<'a> Reload<'a> {
         });
         let (new, peers) = match read {
             Ok(read) => read,
-            Err(error) => return tracing::error!("the configuration is left as it is: {error}"),
+            Err(error) => return tracing::error!("configuration reload failed, the old one stays in force: {error}"),
         };
         for what in unchangeable(&self.before, &new) {
-            tracing::warn!("{what} cannot change while the centre runs: it stays until the next start");
+            tracing::warn!("{what} cannot change while the centre runs: restart the centre to apply it");
         }
         let said = changes(&self.before, &new);
         shared.store().set_limits(new.store.max_size, new.store.retention);
@@ -47,9 +47,9 @@ impl<'a> Reload<'a> {
         let classes = (self.before.class != new.class).then(|| new.classes());
         shared.adopt(Adopted { peers, classes });
         if said.is_empty() {
-            tracing::info!("the configuration was read again: nothing new");
+            tracing::info!("configuration reloaded: no changes");
         } else {
-            tracing::info!("the configuration was read again: {}", said.join("; "));
+            tracing::info!("configuration reloaded: {}", said.join("; "));
         }
         self.before.peer = new.peer.iter().map(|peer| kept(&self.before.peer, peer)).collect();
         self.before.class = new.class;
@@ -76,24 +76,24 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     let mut said = Vec::new();
     for peer in &new.peer {
         match before.peer.iter().find(|before| before.name == peer.name) {
-            None => said.push(format!("station {} may come", peer.name)),
+            None => said.push(format!("station {} added", peer.name)),
             Some(old) if old.fingerprint != peer.fingerprint => {
-                said.push(format!("station {} has another key", peer.name));
+                said.push(format!("station {}: key changed", peer.name));
             }
             Some(old) if old.rules() != peer.rules() => {
-                said.push(format!("station {} has other rights", peer.name));
+                said.push(format!("station {}: permissions changed", peer.name));
             }
             Some(_) => {}
         }
     }
     let gone = before.peer.iter().filter(|old| !new.peer.iter().any(|new| new.name == old.name));
-    said.extend(gone.map(|peer| format!("station {} may come no more", peer.name)));
+    said.extend(gone.map(|peer| format!("station {} removed", peer.name)));
     let (old, store) = (&before.store, &new.store);
     if (old.max_size, old.retention) != (store.max_size, store.retention) {
-        said.push("the store has other limits".to_owned());
+        said.push("limits of the store changed".to_owned());
     }
     if before.class != new.class {
-        said.push("the lines are shared otherwise".to_owned());
+        said.push("the classes of the lines are changed".to_owned());
     }
     said
 }
@@ -165,11 +165,11 @@ mod tests {
         assert_eq!(
             changes(&before, &new),
             [
-                "station a has another key",
-                "station c may come",
-                "station b may come no more",
-                "the store has other limits",
-                "the lines are shared otherwise"
+                "station a: key changed",
+                "station c added",
+                "station b removed",
+                "limits of the store changed",
+                "the classes of the lines are changed"
             ]
         );
         assert_eq!(changes(&before, &before), Vec::<String>::new());
@@ -177,7 +177,7 @@ mod tests {
         let named = unchangeable(&before, &other).join(", ");
         assert_eq!(named, "[listen], [session], [peer.files] or [peer.streams] of station c");
         let rights = centre(&format!("{CENTRE}{}", peer("a", '1', "allow = [\"10.0.0.5:80\"]\n")));
-        assert_eq!(changes(&before, &rights), ["station a has other rights", "station b may come no more"]);
+        assert_eq!(changes(&before, &rights), ["station a has other rights", "station b removed"]);
         assert!(unchangeable(&before, &rights)[0].starts_with("the rate towards stations"));
     }
 }

@@ -81,7 +81,7 @@ impl Streams {
         let tell = |look: &Look| count(&look.counters);
         let run = Run { clock: self.clock, stop: self.shared.life.stop_flag(), tell: &tell };
         let end = serve(link, allowed, &run, &|hello| {
-            tracing::info!(station, sink = hello.sink, "a stream of {} begins", hello.format.name());
+            tracing::info!(station, sink = hello.sink, "stream of {} started", hello.format.name());
             self.shared.streams(station, |streams| streams.sinks.push(hello.sink.clone()));
             *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(hello.sink.clone());
         });
@@ -100,16 +100,16 @@ impl Streams {
             Ok(summary) => {
                 count(&summary.counters);
                 let (sent, missing) = (summary.counters.sent, summary.counters.missing());
-                tracing::info!(station, sink, sent, missing, "a stream has ended");
+                tracing::info!(station, sink, sent, missing, "stream ended");
             }
             Err(End::Here(refusal) | End::Refused(refusal)) => {
-                tracing::warn!(station, sink, "a stream ended before its end: {}", refusal.sentence);
+                tracing::warn!(station, sink, "stream aborted: {}", refusal.sentence);
             }
             Err(End::Malformed(what)) => {
-                tracing::warn!(station, sink, "a stream: the station said what cannot be: {what}");
+                tracing::warn!(station, sink, "stream aborted: protocol error from station: {what}");
             }
             Err(End::Lost(reason)) => {
-                tracing::warn!(station, sink, "a stream ended before its end: {reason}");
+                tracing::warn!(station, sink, "stream aborted: {reason}");
             }
         }
     }

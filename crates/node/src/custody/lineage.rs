@@ -25,12 +25,12 @@ impl core::fmt::Display for Apart {
             Self::Opening(opening) => {
                 write!(
                     f,
-                    "the centre has data of opening {} of this spool, which was elsewhere",
+                    "the centre has data of opening {} of this spool, from another copy of it",
                     opening.count
                 )
             }
-            Self::Ahead(flow) => write!(f, "the centre has more of contact {flow} than was ever here"),
-            Self::Block(flow, seq) => write!(f, "block {seq} of contact {flow} is another one at the centre"),
+            Self::Ahead(flow) => write!(f, "the centre has more blocks of contact {flow} than this spool"),
+            Self::Block(flow, seq) => write!(f, "block {seq} of contact {flow} differs from the centre's"),
         }
     }
 }

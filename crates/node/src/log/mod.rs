@@ -30,7 +30,7 @@ pub fn start() -> io::Result<()> {
     let errors = Descriptor(io::stderr().as_fd().try_clone_to_owned()?);
     let note = move |lines| {
         let utc = clock.utc();
-        format!("{utc}  WARN skyhaul: {lines} lines of this log were dropped here: nobody read them\n")
+        format!("{utc}  WARN skyhaul: {lines} log lines dropped here: standard error was not read\n")
     };
     // A process has one log: where there is one already, that stays.
     let _ = ERRORS.set(Outlet::start(errors, note)?);

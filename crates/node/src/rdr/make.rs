@@ -123,10 +123,10 @@ pub enum RdrError {
     #[error(transparent)]
     Granule(#[from] GranuleError),
     /// The library refused.
-    #[error("{0}; make room there or mend the folder")]
+    #[error("{0}; free space there or repair the folder")]
     Hdf5(#[from] skyhaul_hdf5::Error),
     /// A file cannot be written.
-    #[error("{} cannot be written ({source}); make room there or mend the folder", file.display())]
+    #[error("{} cannot be written ({source}); free space there or repair the folder", file.display())]
     Write {
         /// Which.
         file: PathBuf,

@@ -212,7 +212,7 @@ impl ChannelRunner {
                 CaptureEvent::Frame(frame) => self.frame(&frame),
                 CaptureEvent::OtherSpacecraft { scid, .. } => {
                     let reason =
-                        format!("frames of spacecraft {} too; each is accounted for by itself", scid.value());
+                        format!("also frames of spacecraft {}; each spacecraft has its own account", scid.value());
                     self.shared
                         .life
                         .alarm(&format!("channel {} carries two spacecraft", self.config.name), &reason);
@@ -266,16 +266,16 @@ impl ChannelRunner {
                     if let SpoolError::Full { .. } = error {
                         self.shared.store_state(StoreState::Full);
                     }
-                    self.shared.life.alarm("no contact can be opened", &error.to_string());
+                    self.shared.life.alarm("cannot open a contact", &error.to_string());
                     self.shared.life.pause(RETRY);
                 }
                 Err(error) => {
-                    let help = "mend the disk and start the station again";
+                    let help = "repair the disk and restart the station";
                     return self.shared.life.fail(Fault::environment("the spool failed", error, help));
                 }
             }
         };
-        self.shared.life.clear_alarm("no contact can be opened");
+        self.shared.life.clear_alarm("cannot open a contact");
         let (format, from) = (identified.format, self.inputs.capture_from());
         self.from.clone_from(&from);
         self.remember(&Place::Open { from, format, flow, open: open.clone() });
@@ -284,7 +284,7 @@ impl ChannelRunner {
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
         if !identified.also_fits.is_empty() {
             let others = identified.also_fits.join(", ");
-            tracing::warn!(channel = %self.config.name, others, "other missions fit too; name the channel's mission if another is meant");
+            tracing::warn!(channel = %self.config.name, others, "other missions match too; set the channel's `mission` if this one is wrong");
         }
         let mut contact = Contact::new(flow, &open, &identified.mission, format, None);
         contact.record(now, &Record::Open(open.clone()));
@@ -295,8 +295,8 @@ impl ChannelRunner {
     /// Remembers a place, waiting for space as long as the station runs: a file would be captured twice after a restart
     /// at a place before this one. Whether it is remembered.
     fn remember(&self, place: &Place) -> bool {
-        let held = format!("channel {} is held back", self.config.name);
-        let forgetful = format!("channel {} does not know its place after a restart", self.config.name);
+        let held = format!("channel {} is paused", self.config.name);
+        let forgetful = format!("channel {} cannot save its position", self.config.name);
         let life = &self.shared.life;
         loop {
             let outcome = self.memo.remember(place);
@@ -308,7 +308,7 @@ impl ChannelRunner {
                     life.pause(RETRY);
                     continue;
                 }
-                Err(error) => life.alarm(&forgetful, &format!("{error}; check the disk and the rights")),
+                Err(error) => life.alarm(&forgetful, &format!("{error}; check the disk and the permissions")),
                 Ok(()) => {
                     life.clear_alarm(&forgetful);
                 }
@@ -324,7 +324,7 @@ impl ChannelRunner {
         let now = self.clock.now();
         let Resumed { flow, open, mission, format, head, from } = resumed;
         self.from = from;
-        tracing::info!(channel = %self.config.name, flow = flow.0, "going on with the contact");
+        tracing::info!(channel = %self.config.name, flow = flow.0, "contact resumed");
         let mut contact = Contact::new(flow, &open, &mission, format, Some(head.clone()));
         contact.record(now, &Record::Resumed(head.position));
         self.contact = Some(contact);
@@ -345,13 +345,13 @@ impl ChannelRunner {
         let config::Channel { name, mission, .. } = &self.config;
         let configured = mission.as_ref().map_or(String::new(), |mission| format!(" ({mission})"));
         let reason = format!(
-            "the downlink is that of mission {}{}, and nothing of it is kept; leave the channel's `mission` out, or name this one",
+            "the downlink is that of mission {}{}; its frames are discarded; remove the channel's `mission`, or set it to this one",
             other.mission.name(),
             other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value())),
         );
         self.shared
             .life
-            .alarm(&format!("channel {name} gets another mission than its own{configured}"), &reason);
+            .alarm(&format!("channel {name} receives another mission than configured{configured}"), &reason);
     }
 
     /// Closes the contact with what the capture still holds, and begins to look for another.

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(twin.step(at(3), None), Step::Call);
         assert_eq!(twin.step(at(4), None), Step::Stay);
         assert_eq!(twin.step(at(8), None), Step::Call);
-        twin.called(PathId(4), "UDP brings no answer");
+        twin.called(PathId(4), "no answer over UDP");
         assert_eq!(twin.step(at(60), Some(PathState::Stalled)), Step::Stay);
         twin.down(at(61), "it broke");
         assert_eq!(twin.step(at(65), None), Step::Stay);
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn tcp_waits_when_udp_is_back_is_left_when_that_lasts_and_leads_again_when_it_does_not() {
         let mut twin = Twin::default();
-        twin.called(PathId(0), "UDP brings no answer");
+        twin.called(PathId(0), "no answer over UDP");
         assert_eq!(twin.step(at(60), ACTIVE), Step::StandBy);
         assert_eq!(twin.step(at(61), ACTIVE), Step::Stay);
         assert_eq!(twin.step(at(69), Some(PathState::Stalled)), Step::Lead);
@@ -182,7 +182,7 @@ mod tests {
     fn udp_is_tried_ever_more_seldom_while_it_fails_and_as_before_after_it_worked() {
         let mut twin = Twin::default();
         assert_eq!(twin.next_pause(), None, "nothing stands in for it");
-        twin.called(PathId(0), "UDP brings no answer");
+        twin.called(PathId(0), "no answer over UDP");
         let pauses: Vec<u64> =
             (0..6).filter_map(|_| twin.next_pause()).map(|pause| pause.as_nanos() / 1_000_000_000).collect();
         assert_eq!(pauses, [60, 120, 240, 480, 600, 600]);
@@ -197,7 +197,7 @@ mod tests {
             let mut twin = Twin::default();
             assert_eq!(twin.step(at(0), ACTIVE), Step::Stay);
             assert_eq!(twin.step(at(20), Some(state)), Step::Call, "{state:?}");
-            twin.called(PathId(1), "UDP brings no answer");
+            twin.called(PathId(1), "no answer over UDP");
             assert_eq!(twin.step(at(21), Some(state)), Step::Stay);
             assert_eq!(twin.step(at(30), ACTIVE), Step::StandBy);
             assert_eq!(twin.step(at(40), ACTIVE), Step::Leave);

@@ -214,7 +214,7 @@ impl Inputs {
         let entry = &mut self.entries[at];
         entry.over = Some(*over.as_ref().unwrap_or(&Over::Failed));
         if let Err(error) = &over {
-            let reason = format!("input failed ({error}); the others go on");
+            let reason = format!("input failed ({error}); the other inputs continue");
             self.shared.life.alarm(&self.entries[at].receiver.title(), &reason);
         }
         if self.entries.iter().any(|entry| entry.over.is_none()) {
@@ -252,7 +252,7 @@ impl Inputs {
                 }
                 Sighting::Other { of_contact, its } => {
                     let reason = format!(
-                        "it brings {its} where others bring {of_contact}; its frames are left out of this contact. Give each downlink a channel"
+                        "it receives {its}, the other inputs receive {of_contact}; its frames are excluded from this contact. Configure one channel for each downlink"
                     );
                     self.shared.life.alarm(&foreign(receiver), &reason);
                 }
@@ -462,7 +462,7 @@ impl Inputs {
         let is_more = account.late > std::mem::replace(&mut entry.late, account.late);
         let Some(window) = self.window.filter(|window| is_more && account.skew > *window) else { return };
         let reason = format!(
-            "it is {} behind the others, and a frame waits for {window}: {} frames that it alone had are lost; raise select_window of channel {} above that",
+            "it lags {} behind the others, the window is {window}: {} frames that only it received are lost; raise select_window of channel {} above the lag",
             account.skew, account.late, self.channel
         );
         self.shared.life.alarm(&too_late(&entry.receiver), &reason);
@@ -511,9 +511,9 @@ impl Entry {
 }
 
 fn foreign(receiver: &Receiver) -> String {
-    format!("{} brings another downlink", receiver.title())
+    format!("{} receives another downlink", receiver.title())
 }
 
 fn too_late(receiver: &Receiver) -> String {
-    format!("{} comes too late", receiver.title())
+    format!("{} lags too far behind", receiver.title())
 }

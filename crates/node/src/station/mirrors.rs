@@ -113,7 +113,7 @@ impl Mirror {
                 Ok(_) if retry.is_some() => return Some(Changes::All),
                 Ok(found) => return Some(found),
                 Err(error) => {
-                    self.failed(&format!("it cannot be watched any more ({error})"));
+                    self.failed(&format!("it can no longer be watched ({error})"));
                     return None;
                 }
             }
@@ -155,7 +155,7 @@ impl Mirror {
                     Ok(())
                 }
                 (count, first) => {
-                    Err(Trouble::Failed(format!("{count} could not be copied; the first: {first}")))
+                    Err(Trouble::Failed(format!("{count} files not copied; the first: {first}")))
                 }
             }
         })
@@ -181,7 +181,7 @@ impl Mirror {
             End::Lost(_) | End::Cancelled => Trouble::Lost,
             End::Refused(refused) => Trouble::Failed(format!("the centre refuses: {refused}")),
             End::Here(refused) => Trouble::Failed(refused.to_string()),
-            End::Malformed(what) => Trouble::Failed(format!("the centre said what cannot be ({what})")),
+            End::Malformed(what) => Trouble::Failed(format!("protocol error from the centre ({what})")),
         })
     }
 

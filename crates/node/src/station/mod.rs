@@ -125,7 +125,7 @@ fn reply(shared: &Shared, request: Request) -> Reply {
     let order = match request {
         Request::Status => return Reply::Status(Box::new(shared.status())),
         Request::Gaps | Request::AskGaps(_) => {
-            return refused("a station does not know what is missing; ask its centre");
+            return refused("a station has no list of gaps; ask its centre");
         }
         Request::AddPath { path } => match serde_json::from_value::<config::LinePath>(path) {
             Ok(path) if path.name.is_some() => Order::Add(Box::new(path)),
@@ -259,7 +259,7 @@ fn line(
     let shared = shared.clone();
     services::thread("line", move || {
         if let Err(error) = driver.run(&mut uplink, shared.life.stop_flag()) {
-            let help = "start the station again: what was captured is in the spool";
+            let help = "restart the station: all captured data is in the spool";
             shared.life.fail(Fault::environment(
                 format!("the line's socket failed ({error})"),
                 "the line",
@@ -281,14 +281,14 @@ fn centre_of(config: &StationConfig) -> Centre {
 /// What tells a spool, and this opening of it, from others.
 fn draw() -> Result<SpoolDraw, Fault> {
     let random = skyhaul_net::probe::random().map_err(|error| {
-        Fault::environment("the system gives no random numbers", error, "see whether /dev/urandom is there")
+        Fault::environment("the system gives no random numbers", error, "check that /dev/urandom exists")
     })?;
     let (draw, _) = random.split_first_chunk().expect("there are more than 24 random bytes");
     Ok(SpoolDraw(*draw))
 }
 
 fn spool_fault(error: &SpoolError) -> Fault {
-    let help = "mend the disk and start the station again: it goes on from what is on the disk";
+    let help = "repair the disk and restart the station: it continues from the data on disk";
     Fault::environment("the spool cannot be used", error, help)
 }
 

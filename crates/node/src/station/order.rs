@@ -44,7 +44,7 @@ impl Orders {
     /// It was refused, or the line's thread does not come to it.
     pub fn give(&self, order: Order, wake: impl FnOnce()) -> Result<String, Fault> {
         let late = || {
-            let help = "try again; restart the station if it goes on";
+            let help = "try again; restart the station if the fault persists";
             Fault::environment("the line's thread does not answer", "the line", help)
         };
         let (done, outcome) = sync_channel(1);

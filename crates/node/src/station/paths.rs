@@ -160,7 +160,7 @@ impl Paths {
     /// A path ended, or did not come up.
     pub fn down(&mut self, now: Instant, path: PathId, reason: &str) {
         for planned in self.planned.iter_mut().filter(|planned| planned.path == Some(path)) {
-            tracing::warn!(path = planned.config.title(), "a path is down: {reason}");
+            tracing::warn!(path = planned.config.title(), "path down: {reason}");
             planned.path = None;
             planned.reason = Some(reason.to_owned());
             let pause = planned.tcp.as_mut().and_then(Twin::next_pause);
@@ -168,7 +168,7 @@ impl Paths {
         }
         for planned in &mut self.planned {
             if let Some(twin) = planned.tcp.as_mut().filter(|twin| twin.path == Some(path)) {
-                tracing::warn!(path = planned.config.title(), "its TCP side is down: {reason}");
+                tracing::warn!(path = planned.config.title(), "TCP connection of the path down: {reason}");
                 twin.down(now, reason);
             }
         }
@@ -217,7 +217,7 @@ impl Paths {
         let (name, place) = (config.title().to_owned(), format!("path {}", config.title()));
         if self.planned.iter().any(|planned| planned.config.title() == name) {
             let help = "give it another name, or remove the other first";
-            return Err(Fault::configuration("there is a path of this name", place, help));
+            return Err(Fault::configuration("a path of this name exists", place, help));
         }
         if self.planned.len() >= PATHS_MAX {
             let what = format!("the station has {PATHS_MAX} paths");
@@ -228,11 +228,11 @@ impl Paths {
             let spare = self.spare.swap_remove(index);
             let planned = self.plan(config, spare.is_ipv6, spare.socket);
             self.planned.push(planned);
-            return Ok(format!("path {name} is added"));
+            return Ok(format!("path {name} added"));
         }
         if self.opened >= SOCKETS_MAX {
             let what = format!("the station has opened {SOCKETS_MAX} sockets since it started");
-            return Err(Fault::environment(what, place, "start it again: the spool keeps everything"));
+            return Err(Fault::environment(what, place, "restart the station: the spool keeps all data"));
         }
         let Opened { carrier, is_ipv6 } = self.opener.open(&config)?;
         self.opened += 1;
@@ -241,7 +241,7 @@ impl Paths {
         self.adding.push_back(Adding { name: name.clone(), spare, carrier });
         let planned = self.plan(config, is_ipv6, None);
         self.planned.push(planned);
-        Ok(format!("path {name} is added"))
+        Ok(format!("path {name} added"))
     }
 
     /// The socket to be served next.
@@ -285,14 +285,14 @@ impl Paths {
         }
         self.next %= self.planned.len().max(1);
         self.leave(now, gone, (engine, session));
-        Ok(format!("path {name} is removed"))
+        Ok(format!("path {name} removed"))
     }
 
     fn leave(&mut self, now: Instant, gone: Planned, (engine, session): (&mut Engine, Option<SessionId>)) {
         let twin = gone.tcp.as_ref().and_then(|twin| twin.path);
         for path in [gone.path, twin].into_iter().flatten() {
             if let Some(session) = session {
-                engine.leave(now, session, path, "the path was taken out by the station's operator");
+                engine.leave(now, session, path, "the operator removed the path");
             }
         }
         if gone.socket.is_some() {
@@ -317,11 +317,11 @@ impl Paths {
         let said = match hint {
             PathHint::Withdraw => {
                 planned.foretold.clear();
-                format!("nothing is foretold of path {name} any more")
+                format!("path {name} has no forecasts")
             }
             _ if planned.foretold.len() >= FORETOLD_MAX => {
-                let what = format!("{FORETOLD_MAX} outages and rates are foretold of it already");
-                let help = "withdraw them, and give the next ones";
+                let what = format!("it already has {FORETOLD_MAX} forecasts");
+                let help = "withdraw them, then give the next ones";
                 return Err(Fault::configuration(what, format!("path {name}"), help));
             }
             PathHint::Outage { from, until } if from >= until => {
@@ -331,7 +331,7 @@ impl Paths {
             }
             PathHint::Outage { from, until } => {
                 planned.foretold.push(Foretold::Outage(from.utc(), until.utc()));
-                format!("path {name} counts as out from {from} until {until}")
+                format!("path {name} is expected to be out from {from} until {until}")
             }
             PathHint::Rate { from, rate } => {
                 let from = from.map_or(now, |from| from.utc());
@@ -360,7 +360,7 @@ impl Paths {
                 planned.foretold = outages(path);
                 planned.config.outage.clone_from(&path.outage);
                 hinted.extend(planned.path);
-                said.push(format!("path {}: other outages are foretold", path.title()));
+                said.push(format!("path {}: forecast outages changed", path.title()));
             }
         }
         self.planned = stay;
@@ -371,12 +371,12 @@ impl Paths {
             said.push(self.add(path).unwrap_or_else(|fault| fault.to_string()));
         }
         if self.planned.is_empty() {
-            said.push("no path of the configuration can be used: those before it stay".to_owned());
+            said.push("no path of the new configuration is usable: the previous paths stay".to_owned());
             self.planned = gone;
             return (said, hinted);
         }
         for gone in gone {
-            said.push(format!("path {} is removed", gone.config.title()));
+            said.push(format!("path {} removed", gone.config.title()));
             self.leave(now, gone, (engine, session));
         }
         self.next = 0;

@@ -30,7 +30,7 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
     let clock = Clock::start();
     let centre = centre_of(config);
     let address = resolve(&centre.address).map_err(|what| {
-        Fault::configuration(what, "[centre]", "correct `address`, or the host's name service")
+        Fault::configuration(what, "[centre]", "correct `address`, or check the host's name service")
     })?;
     let (mut driver, _) = driver(config, clock)?;
     let stop = AtomicBool::new(false);
@@ -75,7 +75,7 @@ impl Attempt<'_> {
     fn session(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: &Event) {
         match event {
             Event::Greeted { name, .. } if *name != self.centre.name => self.refused(&format!(
-                "the centre calls itself `{name}`, not `{}`: correct one configuration",
+                "the centre is named `{name}`, not `{}`: correct `name` in one of the two configurations",
                 self.centre.name
             )),
             Event::Greeted { .. } => {

@@ -193,7 +193,7 @@ impl Receiver {
     }
 
     fn refusal(&self) -> String {
-        format!("{} gets what it cannot use", self.title())
+        format!("{} receives unusable input", self.title())
     }
 
     /// In messages.

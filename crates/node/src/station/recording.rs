@@ -75,7 +75,7 @@ impl Recording {
     pub fn start(to: Destination, shared: Arc<Shared>, clock: Clock) -> Result<Self, Fault> {
         let dir = folder(&to.channel);
         let recorder = RawRecorder::open(to.disk, &dir, to.config).map_err(|error| {
-            let help = "mend the disk, or write `record_raw = false` for the channel";
+            let help = "repair the disk, or write `record_raw = false` for the channel";
             Fault::environment(format!("the recording cannot be opened ({error})"), &dir, help)
         })?;
         let (queue, taken) = sync_channel(MOST_READS);
@@ -206,7 +206,7 @@ impl Writer {
             self.recorder.count_dropped(bytes);
             self.dropped = dropped;
             self.calm_at = now + CALM;
-            self.shared.life.alarm(&behind, "part of what comes in is not recorded; the capture goes on");
+            self.shared.life.alarm(&behind, "part of the input is not recorded; the capture continues");
         } else if now >= self.calm_at {
             self.shared.life.clear_alarm(&behind);
         }
@@ -219,10 +219,10 @@ impl Writer {
         self.retry_at = self.clock.now() + RETRY;
         self.refused_at = self.recorder.stats().recorded;
         let reason = if error.is_full() {
-            "there is no room for it; make room on the file system of the state folder, or lower raw_size. The capture goes on"
+            "no disk space left for it; free space on the file system of the state folder, or lower raw_size. The capture continues"
                 .to_owned()
         } else {
-            format!("{error}. The capture goes on")
+            format!("{error}. The capture continues")
         };
         self.shared.life.alarm(&self.alarm(), &reason);
     }

@@ -28,17 +28,17 @@ impl<'a> Reload<'a> {
         let new = match read(&self.file) {
             Ok(new) => new,
             Err(error) => {
-                return tracing::error!("the configuration is left as it is: {error}");
+                return tracing::error!("configuration reload failed, the old one stays in force: {error}");
             }
         };
         for what in unchangeable(&self.before, &new) {
-            tracing::warn!("{what} cannot change while the station runs: it stays until the next start");
+            tracing::warn!("{what} cannot change while the station runs: restart the station to apply it");
         }
         let order = Order::Adopt(new.paths(), Box::new(new.sharing()));
         match shared.orders.give(order, || shared.life.wake_line()) {
-            Ok(said) if said.is_empty() => tracing::info!("the configuration was read again: nothing new"),
-            Ok(said) => tracing::info!("the configuration was read again: {said}"),
-            Err(fault) => tracing::error!("the configuration is left as it is: {fault}"),
+            Ok(said) if said.is_empty() => tracing::info!("configuration reloaded: no changes"),
+            Ok(said) => tracing::info!("configuration reloaded: {said}"),
+            Err(fault) => tracing::error!("configuration reload failed, the old one stays in force: {fault}"),
         }
         self.before.path = new.path;
         self.before.class = new.class;
@@ -84,7 +84,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     .collect();
     for channel in &new.channel {
         match before.channel.iter().find(|before| before.name == channel.name) {
-            None => found.push(format!("channel {}, which is new,", channel.name)),
+            None => found.push(format!("channel {}(new)", channel.name)),
             Some(before) if kept(before, channel) != *channel => {
                 found.push(format!("channel {} (beyond `class`, `priority` and `deadline`)", channel.name));
             }
@@ -92,7 +92,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         }
     }
     let gone = before.channel.iter().filter(|old| !new.channel.iter().any(|new| new.name == old.name));
-    found.extend(gone.map(|channel| format!("channel {}, which is gone,", channel.name)));
+    found.extend(gone.map(|channel| format!("channel {}(removed)", channel.name)));
     found
 }
 

@@ -118,7 +118,7 @@ fn on_interface(
         families.into_iter().find(|family| has(*family))
     };
     let Some(is_ipv6) = family else {
-        let what = format!("the network interface has no address that goes with {remote}");
+        let what = format!("the network interface has no address of the same family as {remote}");
         return Err(Fault::configuration(what, place, format!("the addresses here are {}", listed(&all))));
     };
     let socket = Socket::bind_on(SocketAddr::new(any(is_ipv6), 0), name.as_str());
@@ -135,8 +135,8 @@ fn address_of(name: &InterfaceName, is_ipv6: bool) -> Result<IpAddr, Fault> {
     let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let mut fitting = own.into_iter().filter(|address| address.is_ipv6() == is_ipv6 && !is_local(address));
     fitting.next().ok_or_else(|| {
-        let what = "the network interface has no address from which the centre can be called over TCP";
-        Fault::configuration(what, format!("interface {name}"), "write `local`, or another interface")
+        let what = "the network interface has no address to connect to the centre over TCP";
+        Fault::configuration(what, format!("interface {name}"), "set `local`, or another interface")
     })
 }
 

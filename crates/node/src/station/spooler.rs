@@ -95,11 +95,11 @@ fn look(shared: &Shared) -> bool {
         let blocks = stats.missing;
         shared.life.alarm(
             "the spool is damaged",
-            &format!("{damage}; {blocks} blocks are told to the centre as lost"),
+            &format!("{damage}; {blocks} blocks are reported to the centre as lost"),
         );
     }
     if let Some(damage) = mended {
-        shared.life.alarm("damage in the spool was mended", &damage);
+        shared.life.alarm("damage in the spool was repaired", &damage);
     }
     if stats.state_mended > 0 {
         shared.life.alarm("the spool's state was damaged", services::STATE_MENDED);
@@ -136,7 +136,7 @@ fn append(shared: &Shared, block: &SpoolBlock, clock: Clock) -> bool {
     }
 }
 
-const FULL: &str = "the inputs are held back";
+const FULL: &str = "the inputs are paused";
 
 /// Waits for the disk without keeping the spool from its readers.
 fn sync(shared: &Shared) {

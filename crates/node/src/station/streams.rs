@@ -127,11 +127,11 @@ impl Stream {
             End::Lost(_) => Trouble::Lost,
             _ if self.is_ending() => Trouble::Lost,
             End::Refused(refusal) => {
-                Trouble::Failed(format!("the centre does not take it: {}", refusal.sentence))
+                Trouble::Failed(format!("the centre refuses it: {}", refusal.sentence))
             }
             End::Here(refusal) => Trouble::Failed(refusal.sentence),
             End::Malformed(what) => Trouble::Failed(format!(
-                "the centre said what cannot be ({what}); install the same version at both ends"
+                "protocol error from the centre ({what}); install the same version at both ends"
             )),
         })
     }
@@ -162,7 +162,7 @@ impl Stream {
             count(status, summary.near.unwrap_or_default(), &summary.counters);
         });
         let (sent, missing) = (summary.counters.sent, summary.counters.missing());
-        tracing::info!(sent, missing, "{} has ended", self.name());
+        tracing::info!(sent, missing, "{} ended", self.name());
     }
 
     fn name(&self) -> String {

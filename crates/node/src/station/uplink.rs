@@ -79,7 +79,7 @@ const UPDATE: Duration = Duration::from_millis(200);
 /// Between two forecasts.
 const FORESEE: Duration = Duration::from_millis(500);
 /// What the alarm is about.
-const COPIED: &str = "this spool is one of two copies";
+const COPIED: &str = "this spool exists in two copies";
 /// Between two looks for segments to free.
 const FREE: Duration = Duration::from_secs(1);
 
@@ -120,11 +120,11 @@ impl Uplink {
         self.called_at = now;
         self.fall_back_at = now + FALL_BACK;
         if self.shared.spool().identity().is_none() {
-            self.status.reason = Some("the disk has no room for the spool's state".to_owned());
+            self.status.reason = Some("no disk space left for the spool's state".to_owned());
             return;
         }
         let Some((socket, remote)) = self.paths.call(self.clock.utc_of(now)) else {
-            self.status.reason = Some("no path can be used now".to_owned());
+            self.status.reason = Some("no path is usable".to_owned());
             return;
         };
         let outcome = remote.and_then(|address| {
@@ -147,7 +147,7 @@ impl Uplink {
         });
         match called {
             Ok(id) => self.second = Some(id),
-            Err(reason) => tracing::warn!("the centre cannot be called over TCP: {reason}"),
+            Err(reason) => tracing::warn!("cannot connect to the centre over TCP: {reason}"),
         }
     }
 
@@ -157,7 +157,7 @@ impl Uplink {
         let other = if is_second { self.connection.replace(id) } else { self.second };
         self.second = None;
         if let Some(other) = other.filter(|other| *other != id) {
-            engine.close(now, other, "another connection stood first");
+            engine.close(now, other, "another connection was established first");
         }
         let options = if is_second {
             self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string())
@@ -190,7 +190,7 @@ impl Uplink {
             is_busy || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
         let is_second = self.second == Some(id);
         if is_busy && !is_second && self.second.is_none() {
-            tracing::info!("the centre has no place for the call over UDP: {reason}");
+            tracing::info!("the centre refuses the connection over UDP, it is full: {reason}");
             self.fall_back(now, engine);
         }
         if is_unheard && is_second {
@@ -203,7 +203,7 @@ impl Uplink {
         let other = if is_second { self.connection } else { self.second };
         self.second = None;
         if let Some(other) = other {
-            engine.close(now, other, "the far end has refused another call");
+            engine.close(now, other, "the far end refused another connection");
         }
         self.down(if is_unheard { LineState::Down } else { LineState::Refused }, reason.to_string());
     }
@@ -239,7 +239,7 @@ impl Uplink {
                 self.feeder.custody(&mut self.shared.spool(), flow, next);
             }
             Event::Block(received) => {
-                let refusal = "a station takes no data";
+                let refusal = "a station does not accept data";
                 tracing::warn!(flow = received.id.flow.0, "{refusal}");
                 if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
                     session.refuse(refusal);
@@ -270,7 +270,7 @@ impl Uplink {
     fn greeted(&mut self, now: Instant, engine: &mut Engine, name: &str, custody: Option<Custody>) {
         if name != self.centre.name {
             let reason = format!(
-                "the centre calls itself `{name}`, not `{}`: correct one configuration",
+                "the centre is named `{name}`, not `{}`: correct `name` in one of the two configurations",
                 self.centre.name
             );
             if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
@@ -301,11 +301,11 @@ impl Uplink {
             part(&mut self.shared.spool(), custody, draw).map_err(|error| super::spool_fault(&error))
         });
         if let Err(error) = renewed {
-            return self.hang_up(engine, "the spool cannot become another one", &error.to_string());
+            return self.hang_up(engine, "the spool cannot get a new identity", &error.to_string());
         }
         let id = self.shared.spool().identity().map(|spool| spool.id.short()).unwrap_or_default();
         let reason = format!(
-            "{found}: the state folder was put back from an older copy, or is in use twice; the station goes on as spool {id}, and \
+            "{found}: the state folder was restored from an older copy, or two nodes use it; the station goes on as spool {id}, and \
              sends what waits under that"
         );
         self.hang_up(engine, COPIED, &reason);
@@ -344,7 +344,7 @@ impl Uplink {
                 self.shared.life.alarm("the spool cannot be read", &error.to_string());
             }
             Err(error @ (FeedError::Session(_) | FeedError::Order { .. })) => {
-                self.shared.life.alarm("the spool cannot be sent", &error.to_string());
+                self.shared.life.alarm("the spool cannot be transmitted", &error.to_string());
                 session.refuse("the station's spool is out of order");
             }
         }
@@ -423,12 +423,12 @@ impl Uplink {
         let contact = format!("contact {} of {}", flow.0, self.channel(flow));
         match said {
             Said::Late(late) => {
-                let reason = format!("it will miss its deadline by {} at the present rate", in_words(late));
+                let reason = format!("at the present rate it will miss its deadline by {}", in_words(late));
                 self.shared.life.alarm(&contact, &reason);
             }
             Said::OnTime(spare) => {
                 self.shared.life.clear_alarm(&contact);
-                tracing::info!("{contact}: it will be on time after all, with {} to spare", in_words(spare));
+                tracing::info!("{contact}: back on schedule, {} before its deadline", in_words(spare));
             }
             Said::Over => {
                 self.shared.life.clear_alarm(&contact);
@@ -491,7 +491,7 @@ impl Uplink {
         }
         self.connection.into_iter().for_each(|id| self.guests.shared(id, &sharing.tree));
         self.feeder.share(&self.shared.spool(), sharing);
-        Some("the line is shared otherwise".to_owned())
+        Some("the classes of the line are changed".to_owned())
     }
 }
 
@@ -527,9 +527,9 @@ impl Service for Uplink {
         if let Some(id) =
             self.connection.filter(|_| !self.feeder.is_feeding() && now >= self.called_at + PATIENCE)
         {
-            engine.close(now, id, "no answer in time");
+            engine.close(now, id, "handshake timed out");
             if let Some(second) = self.second.take() {
-                engine.close(now, second, "no answer in time");
+                engine.close(now, second, "handshake timed out");
             }
             self.down(LineState::Down, Refusal::NoAnswer.to_string());
         }

@@ -151,7 +151,7 @@ impl ForwardsStatus {
             leads: match &listen.arrival {
                 Arrival::For(target) => format!("{node}:{target}"),
                 Arrival::Proxy => format!("SOCKS through {node}"),
-                Arrival::Diverted => format!("what is diverted to {node}"),
+                Arrival::Diverted => format!("transparent to {node}"),
             },
         });
         let (listens, counters): (Vec<_>, _) = (listens.collect(), forwards.counters());

@@ -309,7 +309,7 @@ pub struct LinePath {
     #[serde(default)]
     pub over: String,
     /// `probing`, `active`, `standby`, `absent` (foretold to be out), `silent` (nothing is heard from it, and it is the only
-    /// one), `black-hole` (short packets arrive and full ones do not) or `failed`.
+    /// one), `black-hole` (only short packets arrive) or `failed`.
     pub state: String,
     /// Who decides how fast it goes: the rate control's name; empty over TCP, where the system does.
     #[serde(default)]

@@ -46,7 +46,7 @@ impl StatusServer {
         if UnixStream::connect(path).is_ok() {
             let help = "stop that node, or give this one another state folder";
             return Err(Fault::environment(
-                "a node with this status socket is running already",
+                "a node with this status socket is already running",
                 path.display(),
                 help,
             ));
@@ -155,7 +155,7 @@ fn of_centre<T: serde::de::DeserializeOwned>(path: &Path, request: &Request) -> 
     if let Ok(refused @ Answer::Refused { .. }) = serde_json::from_str::<Answer>(&text) {
         return Err(Result::<String, Fault>::from(refused)
             .err()
-            .unwrap_or_else(|| Fault::peer("the node does not tell", path.display(), "ask a centre")));
+            .unwrap_or_else(|| Fault::peer("the node does not answer this request", path.display(), "ask a centre")));
     }
     read(path, &text)
 }
@@ -176,7 +176,7 @@ fn exchange(path: &Path, request: &Request, patience: Duration) -> Result<String
                 ("no node is running".to_owned(), "start it with `skyhaul station` or `skyhaul centre`")
             }
             ErrorKind::PermissionDenied => {
-                (format!("the node does not answer this user ({error})"), "ask as the user that runs it")
+                (format!("the node does not answer this user ({error})"), "run the command as the user that runs the node")
             }
             _ => (
                 format!("the node does not answer ({error})"),
@@ -298,7 +298,7 @@ mod tests {
             assert_eq!(ask(&path), Ok(station()));
         }
         let second = StatusServer::start(&path, reply).unwrap_err();
-        assert!(second.to_string().contains("running already"), "{second}");
+        assert!(second.to_string().contains("already running"), "{second}");
         drop(server);
         let gone = ask(&path).unwrap_err();
         assert!(gone.to_string().starts_with("no node is running, "), "{gone}");

@@ -256,7 +256,7 @@ fn a_call_that_its_caller_takes_back_is_no_strangers() {
     world.run(Duration::from_millis(90));
     let id = world.call;
     let now = world.now;
-    world.nodes[CLIENT].path(id).expect("it is being set up").close(now, "another connection stood first");
+    world.nodes[CLIENT].path(id).expect("it is being set up").close(now, "another connection was established first");
     world.run(Duration::from_secs(1));
     let reasons: Vec<&Refusal> = world.seen[SERVER]
         .events

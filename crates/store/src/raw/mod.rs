@@ -79,7 +79,7 @@ pub enum RawError {
         segment_size: Bytes,
     },
     /// The disk refuses.
-    #[error("{path}: {source}; check the disk and the rights")]
+    #[error("{path}: {source}; check the disk and the permissions")]
     Io {
         /// The file or folder.
         path: String,

@@ -223,7 +223,7 @@ fn a_call_that_its_caller_takes_back_or_that_says_nothing_is_no_strangers() {
     let mut world = World::new(&Options::default());
     world.run(Duration::from_millis(90));
     let now = world.now;
-    world.paths[CLIENT].close(now, "another connection stood first");
+    world.paths[CLIENT].close(now, "another connection was established first");
     world.run(Duration::from_secs(1));
     assert_eq!(world.paths[SERVER].refusal(), Some(&Refusal::Withdrawn));
     let mut server = endpoint(&Options::default(), SERVER);

@@ -154,7 +154,7 @@ impl Notices {
         match notice {
             Notice::FarListens { node, at, target } => {
                 let line = Line::FarListening { node, at: at.to_string(), target: target.to_string() };
-                self.say(&format!("{node} listens on {at}, for {target} here"), &line);
+                self.say(&format!("{node} listens on {at}, forwarding to {target} here"), &line);
             }
             Notice::FarRefuses { node, at, was_heard: false, sentence, .. } => {
                 let what = format!("the far node `{node}` does not listen on {at} ({sentence})");
@@ -172,7 +172,7 @@ impl Notices {
             }
             Notice::ListensNot { at, reason, sentence } => {
                 let line = Line::ListenRefused { at: at.to_string(), reason: reason.name(), sentence };
-                self.say(&format!("not listening on {at}: {sentence}"), &line);
+                self.say(&format!("cannot listen on {at}: {sentence}"), &line);
             }
             _ => {}
         }
@@ -191,7 +191,7 @@ impl Notices {
         let leads = match arrival {
             Arrival::For(target) => format!("{node}:{target}"),
             Arrival::Proxy => format!("SOCKS through {node}"),
-            Arrival::Diverted => format!("what is diverted to {node}"),
+            Arrival::Diverted => format!("transparent to {node}"),
         };
         if !self.json {
             return writeln!(out, "listening on {local}, for {leads}");

@@ -45,7 +45,7 @@ pub fn read_key(file: &Path) -> Result<OneWayKey, Failure> {
     let place = file.display().to_string();
     let text = skyhaul_node::private_key(file).map_err(|source| {
         let help = match skyhaul_node::is_exposed(&source) {
-            true => format!("chmod 600 {place}; make a new key if somebody may have read it"),
+            true => format!("chmod 600 {place}; make a new key if another user may have read it"),
             false => "give the path of a key made by `skyhaul keygen --one-way`".to_owned(),
         };
         Failure::io("the key cannot be read", &place, &help, source)

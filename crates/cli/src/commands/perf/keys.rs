@@ -56,7 +56,7 @@ impl Keys {
         let place = file.display().to_string();
         let text = private_key(file).map_err(|source| {
             let help = match is_exposed(&source) {
-                true => format!("chmod 600 {place}; make a new key if somebody may have read it"),
+                true => format!("chmod 600 {place}; make a new key if another user may have read it"),
                 false => "give the path of a key made by `skyhaul keygen`".to_owned(),
             };
             Failure::io("the key cannot be read", &place, &help, source)

@@ -146,7 +146,7 @@ impl FarEnd {
             Missed::Here(Failure::io("no socket can be had", &self.place(), help, source))
         })?;
         let random = random().map_err(|source| {
-            let help = "see whether /dev/urandom is there";
+            let help = "check that /dev/urandom exists";
             Missed::Here(Failure::io("there is no randomness", "this host", help, source))
         })?;
         let nonce = u64::from_be_bytes(random.first_chunk().copied().unwrap_or_default());

@@ -41,7 +41,7 @@ fn a_port_or_socket_file_that_is_taken_is_told() {
     for local in [port, format!("unix:{}", file.display())] {
         let spec = format!("{local}=far:a:1");
         let output = forward(&["-L", &spec, "--node", "far=127.0.0.1:9", "--insecure-test"]);
-        assert_told(&output, 3, &["cannot be listened at", "in use", "give another one"]);
+        assert_told(&output, 3, &["cannot listen on", "in use", "give another one"]);
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 pub fn far_listens(ends: &mut Ends) -> String {
     let log = ends.near.log_until("far listens on ");
     let (_, rest) = log.rsplit_once("far listens on ").unwrap();
-    rest.split_once(", for ").unwrap().0.to_owned()
+    rest.split_once(", forwarding to ").unwrap().0.to_owned()
 }
 
 #[test]
@@ -63,6 +63,6 @@ fn a_far_node_that_may_not_or_cannot_listen_ends_the_run_with_the_reason() {
         let wish = format!("{port}=far:127.0.0.1:9");
         let refused = run(&["forward", "--node", &node, "--insecure-test", "-R", &wish], here);
         assert_told(&refused, 4, &["does not listen on 127.0.0.1:", reason, "--allow-listen"]);
-        far.log_until("not listening on 127.0.0.1:");
+        far.log_until("cannot listen on 127.0.0.1:");
     }
 }

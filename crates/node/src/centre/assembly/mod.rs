@@ -86,7 +86,7 @@ impl Assembler {
             Err(Undone::Refused(reason)) => return Err(reason),
             Err(Undone::Gone(what)) => {
                 tracing::warn!(
-                    "{}: no further version can be made: {what} is no longer in the store; its packets are in its own products",
+                    "{}: cannot make a further version: {what} is no longer in the store; its packets are in its own products",
                     job.target.key()
                 );
                 self.shared.book().seal(&job).map_err(|error| error.to_string())?;
@@ -197,4 +197,4 @@ pub fn stored(contact: &Contact) -> Option<(StationName, FlowId)> {
     Some((StationName::new(&contact.0).ok()?, FlowId(contact.1)))
 }
 
-const PRODUCTS: &str = "products of several contacts cannot be made, tried again";
+const PRODUCTS: &str = "products of several contacts cannot be made, retrying";

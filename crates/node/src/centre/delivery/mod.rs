@@ -46,7 +46,7 @@ impl Deliverer {
             let mut pause = LOOK;
             let consumers = self.shared.deliveries().consumers().to_vec();
             for consumer in &consumers {
-                let alarm = format!("products cannot be handed over to {}, tried again", consumer.name);
+                let alarm = format!("products cannot be delivered to {}, retrying", consumer.name);
                 match self.deliver(consumer).and_then(|()| self.notices(consumer)) {
                     Ok(()) => drop(self.shared.life.clear_alarm(&alarm)),
                     Err(reason) => {
@@ -68,7 +68,7 @@ impl Deliverer {
             }
             if !consumer.dir.is_dir() {
                 return Err(format!(
-                    "{}: the folder has vanished; mount or make it again, nothing is lost meanwhile",
+                    "{}: the folder is missing; mount or create it, no data is lost",
                     consumer.dir.display()
                 ));
             }
@@ -77,7 +77,7 @@ impl Deliverer {
                 continue;
             }
             self.shared.deliveries().sent(item).map_err(|error| error.to_string())?;
-            tracing::info!(consumer = item.consumer, name = item.stem, "handed over");
+            tracing::info!(consumer = item.consumer, name = item.stem, "delivered");
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Deliverer {
     /// Hands a product over; the name of a file of it that is not as it was published: then there is no record of it.
     fn hand_over(&self, consumer: &DeliveryEntry, item: &Item) -> Result<Option<String>, String> {
         let unusable = |path: &Path, error: &dyn std::fmt::Display| {
-            format!("{}: {error}; mend the folder, nothing is lost meanwhile", path.display())
+            format!("{}: {error}; repair the folder, no data is lost", path.display())
         };
         let kind = (consumer.format == DeliveryFormat::Sips).then_some(consumer.checksum);
         let mut checksums = Vec::with_capacity(item.files.len());
@@ -122,10 +122,10 @@ impl Deliverer {
 
     /// Keeps back a product of which a file changed after it was published.
     fn withhold(&self, item: &Item, file: &str) -> Result<(), String> {
-        let reason = format!("{file} is not as it was published");
+        let reason = format!("{file} differs from the published file");
         self.shared.deliveries().withhold(item, &reason).map_err(|error| error.to_string())?;
-        let what = format!("a product is not handed over to {}", item.consumer);
-        self.shared.life.alarm(&what, &format!("{reason}; its SHA-256 is in the account beside it"));
+        let what = format!("a product is not delivered to {}", item.consumer);
+        self.shared.life.alarm(&what, &format!("{reason}; the published SHA-256 is in the account beside it"));
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl Deliverer {
 
     fn notice(&self, consumer: &DeliveryEntry, path: &Path, name: &str) -> Result<(), String> {
         if fs::metadata(path).map_err(|error| error.to_string())?.len() > LONGEST_NOTICE {
-            tracing::warn!("{}: longer than a notice", path.display());
+            tracing::warn!("{}: too long for a notice", path.display());
             return put_away(path, "unknown");
         }
         let bytes = fs::read(path).map_err(|error| error.to_string())?;
@@ -195,7 +195,7 @@ impl Deliverer {
         let answered = self.shared.deliveries().answer(consumer.name.as_str(), stem, &notice);
         match answered.map_err(|error| error.to_string())? {
             None => {
-                tracing::warn!("{}: it answers no delivery of this centre", path.display());
+                tracing::warn!("{}: notice for an unknown delivery", path.display());
                 put_away(path, "unknown")
             }
             Some(item) => {
@@ -203,7 +203,7 @@ impl Deliverer {
                 tracing::info!(consumer = item.consumer, name = item.stem, "{reason}");
                 if item.state == DeliveryState::Refused {
                     // One alarm a consumer, the newest: the list of deliveries has all.
-                    let what = format!("{} does not take products", item.consumer);
+                    let what = format!("{} refuses products", item.consumer);
                     self.shared.life.alarm(&what, &format!("{}: {reason}", item.stem));
                 }
                 put_away(path, "read")

@@ -10,7 +10,7 @@ use skyhaul_transport::{PathId, PathOptions, PathState, Session};
 use skyhaul_units::{Instant, Utc};
 
 /// Why TCP is used.
-const BLOCKED: &str = "UDP brings no answer: TCP is used until it does";
+const BLOCKED: &str = "no answer over UDP: using TCP until UDP works";
 
 impl Paths {
     /// The path that the centre is called on, over TCP: its carrier there, the centre's address. None where it has no TCP side.
@@ -60,7 +60,7 @@ impl Paths {
             match (step, path) {
                 (Step::Call, _) => self.join_tcp(now, place, (engine, session)),
                 (Step::Leave, Some(path)) => {
-                    tracing::info!(path = planned.config.title(), "UDP works again: TCP is left");
+                    tracing::info!(path = planned.config.title(), "UDP works again: leaving TCP");
                     engine.leave(now, session, path, "UDP works again");
                     twin.down(now, "UDP works");
                 }

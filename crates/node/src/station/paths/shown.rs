@@ -43,7 +43,7 @@ impl Planned {
         };
         if let Some(until) = self.out_until(clock.utc()) {
             shown.state = PathState::Absent.name().to_owned();
-            shown.reason = Some(format!("foretold to be out until {}", seconds(until)));
+            shown.reason = Some(format!("outage forecast until {}", seconds(until)));
         } else if self.path.is_some() || self.reason.is_none() {
             shown.state = PathState::Probing.name().to_owned();
             shown.reason = None;
@@ -73,20 +73,20 @@ impl LinePath {
 fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
     (shown.state, shown.reason) = match status.state {
         PathState::Stalled => {
-            ("failed".to_owned(), Some("it does not answer; its data goes on the others".to_owned()))
+            ("failed".to_owned(), Some("it does not answer; its data goes over the other paths".to_owned()))
         }
         PathState::Silent => (
             PathState::Silent.name().to_owned(),
-            Some("nothing is heard from it; what can wait does".to_owned()),
+            Some("nothing is received from it; data without urgency waits".to_owned()),
         ),
         PathState::BlackHole => {
-            let reason = "short packets arrive and full ones do not".to_owned();
+            let reason = "only short packets arrive".to_owned();
             (PathState::BlackHole.name().to_owned(), Some(reason))
         }
         PathState::Absent => {
             let until = status.out_until.map(|until| seconds(clock.utc_of(until)));
-            let reason = until.map_or("about to be out, as foretold".to_owned(), |until| {
-                format!("foretold to be out until {until}")
+            let reason = until.map_or("outage forecast, about to begin".to_owned(), |until| {
+                format!("outage forecast until {until}")
             });
             (PathState::Absent.name().to_owned(), Some(reason))
         }

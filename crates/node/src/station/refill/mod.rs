@@ -121,7 +121,7 @@ impl RefillRunner {
             if let Some(ask) = self.common.shared.questions.next(LOOK) {
                 // One without an answer is put again later.
                 if let Some(answer) = self.look(&ask) {
-                    tracing::info!(contact = ask.contact.0, "frames asked for: {}", in_words(&answer, &ask));
+                    tracing::info!(contact = ask.contact.0, "refill request: {}", in_words(&answer, &ask));
                     self.common.shared.questions.answer(answer);
                     self.common.shared.life.wake_line();
                 }
@@ -279,14 +279,14 @@ impl RefillRunner {
         let flow = match shared.spool().open_flow(clock.utc()) {
             Ok(flow) => flow,
             Err(error) => {
-                shared.life.alarm("frames asked for cannot be sent", &error.to_string());
+                shared.life.alarm("requested frames cannot be sent", &error.to_string());
                 return None;
             }
         };
-        shared.life.clear_alarm("frames asked for cannot be sent");
+        shared.life.clear_alarm("requested frames cannot be sent");
         let memo = Memo::of_refill(&self.state, &ask.channel);
         if let Err(error) = memo.remember(&Place::Open { from: vec![0], format, flow, open: open.clone() }) {
-            shared.life.alarm("a refill is not remembered over a restart", &error.to_string());
+            shared.life.alarm("a refill's state cannot be saved", &error.to_string());
         }
         let mut contact = Contact::new(flow, &open, mission, format, None).sent_as(REFILL);
         contact.record(clock.now(), &Record::Open(open.clone()));
@@ -337,7 +337,7 @@ impl RefillRunner {
         if is_closed.recv().is_ok() && memo.remember(&Place::Between(vec![0])).is_err() {
             tracing::warn!(
                 flow = flow.0,
-                "the end of a refill is not remembered; it is looked at after a restart"
+                "the end of a refill cannot be saved; it is checked again after a restart"
             );
         }
         shared.contact(contact.shown());
@@ -356,6 +356,6 @@ fn in_words(answer: &Answer, ask: &Ask) -> String {
     let wanted: u64 = ask.spans.iter().map(|span| span.count).sum();
     let found: u64 = answer.outcomes.iter().map(|(found, _)| found).sum();
     let why = answer.outcomes.iter().map(|(_, why)| *why).find(|why| *why != Why::Found);
-    let why = why.map_or(String::new(), |why| format!("; of the rest, {}", why.text()));
+    let why = why.map_or(String::new(), |why| format!("; the rest: {}", why.text()));
     format!("{found} of {wanted} found{why}")
 }

@@ -5,7 +5,7 @@ use skyhaul_net::Engine;
 use skyhaul_transport::{Event, PathId, PathState, PathStatus};
 
 /// No path of the line brings anything over.
-const SILENT: &str = "nothing is heard from the centre; what it has not yet waits";
+const SILENT: &str = "nothing is received from the centre; data not yet delivered waits in the spool";
 
 impl Uplink {
     /// A path's standing has changed.
@@ -29,7 +29,7 @@ impl Uplink {
             Event::PathBack(_) => {
                 let about = about(self.paths.title(path));
                 if !self.shared.life.clear_alarm(&about) {
-                    tracing::info!(path = self.paths.title(path), "a path answers again");
+                    tracing::info!(path = self.paths.title(path), "path answers again");
                 }
             }
             _ => self.path_resized(path, status.payload),
@@ -41,15 +41,15 @@ impl Uplink {
         let title = self.paths.title(path);
         match status.state {
             PathState::BlackHole => {
-                let reason = "short packets arrive and full ones do not, of whatever size; \
+                let reason = "only short packets arrive; no larger size works; \
                               ask whoever runs the line for packets of 1280 bytes";
                 self.shared.life.alarm(&about(title), reason);
             }
             PathState::Silent => tracing::warn!(
                 path = title,
-                "a path is silent: nothing was heard from it for a second and three round trips; what can wait does"
+                "path silent: nothing received for 1 s plus three round trips; data without urgency waits"
             ),
-            _ => tracing::warn!(path = title, "a path does not answer; its data goes on the others"),
+            _ => tracing::warn!(path = title, "path does not answer; its data goes over the other paths"),
         }
     }
 
@@ -59,7 +59,7 @@ impl Uplink {
             Some(size) => {
                 let full = self.paths.mtu();
                 let reason = format!(
-                    "those of {full} bytes vanish; {size} bytes are sent instead. Write `mtu = \"{size} B\"` under \
+                    "packets of {full} bytes are lost; {size} bytes are sent instead. Write `mtu = \"{size} B\"` under \
                      [line] where that stays so"
                 );
                 self.shared.life.alarm(&about, &reason);

@@ -188,7 +188,7 @@ impl<'a> Sender<'a> {
                 self.tally.settled(now, (id.seq, outcome), self.plan.block);
             }
             Event::PathDown(_, reason) => {
-                self.lost(now, &format!("a path is down ({reason})"));
+                self.lost(now, &format!("path down ({reason})"));
             }
             Event::Closed(reason) => self.lost(now, &reason.to_string()),
             Event::Custody { .. } | Event::Settled { .. } | Event::PathUp(_) => {}
@@ -453,7 +453,7 @@ impl Sender<'_> {
         self.calls = stays;
         let others: Vec<Call> = others;
         for call in others {
-            engine.close(now, call.id, "another connection stood first");
+            engine.close(now, call.id, "another connection was established first");
         }
         if let Some(session) = engine.session(id) {
             session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
