@@ -83,7 +83,7 @@ pub enum CarrierEvent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The address can't be called.
-    #[error("{remote} can't be called ({reason}): give an address and a port other than 0")]
+    #[error("cannot connect to {remote} ({reason}): give an address and a port other than 0")]
     Address {
         /// The address.
         remote: SocketAddr,
@@ -91,7 +91,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// No such carrier.
-    #[error("the engine has no such socket")]
+    #[error("unknown socket")]
     NoSocket,
     /// The session to be joined has ended.
     #[error("the session has ended")]

@@ -14,7 +14,7 @@ pub enum PathError {
     #[error("a part of the path is empty, `.` or `..`")]
     Leads,
     /// A byte that no name has.
-    #[error("the path has a byte 0")]
+    #[error("the path contains a zero byte")]
     Nul,
     /// It is longer than systems take it.
     #[error("the path has more than 4096 bytes, or a name in it more than 255")]

@@ -27,7 +27,7 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// Its form.
-    #[error("`{0}` is no pattern ({1}); write it like *.h5, raw/** or pass-[0-9]*.dat")]
+    #[error("`{0}` is not a pattern ({1}); write it like *.h5, raw/** or pass-[0-9]*.dat")]
     Form(String, String),
     /// There are too many, or one is too long.
     #[error("there are more than 256 rules, or a pattern of more than 1024 bytes; use fewer or shorter ones")]
@@ -125,6 +125,6 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_told() {
         let rule = Rule { include: true, pattern: "[a".to_owned() };
-        assert!(Selection::new(vec![rule]).unwrap_err().to_string().contains("`[a` is no pattern"));
+        assert!(Selection::new(vec![rule]).unwrap_err().to_string().contains("`[a` is not a pattern"));
     }
 }

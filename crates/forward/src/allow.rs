@@ -24,7 +24,7 @@ enum What {
 /// Why a text is no rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no rule ({reason}); write it like 10.0.0.0/8:6000-6010, archive.example.org:443, [::1]:22, udp:10.0.0.5:53 or unix:/run/a.sock"
+    "`{text}` is not a rule ({reason}); write it like 10.0.0.0/8:6000-6010, archive.example.org:443, [::1]:22, udp:10.0.0.5:53 or unix:/run/a.sock"
 )]
 pub struct AllowError {
     text: String,
@@ -132,28 +132,28 @@ impl Allow {
     fn connections(text: &str) -> Result<Self, AllowError> {
         let error = |reason| AllowError { text: text.to_owned(), reason };
         if text.starts_with("unix:") {
-            let target = text.parse().map_err(|_| error("a socket's path begins with /"))?;
+            let target = text.parse().map_err(|_| error("a socket's path must begin with /"))?;
             return match target {
                 Target::Unix(path) => Ok(Self { datagrams: false, what: What::Unix(path) }),
-                Target::Tcp(..) | Target::Udp(..) => Err(error("a socket's path begins with /")),
+                Target::Tcp(..) | Target::Udp(..) => Err(error("a socket's path must begin with /")),
             };
         }
         let (host, ports) = text.rsplit_once(':').ok_or_else(|| error("the ports are missing"))?;
-        let ports = range(ports).ok_or_else(|| error("the ports are none"))?;
+        let ports = range(ports).ok_or_else(|| error("the ports are not valid"))?;
         let (base, bits) = host.split_once('/').map_or((host, None), |(base, bits)| (base, Some(bits)));
         let in_brackets = base.strip_prefix('[').and_then(|base| base.strip_suffix(']'));
         let Ok(net) = in_brackets.unwrap_or(base).parse::<IpAddr>() else {
             return match bits.is_none() && in_brackets.is_none() && is_host(base) {
                 true => Ok(Self { datagrams: false, what: What::Name { name: base.to_owned(), ports } }),
-                false => Err(error("the host is no name, address or network")),
+                false => Err(error("the host is not a name, address or network")),
             };
         };
         if net.is_ipv6() && in_brackets.is_none() {
-            return Err(error("an IPv6 address stands in brackets, and the length of a network behind them"));
+            return Err(error("write an IPv6 address in brackets, and the prefix length behind them"));
         }
         let most = if net.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most));
-        let bits = bits.ok_or_else(|| error("the length of the network is none"))?;
+        let bits = bits.ok_or_else(|| error("the prefix length is not valid"))?;
         Ok(Self { datagrams: false, what: What::Net { net, bits, ports } })
     }
 }
@@ -286,14 +286,14 @@ mod tests {
     fn what_is_no_rule_says_what_is_wrong() {
         for (text, part) in [
             ("10.0.0.0/8", "the ports are missing"),
-            ("10.0.0.0/33:1", "length of the network"),
-            ("10.0.0.0/8:9-8", "the ports are none"),
-            ("10.0.0.0/8:0", "the ports are none"),
-            ("a b:1", "no name, address or network"),
+            ("10.0.0.0/33:1", "prefix length"),
+            ("10.0.0.0/8:9-8", "the ports are not valid"),
+            ("10.0.0.0/8:0", "the ports are not valid"),
+            ("a b:1", "not a name, address or network"),
             ("::1:22", "in brackets"),
-            ("unix:x", "begins with /"),
+            ("unix:x", "must begin with /"),
             ("udp:unix:/x", "datagrams go to addresses"),
-            ("udp:udp:a:1", "no name, address or network"),
+            ("udp:udp:a:1", "not a name, address or network"),
         ] {
             let error = text.parse::<Allow>().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

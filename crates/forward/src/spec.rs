@@ -63,11 +63,11 @@ impl What {
 pub enum SpecError {
     /// The form.
     #[error(
-        "`{0}` is no forward ({1}); write it like 8080=centre:10.0.0.5:80 or 127.0.0.1:8080=centre:unix:/run/a.sock"
+        "`{0}` is not a forward ({1}); write it like 8080=centre:10.0.0.5:80 or 127.0.0.1:8080=centre:unix:/run/a.sock"
     )]
     Form(String, &'static str),
     /// The form of an entrance.
-    #[error("`{0}` is no port to come in at ({1}); write it like 1080, 127.0.0.1:1080 or 1080=centre")]
+    #[error("`{0}` is not an entry port ({1}); write it like 1080, 127.0.0.1:1080 or 1080=centre")]
     Entrance(String, &'static str),
     /// The target.
     #[error(transparent)]
@@ -90,7 +90,7 @@ impl FromStr for Forward {
             (Local::Udp(_), _) => {
                 target.for_datagrams().ok_or_else(|| form("datagrams go to a port, not to a file"))?
             }
-            (_, true) => return Err(form("`udp:` stands before the first port")),
+            (_, true) => return Err(form("write `udp:` before the first port")),
             (_, false) => target,
         };
         Ok(Self { local, node: node.to_owned(), target })
@@ -111,7 +111,7 @@ impl FromStr for Entrance {
     }
 }
 
-const NO_NODE: &str = "the far node's name has other characters than letters, digits, - and .";
+const NO_NODE: &str = "the far node's name may have letters, digits, - and . only";
 
 impl Local {
     /// The address, where it has one.
@@ -139,15 +139,15 @@ impl FromStr for Local {
         if text.starts_with("unix:") {
             return match text.parse() {
                 Ok(Target::Unix(path)) => Ok(Self::Unix(path)),
-                _ => Err("a socket's path begins with / and has at most 107 bytes"),
+                _ => Err("a socket's path must begin with / and have at most 107 bytes"),
             };
         }
         if let Some(rest) = text.strip_prefix("udp:") {
             return port(rest)
                 .map(Self::Udp)
-                .ok_or("what stands behind `udp:` is no port, or address and port");
+                .ok_or("the text after `udp:` is not a port, or address and port");
         }
-        port(text).map(Self::Tcp).ok_or("what stands before the `=` is no port, or address and port")
+        port(text).map(Self::Tcp).ok_or("the text before the `=` is not a port, or address and port")
     }
 }
 
@@ -214,12 +214,12 @@ mod tests {
         for (text, part) in [
             ("8080", "the `=` is missing"),
             ("8080=", "the far node is missing"),
-            ("x=centre:a:1", "no port, or address and port"),
+            ("x=centre:a:1", "not a port, or address and port"),
             ("8080=centre:80", "the port is missing"),
             ("8080=a b:c:80", "the far node's name"),
             ("udp:53=centre:unix:/run/a.sock", "not to a file"),
-            ("53=centre:udp:a:53", "stands before the first port"),
-            ("udp:unix:/a=centre:a:53", "behind `udp:`"),
+            ("53=centre:udp:a:53", "before the first port"),
+            ("udp:unix:/a=centre:a:53", "after `udp:`"),
         ] {
             let error = text.parse::<Forward>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

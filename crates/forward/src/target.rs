@@ -17,7 +17,7 @@ pub enum Target {
 
 /// Why a text is no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no target ({reason}); write HOST:PORT, [IPv6]:PORT, udp:HOST:PORT or unix:/path")]
+#[error("`{text}` is not a target ({reason}); write HOST:PORT, [IPv6]:PORT, udp:HOST:PORT or unix:/path")]
 pub struct TargetError {
     text: String,
     reason: &'static str,
@@ -92,17 +92,17 @@ impl Target {
             let fits = path.starts_with('/') && path.len() <= PATH_MAX && !path.contains('\0');
             return match fits {
                 true => Ok(Self::Unix(path.to_owned())),
-                false => Err(error("a socket's path begins with / and has at most 107 bytes")),
+                false => Err(error("a socket's path must begin with / and have at most 107 bytes")),
             };
         }
         let (host, port) = text.rsplit_once(':').ok_or_else(|| error("the port is missing"))?;
         let port: u16 =
-            port.parse().ok().filter(|port| *port > 0).ok_or_else(|| error("the port is none"))?;
+            port.parse().ok().filter(|port| *port > 0).ok_or_else(|| error("the port is not valid"))?;
         let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             Some(host) if host.parse::<std::net::Ipv6Addr>().is_ok() => host,
-            Some(_) => return Err(error("what stands in brackets is no IPv6 address")),
+            Some(_) => return Err(error("the text in brackets is not an IPv6 address")),
             None if is_host(host) => host,
-            None => return Err(error("the host is no name or address")),
+            None => return Err(error("the host is not a name or address")),
         };
         Ok(Self::Tcp(host.to_owned(), port))
     }
@@ -150,13 +150,13 @@ mod tests {
     fn what_is_no_target_says_what_is_wrong() {
         for (text, part) in [
             ("10.0.0.5", "the port is missing"),
-            ("10.0.0.5:0", "the port is none"),
-            (":80", "no name or address"),
-            ("::1:80", "no name or address"),
-            ("[nowhere]:80", "no IPv6 address"),
-            ("unix:relative", "begins with /"),
+            ("10.0.0.5:0", "the port is not valid"),
+            (":80", "not a name or address"),
+            ("::1:80", "not a name or address"),
+            ("[nowhere]:80", "not an IPv6 address"),
+            ("unix:relative", "must begin with /"),
             ("udp:unix:/run/a.sock", "datagrams go to a host"),
-            ("udp:udp:a:1", "no name or address"),
+            ("udp:udp:a:1", "not a name or address"),
         ] {
             let error = text.parse::<Target>().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

@@ -123,7 +123,7 @@ pub enum Refusal {
 
 /// Not a message of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a block of {len} bytes is no message of a forwarding node")]
+#[error("a block of {len} bytes is not a forwarding message")]
 pub struct Malformed {
     /// The block's length.
     pub len: usize,

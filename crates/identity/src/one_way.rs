@@ -62,16 +62,16 @@ pub struct Opened<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unopened {
     /// It is too short, or of another version.
-    #[error("it is no sealed datagram of this version")]
+    #[error("not a sealed datagram of this version")]
     Malformed,
     /// It was not sealed with this key, or was altered.
-    #[error("it was not sealed with this key")]
+    #[error("not sealed with this key")]
     Forged,
     /// It came before, or is too old to tell.
-    #[error("it was received before")]
+    #[error("received before (replay)")]
     Replayed,
     /// Its session began before one that is followed.
-    #[error("its session is older than one that was heard already")]
+    #[error("its session is older than the current one")]
     Superseded,
 }
 

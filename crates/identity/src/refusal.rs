@@ -10,7 +10,7 @@ pub enum Refusal {
     UntrustedKey,
     /// The node called has another key than expected.
     #[error(
-        "the node called has another key than the expected {expected}: check its address and fingerprint"
+        "the far end's key is not the expected {expected}: check its address and fingerprint"
     )]
     WrongKey {
         /// The key that was expected.
@@ -23,7 +23,7 @@ pub enum Refusal {
         ours: Fingerprint,
     },
     /// The two nodes speak different versions of the protocol.
-    #[error("this node speaks {ours} and the far end {theirs}: install the same release on both")]
+    #[error("this node uses {ours}, the far end {theirs}: install the same release on both")]
     Version {
         /// The protocol name this node offers.
         ours: String,
@@ -34,23 +34,23 @@ pub enum Refusal {
     #[error("too many handshakes at a time: try again later")]
     Busy,
     /// The caller left before it was up, without a fault: another of its calls stood first, or it only looked.
-    #[error("the caller took the call back before it was up")]
+    #[error("the caller withdrew the connection during the handshake")]
     Withdrawn,
     /// It took longer to be set up than a call may.
     #[error(
-        "the handshake took too long: the caller went on too slowly, or the line loses nearly everything"
+        "the handshake took too long: the caller is too slow, or the line loses nearly all packets"
     )]
     TooSlow,
     /// Nothing came back.
     #[error(
-        "no answer from the far end: check its address, that it runs, and that UDP passes (TCP for a TLS path)"
+        "no answer from the far end: check its address, that it runs, and that no firewall blocks UDP (TCP for a TLS path)"
     )]
     NoAnswer,
     /// The system found no way there, or nobody who takes calls.
-    #[error("the far end cannot be reached ({0}): check its address, that it runs, and that TCP passes")]
+    #[error("the far end cannot be reached ({0}): check its address, that it runs, and that no firewall blocks TCP")]
     Unreachable(String),
     /// We closed it before it was up.
-    #[error("closed here before it was up")]
+    #[error("closed here during the handshake")]
     ClosedHere,
     /// Anything else, in the words of the state machine.
     #[error("the handshake failed: {0}")]

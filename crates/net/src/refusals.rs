@@ -198,8 +198,8 @@ impl fmt::Display for Refused {
             return write!(f, "refused {remote}: {reason}");
         };
         match network {
-            Some(network) => write!(f, "refused {calls} more calls from {network}")?,
-            None => write!(f, "refused {calls} more calls from several networks")?,
+            Some(network) => write!(f, "refused {calls} more connection attempts from {network}")?,
+            None => write!(f, "refused {calls} more connection attempts from several networks")?,
         }
         write!(f, " in {} s, the last from {remote}: {reason}", span.as_nanos() / 1_000_000_000)
     }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(
             text,
             format!(
-                "refused 2999 more calls from 192.0.2.0/24 in 60 s, the last from 192.0.2.183:4711: {}",
+                "refused 2999 more connection attempts from 192.0.2.0/24 in 60 s, the last from 192.0.2.183:4711: {}",
                 Refusal::Busy
             )
         );
@@ -252,7 +252,7 @@ mod tests {
             refusals.add(at(1), stranger("192.0.2.1"), &Refusal::Busy);
         }
         let rest = refusals.rest(at(2)).unwrap().to_string();
-        assert!(rest.starts_with("refused 2 more calls from 192.0.2.0/24 in 1 s"), "{rest}");
+        assert!(rest.starts_with("refused 2 more connection attempts from 192.0.2.0/24 in 1 s"), "{rest}");
         assert_eq!(refusals.rest(at(3)), None);
     }
 

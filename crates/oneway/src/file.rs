@@ -49,7 +49,7 @@ pub enum Part {
 
 /// A part that is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the block is no part of a file transfer")]
+#[error("the block is not part of a file transfer")]
 pub struct NotAPart;
 
 /// Bytes in front of the data of a block.

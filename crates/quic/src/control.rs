@@ -22,7 +22,7 @@ pub(crate) struct Control {
 
 /// The far end does not keep to the control stream's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the far end broke the rules of the control stream: {0}")]
+#[error("protocol error on the control stream: {0}")]
 pub(crate) struct Broken(&'static str);
 
 impl Control {
@@ -64,7 +64,7 @@ impl Control {
             match first[..] {
                 [GREETING] => {}
                 [JOINING] => self.peer_joins = true,
-                _ => return Err(Broken("its first byte is not the greeting")),
+                _ => return Err(Broken("the first byte is not the greeting")),
             }
             self.greeted = true;
             self.readable = true;
@@ -80,11 +80,11 @@ impl Control {
     fn take(&mut self, conn: &mut Connection, limit: usize) -> Result<Option<Bytes>, Broken> {
         let Some(id) = self.incoming.filter(|_| self.readable) else { return Ok(None) };
         let mut stream = conn.recv_stream(id);
-        let mut chunks = stream.read(true).map_err(|_| Broken("its direction was closed"))?;
+        let mut chunks = stream.read(true).map_err(|_| Broken("the far end closed its direction"))?;
         let taken = match chunks.next(limit) {
             Ok(Some(chunk)) => Ok(Some(chunk.bytes)),
-            Ok(None) => Err(Broken("it finished its direction")),
-            Err(ReadError::Reset(_)) => Err(Broken("it reset its direction")),
+            Ok(None) => Err(Broken("the far end finished its direction")),
+            Err(ReadError::Reset(_)) => Err(Broken("the far end reset its direction")),
             Err(ReadError::Blocked) => Ok(None),
         };
         // Flow control credit goes out with the next packet, so nothing depends on the answer.

@@ -84,7 +84,7 @@ pub(crate) fn down_reason(error: &ConnectionError) -> DownReason {
         ConnectionError::ApplicationClosed(close) => {
             DownReason::ClosedByPeer(shortened(&String::from_utf8_lossy(&close.reason)))
         }
-        ConnectionError::Reset => DownReason::Failed("the far end has started anew".to_owned()),
+        ConnectionError::Reset => DownReason::Failed("the far end restarted".to_owned()),
         other => DownReason::Failed(shortened(&other.to_string())),
     }
 }

@@ -83,7 +83,7 @@ pub struct PathCounters {
 
 /// Keying material could not be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no keying material: the handshake is not complete, or more was asked for than TLS gives")]
+#[error("no keying material: the handshake is not complete, or more was requested than TLS provides")]
 pub struct ExportError;
 
 impl QuicPath {
@@ -235,7 +235,7 @@ impl QuicPath {
                     self.events.push_back(PathEvent::Up { payload });
                     notices.push(Notice::Up);
                 }
-                None => self.fail(now, "the far end takes no DATAGRAM frames", notices),
+                None => self.fail(now, "the far end does not support DATAGRAM frames", notices),
             },
             Ok(_) => {}
         }

@@ -46,7 +46,7 @@ pub enum LedgerError {
     )]
     Name(String),
     /// Longer than a record may be.
-    #[error("`{name}` has {size}, more than the {LARGEST} of a record")]
+    #[error("`{name}` has {size}, the limit of a record is {LARGEST}")]
     TooLarge {
         /// The record.
         name: String,
@@ -120,7 +120,7 @@ impl Ledger {
         let mut told = Vec::new();
         for (name, body) in loaded.records.iter().filter(|(name, _)| loaded.mended.contains(name)) {
             self.put(name, body)?;
-            told.push(format!("{name}: one of its two copies; the other one counted, nothing is lost"));
+            told.push(format!("{name}: one of two copies was damaged; the other copy was used, no data is lost"));
         }
         Ok(told)
     }
@@ -199,7 +199,7 @@ mod tests {
             (&loaded.damaged, &loaded.mended, loaded.records.len()),
             (&vec![], &vec!["a".to_owned()], 2)
         );
-        assert!(ledger.mend(&loaded).unwrap()[0].starts_with("a: one of its two copies"));
+        assert!(ledger.mend(&loaded).unwrap()[0].starts_with("a: one of two copies"));
         assert!(ledger.load().unwrap().mended.is_empty());
         disk.damage("jobs/a", Bytes::new(9)).unwrap();
         disk.damage("jobs/a", Bytes::new(20)).unwrap();

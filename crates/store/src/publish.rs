@@ -46,7 +46,7 @@ pub enum PublishError {
         name: String,
     },
     /// The device is full. Nothing appeared under the name; try again when there is room.
-    #[error("{path}: no space left; make room on this file system and try again")]
+    #[error("{path}: no space left; free space on this file system and try again")]
     Full {
         /// The file.
         path: String,

@@ -19,7 +19,7 @@ pub enum Pace {
 
 /// Text that is no pace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no pace: give frames, live, line, or a rate such as 1gbit")]
+#[error("`{0}` is not a pace: give frames, live, line, or a rate such as 1gbit")]
 pub struct PaceError(String);
 
 impl FromStr for Pace {

@@ -62,7 +62,7 @@ impl Ring {
             .checked_add(DATA)
             .is_some_and(|end| ring.file.metadata().is_ok_and(|is| is.len() >= end));
         if &magic != MAGIC || ring.size == 0 || !whole {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no ring of docs/how-to/streams.md"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a ring as in docs/how-to/streams.md"));
         }
         ring.at = ring.number(READ)?.max(ring.oldest()?);
         Ok(ring)
@@ -77,7 +77,7 @@ impl Ring {
             Ok(ring) if ring.number(ENDED)? == 0 => {
                 return Err(io::Error::new(
                     io::ErrorKind::AlreadyExists,
-                    "a ring is there that has not ended",
+                    "another program still uses this ring",
                 ));
             }
             Ok(_) => std::fs::remove_file(path)?,

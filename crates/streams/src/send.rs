@@ -203,12 +203,12 @@ impl<'a> Sending<'a> {
         while self.run.clock.until(until) > Duration::ZERO && !self.run.stop.load(Ordering::Relaxed) {
             match self.message(LOOK)? {
                 Some(Message::Welcome) => return Ok(()),
-                Some(_) => return Err(End::Malformed("no answer to the greeting".to_owned())),
+                Some(_) => return Err(End::Malformed("no answer to the Hello message".to_owned())),
                 None => {}
             }
         }
         Err(End::Lost(
-            "nothing was heard of a stream's far end; see that it runs `skyhaul stream serve`, or a centre of this version".to_owned(),
+            "no answer from the stream's far end; check that it runs `skyhaul stream serve`, or a centre of this version".to_owned(),
         ))
     }
 
@@ -218,7 +218,7 @@ impl<'a> Sending<'a> {
         while !is_over() {
             match self.message(TURN)? {
                 Some(Message::Account(counters)) => self.counters = counters,
-                Some(_) => return Err(End::Malformed("a message that does not belong there".to_owned())),
+                Some(_) => return Err(End::Malformed("an unexpected message".to_owned())),
                 None => {}
             }
             let now = self.run.clock.now();
@@ -241,11 +241,11 @@ impl<'a> Sending<'a> {
                 Some(Message::Account(counters)) => self.counters = counters,
                 Some(Message::Map(places)) if map.len() < skyhaul_vlbi::LossMap::MAX => map.extend(places),
                 Some(Message::Finished(counters, further)) => return Ok((counters, map, further)),
-                Some(_) => return Err(End::Malformed("a message that does not belong there".to_owned())),
+                Some(_) => return Err(End::Malformed("an unexpected message".to_owned())),
                 None => {}
             }
         }
-        Err(End::Lost("the account of the stream did not come".to_owned()))
+        Err(End::Lost("the final account of the stream is missing".to_owned()))
     }
 
     /// The next message within `limit`; one that ends the stream is an error.

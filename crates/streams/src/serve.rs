@@ -77,10 +77,10 @@ impl Serving<'_> {
                 let sink = Sink::open(&hello.sink, allowed).map_err(End::Here)?;
                 Ok((hello, sink))
             }
-            Ok(_) => Err(End::Malformed("no greeting".to_owned())),
+            Ok(_) => Err(End::Malformed("no Hello message".to_owned())),
             Err(WireError::Version(_)) => {
                 let sentence =
-                    "the far end speaks another version of streams; install the same version at both ends";
+                    "the far end uses another version of streams; install the same version at both ends";
                 Err(End::Here(Refusal::new(Reason::Version, sentence)))
             }
             Err(error) => Err(error.into()),
@@ -102,7 +102,7 @@ impl Serving<'_> {
                         Message::Group(group) => arrival.group(self.run.clock.now(), group, repaired)?,
                         Message::End(end) => arrival.end(self.run.clock.now(), &end)?,
                         Message::Refused(refusal) => return Err(End::Refused(refusal)),
-                        _ => return Err(End::Malformed("a message that only a sink's end says".to_owned())),
+                        _ => return Err(End::Malformed("a message that only a sink's end sends".to_owned())),
                     }
                 }
                 Some(None) => return Err(End::lost(self.link)),

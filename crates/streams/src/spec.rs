@@ -66,7 +66,7 @@ pub struct RingName(String);
 
 /// Text that names no source or sink.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {what}: {help}")]
+#[error("`{text}` is not a {what}: {help}")]
 pub struct SpecError {
     text: String,
     what: &'static str,
@@ -231,7 +231,7 @@ impl FromStr for SinkSpec {
         if plain && named {
             Ok(Self::File(path))
         } else {
-            Err(no("a file is named from the folder that is served, without `..`"))
+            Err(no("write a file path relative to the served folder, without `..`"))
         }
     }
 }
@@ -269,8 +269,8 @@ fn vdif(text: &str) -> Option<SourceSpec> {
 /// Stands for the time when a stream begins.
 const BEGIN: &str = "{utc}";
 const UDP: &str =
-    "write it like udp://198.51.100.7:2630, with ?plain behind it where datagrams have no sequence number";
-const RING: &str = "write it like shm:/ring0; for a sink with ?size=64MiB behind it, 64 KiB to 16 GiB";
+    "write it like udp://198.51.100.7:2630, and add ?plain if datagrams have no sequence number";
+const RING: &str = "write it like shm:/ring0; for a sink add ?size=64MiB, from 64 KiB to 16 GiB";
 const MEMORY: &str =
     "write it like zero:1gbit, vdif:1gbit, vdif:1gbit,5000,8 (rate, bytes of samples, threads), or vdif:max";
 const RING_SIZE: Bytes = Bytes::mib(64);
@@ -342,7 +342,7 @@ mod tests {
         }
         for text in ["", "../x", "/etc/x", "a/../b", "a/", "shm:/r?size=1", "udp://a"] {
             let error = text.parse::<SinkSpec>().unwrap_err().to_string();
-            assert!(error.contains("is no sink: "), "{error}");
+            assert!(error.contains("is not a sink: "), "{error}");
         }
     }
 }

@@ -156,7 +156,7 @@ impl TlsCarrier {
                     (_, _, None) => match ready(*id, held) {
                         Some(event) => (Stage::Ready, event),
                         None => {
-                            let reason = Refusal::Failed("no keying material could be had".to_owned());
+                            let reason = Refusal::Failed("no keying material".to_owned());
                             (Stage::Refused, refused(*id, held, reason))
                         }
                     },

@@ -48,7 +48,7 @@ pub(crate) struct Sample {
 
 /// The far end counts what it cannot have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it acknowledges {count} datagrams where {least} to {most} are possible")]
+#[error("it acknowledges {count} datagrams, {least} to {most} are possible")]
 pub(crate) struct WrongCount {
     count: u64,
     least: u64,

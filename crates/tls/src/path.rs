@@ -87,7 +87,7 @@ pub struct TlsPathCounters {
 
 /// Keying material could not be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no keying material: the handshake is not complete, or more was asked for than TLS gives")]
+#[error("no keying material: the handshake is not complete, or more was requested than TLS provides")]
 pub struct ExportError;
 
 impl TlsPath {
@@ -188,7 +188,7 @@ impl TlsPath {
             return self.read_out();
         }
         if matches!(self.state, State::Up) {
-            self.end(now, DownReason::Failed("the stream ended without a farewell".to_owned()));
+            self.end(now, DownReason::Failed("the stream ended without a close message".to_owned()));
         } else {
             let is_unheard = self.counters.received == Bytes::ZERO;
             let is_called = self.terms.expected.is_none();
@@ -262,7 +262,7 @@ impl TlsPath {
             }
             State::Up => {
                 if self.idle_end().is_some_and(|at| at <= now) {
-                    self.farewell(CLOSE_PLAIN, "nothing was heard for too long");
+                    self.farewell(CLOSE_PLAIN, "idle timeout, nothing received");
                     self.end(now, DownReason::TimedOut);
                 }
             }
@@ -463,7 +463,7 @@ impl TlsPath {
 
     /// The far end does not keep to what is agreed.
     fn fail(&mut self, now: Instant, what: &str) {
-        let reason = format!("the far end broke the rules of the path: {what}");
+        let reason = format!("protocol error from the far end: {what}");
         self.farewell(CLOSE_PLAIN, &reason);
         match self.state {
             State::Up => self.end(now, DownReason::Failed(reason)),
@@ -583,9 +583,9 @@ impl Path for TlsPath {
 }
 
 /// What a node does that has no place for a call.
-const WORDLESS: &str = "it closed the stream without a word, as a node does that sets up too many calls";
+const WORDLESS: &str = "the far end closed the stream without a reason, as a node does that has too many handshakes";
 /// It began to speak.
-const EARLY: &str = "the far end closed the stream before the path was up";
+const EARLY: &str = "the far end closed the stream during the handshake";
 
 /// Encrypted bytes kept for the stream: four times what one system call takes. At the bound nothing more is encrypted.
 const MOST_UNWRITTEN: usize = 256 * 1024;

@@ -180,25 +180,25 @@ pub(crate) fn times(mtime: i64) -> Timestamps {
 pub(crate) fn refusal(path: &RelPath, what: &str, error: Errno) -> Refusal {
     let (reason, help) = match error {
         Errno::NOSPC | Errno::DQUOT => {
-            (Reason::NoSpace, "make room there, then run the same command again: it goes on")
+            (Reason::NoSpace, "free space there, then run the same command again: it resumes")
         }
-        Errno::ACCESS | Errno::PERM => (Reason::NoPermission, "give the user that it runs as the right to"),
-        Errno::ROFS => (Reason::ReadOnly, "mount the file system for writing, or take another folder"),
-        Errno::NOENT => (Reason::Absent, "see whether the name is right and the folders above it are there"),
+        Errno::ACCESS | Errno::PERM => (Reason::NoPermission, "give the user that runs it permission"),
+        Errno::ROFS => (Reason::ReadOnly, "mount the file system for writing, or use another folder"),
+        Errno::NOENT => (Reason::Absent, "check the name, and that its parent folders exist"),
         Errno::XDEV => (
             Reason::Outside,
-            "a symbolic link leads out of the folder; copy what it leads to, from or to where that is",
+            "a symbolic link points outside the folder; copy its target by its own path",
         ),
         Errno::ISDIR | Errno::NOTDIR | Errno::EXIST | Errno::NOTEMPTY => {
-            (Reason::InTheWay, "something of another kind has that name: move it away")
+            (Reason::InTheWay, "a file of another kind has that name: move it away")
         }
         Errno::LOOP => {
-            (Reason::Name, "its symbolic links lead in a circle, or it is one where none is followed")
+            (Reason::Name, "its symbolic links form a loop, or it is a link that is not followed")
         }
         Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => {
-            (Reason::Name, "the file system there does not take this name")
+            (Reason::Name, "the file system there does not allow this name")
         }
-        _ => (Reason::Failed, "see that disk's health, then run the same command again: it goes on"),
+        _ => (Reason::Failed, "check that disk, then run the same command again: it resumes"),
     };
     Refusal::new(reason, &format!("{path} {what} ({}); {help}", io::Error::from(error)))
 }

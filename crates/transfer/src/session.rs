@@ -93,14 +93,14 @@ fn welcomed(link: &Session, cancel: &Cancel) -> Result<Naming, End> {
     match Message::decode(&incoming.bytes)? {
         Message::Welcome(naming) => Ok(naming),
         Message::Refused(refusal) => Err(End::Refused(refusal)),
-        _ => Err(End::Malformed("something else than whether it is done".to_owned())),
+        _ => Err(End::Malformed("an unexpected message instead of the result".to_owned())),
     }
 }
 
 /// The last name of a path.
 fn last(path: &RelPath) -> Result<RelPath, End> {
     let name = path.split().and_then(|(_, name)| RelPath::new(name).ok());
-    name.ok_or_else(|| End::Malformed("no name where there should be one".to_owned()))
+    name.ok_or_else(|| End::Malformed("a missing name".to_owned()))
 }
 
 /// The folder that is named below the one it is to be made in.
@@ -118,9 +118,9 @@ pub fn serve(link: &Session, root: &Root, reports: &Reports, cancel: &Cancel) ->
     let Some(first) = cancel.or(link.recv()).ok_or(End::Cancelled)? else { return Err(End::lost(link)) };
     let asked = match Message::decode(&first.bytes) {
         Ok(Message::Hello(hello)) => begin(link, root, hello, reports, cancel),
-        Ok(_) => Err(End::Malformed("no greeting".to_owned())),
+        Ok(_) => Err(End::Malformed("no Hello message".to_owned())),
         Err(WireError::Version(_)) => {
-            let sentence = "the far end speaks another version of the file transfer; install the same version at both ends";
+            let sentence = "the far end uses another version of the file transfer; install the same version at both ends";
             Err(End::Refused(Refusal::new(Reason::Version, sentence)))
         }
         Err(error) => Err(error.into()),
@@ -131,7 +131,7 @@ pub fn serve(link: &Session, root: &Root, reports: &Reports, cancel: &Cancel) ->
         // Another call would meet the same: the far end is to know that.
         Err(End::Malformed(what)) => {
             let sentence = format!(
-                "the far end got what it does not understand ({what}); install the same version at both ends"
+                "the far end received an invalid message ({what}); install the same version at both ends"
             );
             // It may have ended.
             let _ = say(link, cancel, &Message::Refused(Refusal::new(Reason::Version, &sentence)));
@@ -159,7 +159,7 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
         Direction::Put => {
             allowed(
                 root.write,
-                "be written to; the far end would have to be started with --write, or have `write = true` in [peer.files]",
+                "be written to; start the far end with --write, or set `write = true` in its [peer.files]",
             )?;
             let (naming, place) = opened(root, &hello)?;
             say(link, cancel, &Message::Welcome(naming))?;
@@ -169,7 +169,7 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
         Direction::Get => {
             allowed(
                 root.read,
-                "be read from; the far end would have to be started without --write-only, or have `read = true` in [peer.files]",
+                "be read from; start the far end without --write-only, or set `read = true` in its [peer.files]",
             )?;
             let class = class(&root.classes, &hello.class)?;
             let (mut sources, mut missing) = (Vec::new(), Vec::new());
@@ -229,7 +229,7 @@ fn class(classes: &ClassTree, name: &str) -> Result<ClassId, End> {
     classes.find(name).ok_or_else(|| {
         let known: Vec<&str> = classes.leaves().map(|(_, name)| name).collect();
         let sentence =
-            format!("there is no class `{name}` there; --class has to be one of {}", known.join(", "));
+            format!("there is no class `{name}` there; set --class to one of {}", known.join(", "));
         End::Refused(Refusal::new(Reason::NotAllowed, &sentence))
     })
 }

@@ -374,7 +374,7 @@ fn keys_and_names_that_do_not_match_are_told_at_both_ends() {
     let known = bench.fingerprint("centre.key");
     for (written, wrong, part) in [
         ("station.key", "other.key", "the far end does not trust our key"),
-        (&*known, &*other, "the node called has another key than the expected"),
+        (&*known, &*other, "the far end's key is not the expected"),
         ("centre-1", "centre-2", "the centre is named `centre-1`, not `centre-2`"),
         ("\"station-1\"", "\"station-2\"", "the station is named `station-2`"),
     ] {

@@ -311,11 +311,11 @@ fn what_cannot_be_copied_is_told_in_a_sentence() {
     assert_refused(&ends.cp(&["file", "other:"]), 2, &["`other` is not known", "--node other="]);
     assert_refused(&ends.cp(&["absent", "far:"]), 3, &["absent cannot be copied", "No such file"]);
     symlink("circle", ends.path("near/circle")).unwrap();
-    assert_refused(&ends.cp(&["circle", "far:"]), 3, &["circle cannot be copied", "lead in a circle"]);
+    assert_refused(&ends.cp(&["circle", "far:"]), 3, &["circle cannot be copied", "form a loop"]);
     assert_refused(
         &ends.cp(&["file", "far:", "--exclude", "[a"]),
         2,
-        &["`[a` is no pattern", "write it like"],
+        &["`[a` is not a pattern", "write it like"],
     );
     assert_refused(&ends.cp(&["file", "near"]), 2, &["no far node is named", "skyhaul cp"]);
     let keys = ["cp", "file", "far:", "--node", &format!("far={}", ends.address)];
@@ -364,7 +364,7 @@ fn names_that_are_kept_for_unfinished_files_are_told_and_not_dropped() {
     let output = ends.cp(&["tree", "far:"]);
     assert_told(&output, 3, &["3 of 5 were not copied"]);
     for name in [odd[0], odd[1], ".folder.skyhaul-part"] {
-        let told = format!("tree/{name} has a name that is kept for unfinished files and was left out");
+        let told = format!("tree/{name} has a name reserved for unfinished files and was skipped");
         assert!(text(&output.stderr).contains(&told), "{}", text(&output.stderr));
     }
     assert_eq!(fs::read_dir(ends.path("far/tree")).unwrap().count(), 1);

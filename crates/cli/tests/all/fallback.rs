@@ -144,7 +144,7 @@ fn where_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_
     assert_eq!(states(&paths), ["active"], "{paths:?}");
     assert!(paths[0]["payload"].as_u64().unwrap() <= 1_400 - 28, "{paths:?}");
     let alarms = changing.alarms();
-    assert!(alarms.contains("those of 1500 bytes vanish"), "{alarms}");
+    assert!(alarms.contains("packets of 1500 bytes are lost"), "{alarms}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn strangers_do_not_fill_the_log() {
     assert!(told.len() <= 4 && log.len() < 4_000, "{log}");
     assert!(told[0].contains(&stranger.address()), "{log}");
     let last = told.last().unwrap();
-    assert!(last.contains("more calls from") && last.contains("the last from 127.0.0.1"), "{log}");
+    assert!(last.contains("more connection attempts from") && last.contains("the last from 127.0.0.1"), "{log}");
 }
 
 /// Sends what looks like first packets of QUIC 1, and is none.

@@ -371,7 +371,7 @@ fn frames_of_another_length_end_the_stream_and_what_came_before_is_whole() {
     assert_told(
         &output,
         1,
-        &["frames have 424 bytes from here on, and had 840 before", "a stream of its own"],
+        &["frame size changes to 424 bytes, from 840", "a separate stream"],
     );
     assert_eq!(fs::read(ends.path("far/x.vdif")).unwrap(), vdif(20));
 }
@@ -389,7 +389,7 @@ fn what_is_no_stream_is_told() {
     );
     assert_eq!(fs::read_dir(ends.path("far")).unwrap().count(), 0, "nothing was begun");
     let absent = ends.send(&["--from", "absent", "--to", "far:x", "--pace", "line"]);
-    assert_told(&absent, 3, &["the source absent cannot be read", "a file that is there"]);
+    assert_told(&absent, 3, &["the source absent cannot be read", "an existing file"]);
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn a_sink_that_is_not_allowed_or_in_the_way_is_told() {
         assert_told(&send(sink), 4, &["the far node `far` does not take the stream", part]);
     }
     assert_eq!(fs::read(ends.path("far/there")).unwrap(), b"other");
-    for (sink, part) in [("../x", "is no sink"), ("udp://9", "is no sink")] {
+    for (sink, part) in [("../x", "is not a sink"), ("udp://9", "is not a sink")] {
         assert_misused(&send(sink), &[part]);
     }
     assert!(!ends.path("x").exists());
@@ -419,9 +419,9 @@ fn a_command_line_that_means_nothing_is_told() {
     let node = ["--node", "far=127.0.0.1:9", "--insecure-test"];
     let stream = |words: &[&str]| run(&[&["stream"], words, &node].concat(), Path::new("."));
     for (words, part) in [
-        (&["--from", "udp://2630", "--to", "far:null"][..], "is no source"),
+        (&["--from", "udp://2630", "--to", "far:null"][..], "is not a source"),
         (&["--from", "zero:1", "--to", "far:null"], "zero:1gbit"),
-        (&["--from", "vdif:1gbit,7", "--to", "far:null"], "no such VDIF can be made"),
+        (&["--from", "vdif:1gbit,7", "--to", "far:null"], "no such VDIF is possible"),
         (&["--from", "zero:1mbit", "--to", "null"], "is no far node with a sink"),
         (&["--from", "zero:1mbit", "--to", "near:null"], "the far node `near` is not known"),
         (&["--from", "zero:1mbit", "--to", "far:null", "--format", "x"], "write vdif, mark5b or datagrams"),

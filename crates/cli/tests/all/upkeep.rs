@@ -57,7 +57,7 @@ fn a_centre_whose_folder_is_removed_gives_no_receipt_and_ends_with_a_sentence() 
     play(&mut player);
     let (code, log) = site.ended(Node::Centre);
     assert_eq!(code, Some(3), "{log}");
-    assert!(log.contains("is not there any more"), "{log}");
+    assert!(log.contains("is missing"), "{log}");
     let station = site.station("station with all frames", |station| captured(station) >= 2 * FRAMES - 1);
     assert!(station.spool.blocks > 0, "the station has freed what is nowhere: {station:?}");
 }
@@ -76,7 +76,7 @@ fn a_station_whose_folder_is_removed_ends_with_a_sentence() {
         }
         let (code, log) = site.ended(Node::Station);
         assert_eq!(code, Some(3), "{log}");
-        assert!(log.contains("is not there any more"), "{log}");
+        assert!(log.contains("is missing"), "{log}");
     }
 }
 

@@ -121,8 +121,8 @@ impl<C: Carrier> Engine<C> {
                 Some(joining)
             }
             Ok(_) | Err(_) => {
-                connection.close(now, "a connection that joins a session says which first");
-                self.events.extend(joining.refused("the far end did not let it join".to_owned()));
+                connection.close(now, "a connection that joins a session must name the session first");
+                self.events.extend(joining.refused("the far end refused to add it to the session".to_owned()));
                 None
             }
         }

@@ -56,10 +56,10 @@ pub enum PeerError {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// More bytes than it was given.
-    #[error("a link goes beyond its window")]
+    #[error("a channel exceeds its flow-control window")]
     OverWindow,
     /// A message of a link that was never begun.
-    #[error("a link that was not begun")]
+    #[error("a message for a channel that was never opened")]
     Unknown,
 }
 

@@ -34,7 +34,7 @@ pub enum Said {
 
 /// No message of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a block is no message of a link")]
+#[error("a block is not a valid channel message")]
 pub struct Malformed;
 
 /// Link and kind.

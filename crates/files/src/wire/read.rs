@@ -16,11 +16,11 @@ use skyhaul_units::printable;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// It was damaged, or is of something else.
-    #[error("a block of {0} bytes is no message of a file transfer")]
+    #[error("a block of {0} bytes is not a file transfer message")]
     Malformed(usize),
     /// The two ends do not understand each other.
     #[error(
-        "the far end speaks version {0} of the file transfer, this one {VERSION}; install the same version at both ends"
+        "the far end uses version {0} of the file transfer, this node {VERSION}; install the same version at both ends"
     )]
     Version(u16),
 }

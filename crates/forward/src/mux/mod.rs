@@ -113,7 +113,7 @@ pub enum Event {
 
 /// Why a stream cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the session has {STREAMS_MAX} connections, and keeps no more")]
+#[error("the session has {STREAMS_MAX} connections, its limit")]
 pub struct OpenError;
 
 /// The far end said what no node of this version says.
@@ -123,10 +123,10 @@ pub enum PeerError {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// More bytes than it was given.
-    #[error("stream {0} goes beyond its window")]
+    #[error("stream {0} exceeds its flow-control window")]
     OverWindow(u32),
     /// A message in a state where it is none.
-    #[error("stream {0} does not stand where the far end takes it to be")]
+    #[error("the far end sent a message that stream {0} does not allow in its state")]
     OutOfPlace(u32),
 }
 

@@ -77,7 +77,7 @@ impl Bridge {
             let Call { ways, peer } = call;
             let mut ways = ways.into_iter();
             let Some(first) = ways.next() else {
-                self.ended(link, "it has no path; give one at least".to_owned());
+                self.ended(link, "no path given; give at least one".to_owned());
                 continue;
             };
             match engine.connect_from(now, SocketId(first.socket), first.remote, peer) {
@@ -137,7 +137,7 @@ impl Bridge {
     }
 }
 
-const CLOSED_HERE: &str = "the program has closed the link";
+const CLOSED_HERE: &str = "closed by this program";
 
 /// Whether the program has let go of the link, and nothing of it is on the way any more.
 fn is_done_with(link: &LinkState) -> bool {

@@ -178,7 +178,7 @@ impl Lent {
         for (id, wanted) in wanted {
             let Some(link) = state.links.get_mut(&id) else { continue };
             if link.dropped || link.closed.is_some() {
-                link.close("it was not wanted any more".to_owned());
+                link.close("cancelled before it opened".to_owned());
                 continue;
             }
             let mut there = self.sessions.values_mut();
@@ -195,7 +195,7 @@ impl Lent {
                     link.wake();
                 }
                 None => {
-                    link.close(format!("the session has {} links, and carries no more", links::LINKS_MAX));
+                    link.close(format!("the session has {} channels, its limit", links::LINKS_MAX));
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Lending {
                 let Some(member) = self.members.remove(&place) else { return };
                 if let Some(link) = state.links.get_mut(&member.link) {
                     link.stats = member.stats;
-                    link.close("the far end has ended it".to_owned());
+                    link.close("closed by the far end".to_owned());
                 }
             }
         }
@@ -265,7 +265,7 @@ impl Lending {
             if link.dropped && link.closed.is_none() && link.outgoing.is_empty() && member.tickets.is_empty()
             {
                 self.links.end(*place);
-                link.close("the program has closed it".to_owned());
+                link.close("closed by this program".to_owned());
             }
         }
         self.members

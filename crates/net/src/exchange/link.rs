@@ -19,7 +19,7 @@ pub struct Link {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// It has ended, or did not begin.
-    #[error("the link is closed: {0}")]
+    #[error("the channel is closed: {0}")]
     Closed(String),
     /// The session does not take the block.
     #[error("{0}")]

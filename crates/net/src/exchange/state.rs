@@ -265,7 +265,7 @@ impl Waiter<'_> {
     ) -> Poll<T> {
         let mut state = self.shared.state();
         let Some(link) = self.link.and_then(|link| state.links.get_mut(&link)) else {
-            return Poll::Ready(failed(LinkError::Closed("the link is gone".to_owned())));
+            return Poll::Ready(failed(LinkError::Closed("the channel has ended".to_owned())));
         };
         if let Some(taken) = take(link) {
             return Poll::Ready(taken);

@@ -225,7 +225,7 @@ impl Forwards {
             (Some(ip), _) => self.resolved_datagrams(now, token, &[SocketAddr::new(ip, port)]),
             (None, Some(host)) if self.may_look_up(session, &target) => {
                 if !self.look_up(token, host, port) {
-                    self.refuse_datagrams(token, Refusal::Busy, "too many names wait to be looked up");
+                    self.refuse_datagrams(token, Refusal::Busy, "too many name look-ups in progress");
                 }
             }
             _ => self.refuse_datagrams(token, Refusal::NotAllowed, super::dial::NOT_ALLOWED),

@@ -31,7 +31,7 @@ impl Forwards {
                 Some(ip) => self.try_addresses(now, token, &[SocketAddr::new(ip, *port)]),
                 None if !self.may_look_up(session, &target) => self.refuse_not_allowed(token),
                 None if self.look_up(token, host, *port) => {}
-                None => self.refuse(token, Refusal::Busy, "too many names wait to be looked up"),
+                None => self.refuse(token, Refusal::Busy, "too many name look-ups in progress"),
             },
         }
     }
@@ -171,7 +171,7 @@ impl Forwards {
 
 /// What the far node is told where no rule names the target.
 pub(super) const NOT_ALLOWED: &str =
-    "the rules of the node that would connect do not allow it; name the target with --allow there";
+    "the connecting node's rules do not allow it; name the target with --allow there";
 
 pub(super) const fn reason_of(errno: Errno) -> Refusal {
     match errno {

@@ -316,7 +316,7 @@ impl Forwards {
         session.release(received.bytes.len());
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let Some(flow) = peer.range.inner(received.id.flow) else {
-            return session.refuse("a block of flows that carry no forwards");
+            return session.refuse("a block of a flow that carries no forward");
         };
         if let Err(error) = peer.mux.receive(now, flow, &received.bytes) {
             return session.refuse(&error.to_string());

@@ -80,7 +80,7 @@ pub struct Rules {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The system refused what every forwarder needs.
-    #[error("the system has no room for another poller ({0}): close other programs")]
+    #[error("the system allows no further poller ({0}): close other programs")]
     System(io::Error),
     /// A port or socket file cannot be listened at.
     #[error("cannot listen on {local} ({source}): stop the program that uses it, or give another one")]

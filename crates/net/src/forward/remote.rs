@@ -112,18 +112,18 @@ impl Forwards {
         let may =
             rules.is_some_and(|rules| rules.allow_listen.iter().any(|rule| rule.permits_listening(&at)));
         if !may {
-            let sentence = "the rules of the node that would listen do not allow it; name the place with \
+            let sentence = "the listening node's rules do not allow it; name the place with \
                             --allow-listen there";
             return Err((Refusal::NotAllowed, sentence.to_owned()));
         }
         if matches!(at, Local::Udp(_)) != target.is_for_datagrams() {
-            return Err((Refusal::Failed, "datagrams and connections do not go together".to_owned()));
+            return Err((Refusal::Failed, "datagrams and connections cannot share one forward".to_owned()));
         }
         let whose = Whose::Session(session);
         if self.listeners.values().filter(|listener| listener.entry.whose == whose).count() >= LISTENS_MAX {
             return Err((
                 Refusal::Busy,
-                format!("a node listens at {LISTENS_MAX} places for one other at most"),
+                format!("a node opens at most {LISTENS_MAX} ports for one other node"),
             ));
         }
         let entry = Entry { whose, leads: Leads::Arrival(Arrival::For(target)), carriage, idle };

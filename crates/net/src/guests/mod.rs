@@ -124,7 +124,7 @@ impl Guests {
                     }
                 }
                 None if received.id.flow >= FIRST_GUEST => {
-                    refuse(engine, id, "a block of a flow that nobody has");
+                    refuse(engine, id, "a block of an unknown flow");
                 }
                 None => return Some(Event::Block(received)),
             },

@@ -352,7 +352,7 @@ fn a_call_that_cannot_be_made_and_a_stranger_are_refused() {
     let key = world.ends[1].key;
     world.ends[0].engine.connect(now, "127.0.0.1:0".parse().unwrap(), key).unwrap();
     world.until("a refusal", |ends| !ends[0].ends.is_empty());
-    assert!(world.ends[0].ends[0].contains("can't be called"), "{:?}", world.ends[0].ends);
+    assert!(world.ends[0].ends[0].contains("cannot connect to"), "{:?}", world.ends[0].ends);
     world.ends[1].engine.carrier(SocketId(0)).set_trusted([identity(9).fingerprint()].into());
     let remote = world.ends[1].addresses[0];
     world.ends[0].engine.connect(now, remote, key).unwrap();

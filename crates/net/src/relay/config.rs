@@ -57,7 +57,7 @@ pub enum RelayError {
     /// Another program has the address.
     #[error(
         "cannot listen on {address}: the address is in use; \
-         choose another port, or stop the program that has it (`ss -ulpn` names it)"
+         choose another port, or stop the program that uses it (`ss -ulpn` shows it)"
     )]
     InUse {
         /// The address asked for.
@@ -73,14 +73,14 @@ pub enum RelayError {
     },
     /// The destination is the relay itself, or has no port.
     #[error(
-        "cannot relay to {0}: it has no port, or is the relay's own address; name the address to send on to"
+        "cannot relay to {0}: it has no port, or is the relay's own address; give the address to forward to"
     )]
     Destination(SocketAddr),
     /// The system refused a descriptor.
-    #[error("cannot set up the relay: {0}; see whether the limit of open files (`ulimit -n`) is reached")]
+    #[error("cannot set up the relay: {0}; check the limit of open files (`ulimit -n`)")]
     Setup(io::Error),
     /// The system refused to wait.
-    #[error("the relay cannot wait for its sockets: {0}; start it again")]
+    #[error("the relay cannot wait for its sockets: {0}; restart it")]
     Wait(io::Error),
 }
 

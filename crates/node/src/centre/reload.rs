@@ -177,7 +177,7 @@ mod tests {
         let named = unchangeable(&before, &other).join(", ");
         assert_eq!(named, "[listen], [session], [peer.files] or [peer.streams] of station c");
         let rights = centre(&format!("{CENTRE}{}", peer("a", '1', "allow = [\"10.0.0.5:80\"]\n")));
-        assert_eq!(changes(&before, &rights), ["station a has other rights", "station b removed"]);
+        assert_eq!(changes(&before, &rights), ["station a: permissions changed", "station b removed"]);
         assert!(unchangeable(&before, &rights)[0].starts_with("the rate towards stations"));
     }
 }

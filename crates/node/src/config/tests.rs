@@ -406,8 +406,8 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     assert_eq!((options.pace, options.priority), (skyhaul_streams::Pace::Line, 1));
     for (from, to, what) in [
         ("scan.vdif", "-", "a station has no standard input"),
-        ("scan.vdif", "udp://2630", "`udp://2630` is no source"),
-        ("in/{utc}.vdif", "../{utc}", "is no sink"),
+        ("scan.vdif", "udp://2630", "`udp://2630` is not a source"),
+        ("in/{utc}.vdif", "../{utc}", "is not a sink"),
         ("in/{utc}.vdif", "-", "a centre has no standard output"),
         ("\"line\"", "\"quickly\"", "`quickly` is no pace"),
         ("pace = \"line\"", "format = \"wav\"", "no format"),

@@ -63,7 +63,7 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
         outcome.unwrap_err()
     });
     assert_eq!(fault.who, Who::Peer);
-    assert_eq!(fault.what, "this node speaks skyhaul/1 and the far end skyhaul/2");
+    assert_eq!(fault.what, "this node uses skyhaul/1, the far end skyhaul/2");
     assert_eq!(fault.place, address.to_string());
     assert_eq!(fault.help, "install the same release on both");
 }

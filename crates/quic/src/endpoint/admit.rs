@@ -32,7 +32,7 @@ impl Endpoint {
     pub(super) fn turn_out(&mut self, now: Instant, id: ConnectionId) {
         let Some(held) = self.connections.get_mut(&id) else { return };
         held.stage = Stage::Over;
-        held.path.close(now, "the call took too long to be set up");
+        held.path.close(now, "the handshake took too long");
         let (remote, reason) = (held.remote, Refusal::TooSlow);
         self.report(CarrierEvent::Refused { id: Some(id), remote, fingerprint: None, reason });
     }

@@ -146,7 +146,7 @@ fn a_node_started_anew_says_so_and_can_be_called_again() {
     let Some((at, CarrierEvent::Closed { reason, .. })) = world.seen[CLIENT].events.last() else {
         panic!("{:?}", world.seen[CLIENT].events)
     };
-    assert_eq!(*reason, DownReason::Failed("the far end has started anew".to_owned()));
+    assert_eq!(*reason, DownReason::Failed("the far end restarted".to_owned()));
     assert!(at.since(restarted) <= Duration::from_secs(6), "after {}", at.since(restarted));
     world.seen[CLIENT].ready = None;
     let now = world.now;

@@ -17,7 +17,7 @@ fn a_session_needs_a_path_and_the_right_key() {
     let far = Node::named("far", key(2)).bind(here()).trust(key(1).fingerprint()).start().unwrap();
     let near = Node::named("near", key(1)).line(Rate::from_mbps(100)).start().unwrap();
     let none = near.connect([], key(2).fingerprint()).wait().unwrap_err();
-    assert!(none.to_string().contains("it has no path; give one at least"), "{none}");
+    assert!(none.to_string().contains("no path given; give at least one"), "{none}");
     let to = Path::to(far.addresses()[0]);
     let other = near.connect([to], key(3).fingerprint()).wait().unwrap_err();
     assert!(other.to_string().contains("key"), "{other}");

@@ -141,7 +141,7 @@ pub enum StoreError {
     /// No room, nothing was written. Hold the station back and try again: it ends by itself when space
     /// returns.
     #[error(
-        "the contact store is full: {needed} needed, {available} available; make room on the state folder's file system (the store leaves {reserve} of it free), or raise max_size in [store]"
+        "the contact store is full: {needed} needed, {available} available; free space on the state folder's file system (the store leaves {reserve} of it free), or raise max_size in [store]"
     )]
     Full {
         /// What the append needs.
@@ -153,7 +153,7 @@ pub enum StoreError {
     },
     /// A record that does not come next.
     #[error(
-        "{station}, flow {flow}: record {got} came where {expected} is next; the station must send in order, from {expected}"
+        "{station}, flow {flow}: record {got} received, {expected} expected; the station must send in order, from {expected}"
     )]
     Gap {
         /// The station.
@@ -166,7 +166,7 @@ pub enum StoreError {
         got: Seq,
     },
     /// No such contact is open.
-    #[error("{station}, flow {flow}: no contact is open under this number: it never began, or is finished")]
+    #[error("{station}, flow {flow}: no contact is open under this number: it was never opened, or is finished")]
     NotOpen {
         /// The station.
         station: StationName,
@@ -174,32 +174,32 @@ pub enum StoreError {
         flow: FlowId,
     },
     /// Too many contacts are open.
-    #[error("{MAX_OPEN_CONTACTS} contacts are open, no more can be: finish some")]
+    #[error("{MAX_OPEN_CONTACTS} contacts are open, the limit: finish some")]
     TooManyContacts,
     /// A station came with too many spools.
     #[error(
-        "{station}: data came from {MAX_SPOOLS} spools under this key: give each station a key of its own, or remove folders of spools that are gone from contacts/"
+        "{station}: {MAX_SPOOLS} spools sent data under this key, the limit: give each station its own key, or remove folders of former spools from contacts/"
     )]
     TooManySpools {
         /// The station.
         station: StationName,
     },
     /// Others brought data since the sender was told what is there.
-    #[error("{space}: data came from elsewhere since this session began: the station has to call again")]
+    #[error("{space}: another session delivered data meanwhile: the station must reconnect")]
     Overtaken {
         /// The name space.
         space: StationName,
     },
     /// Too many contacts below the finished ones never ended.
     #[error(
-        "{station}: more than 4096 holes lie between its finished contacts: finish the older contacts first"
+        "{station}: more than 4096 gaps between its finished contacts: finish the older contacts first"
     )]
     TooManyHoles {
         /// The station.
         station: StationName,
     },
     /// A state file cannot be read or written.
-    #[error("{path}: {source}; check the disk, restore this file from a backup")]
+    #[error("{path}: {source}; check the disk, then restore this file from a backup")]
     State {
         /// The file.
         path: String,

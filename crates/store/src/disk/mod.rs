@@ -90,7 +90,7 @@ pub(crate) fn read_small(disk: &dyn Disk, path: &str, limit: Bytes) -> io::Resul
 /// What is said of a folder or file that is not where it was.
 pub(crate) fn not_in_place(path: &dyn core::fmt::Display) -> io::Error {
     let said = format!(
-        "{path} is not there any more: it, or the folder that it was in, was removed, moved or unmounted"
+        "{path} is missing: the file or its folder was removed, moved or unmounted"
     );
     io::Error::new(io::ErrorKind::NotFound, said)
 }

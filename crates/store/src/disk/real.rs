@@ -63,7 +63,7 @@ impl RealDisk {
     }
 
     fn may_change(&self) -> io::Result<()> {
-        let refused = || io::Error::new(io::ErrorKind::PermissionDenied, "the directory is only looked at");
+        let refused = || io::Error::new(io::ErrorKind::PermissionDenied, "the directory is open for reading only");
         self.lock.as_ref().map(|_| ()).ok_or_else(refused)
     }
 

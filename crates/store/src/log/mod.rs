@@ -114,8 +114,8 @@ impl core::fmt::Display for Damage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (offset, length) = (self.offset.as_u64(), self.length.as_u64());
         let fate = match self.fate {
-            DamageFate::Mended => "held damage that was mended, nothing is lost",
-            DamageFate::SteppedOver => "are damaged and were stepped over",
+            DamageFate::Mended => "had damage that was repaired, no data is lost",
+            DamageFate::SteppedOver => "are damaged and were skipped",
         };
         write!(f, "{}: {length} bytes at offset {offset} {fate}; check the disk", self.file)
     }
@@ -143,20 +143,20 @@ pub struct LogStats {
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The device has no room; the log is as it was before the call. Ends by itself when there is room again.
-    #[error("{path}: no space left; make room on this file system, the log goes on by itself")]
+    #[error("{path}: no space left; free space on this file system, the log then continues by itself")]
     Full {
         /// The file that could not grow.
         path: String,
     },
     /// The payload is larger than a record may be.
-    #[error("a record of {size} was handed over, at most {MAX_PAYLOAD} fit: hand over smaller ones")]
+    #[error("a record of {size} is too large, the limit is {MAX_PAYLOAD}: write smaller records")]
     TooLarge {
         /// Its size.
         size: Bytes,
     },
     /// A sync failed, so the operating system may have dropped data without a trace: nothing more is taken or
     /// promised.
-    #[error("{path}: data did not reach the disk ({reason}); check the disk, then start again")]
+    #[error("{path}: data did not reach the disk ({reason}); check the disk, then restart")]
     SyncFailed {
         /// The file.
         path: String,
@@ -165,7 +165,7 @@ pub enum LogError {
     },
     /// The files were written by another version of this program.
     #[error(
-        "{path}: written in version {version} of the format, this program reads version {VERSION}: use the other program"
+        "{path}: format version {version}, this program reads version {VERSION}: use the release that wrote it"
     )]
     OtherVersion {
         /// The file.

@@ -62,7 +62,7 @@ impl Default for RawConfig {
 pub enum RawError {
     /// No room. What was to be written is not recorded; later pieces are, when space returns.
     #[error(
-        "there is no room for the recording: {available} available, {reserve} of it left for the spool; make room on the state folder's file system, or lower raw_size"
+        "no space for the recording: {available} available, {reserve} of it reserved for the spool; free space on the state folder's file system, or lower raw_size"
     )]
     Full {
         /// What there is.
@@ -71,7 +71,7 @@ pub enum RawError {
         reserve: Bytes,
     },
     /// The configuration cannot work.
-    #[error("raw_size {max_size} is less than twice the {segment_size} of one file: raise it")]
+    #[error("raw_size {max_size} is less than two files of {segment_size}: raise it")]
     Config {
         /// As configured.
         max_size: Bytes,

@@ -66,7 +66,7 @@ pub enum SpoolError {
     /// No room, nothing was written. Call again later: it ends by itself when the line has taken something or
     /// space returns.
     #[error(
-        "the spool is full: {needed} needed, {available} available; bring the line up, make room on the state folder's file system (the spool leaves {reserve} of it free), or raise max_size in [spool]"
+        "the spool is full: {needed} needed, {available} available; restore the line, free space on the state folder's file system (the spool leaves {reserve} of it free), or raise max_size in [spool]"
     )]
     Full {
         /// What the append needs.
@@ -84,15 +84,15 @@ pub enum SpoolError {
     },
     /// Too many flows are open or wait for custody.
     #[error(
-        "{MAX_LIVE_FLOWS} flows are open or wait for the centre, no more can be opened: bring the line up"
+        "{MAX_LIVE_FLOWS} flows are open or wait for the centre, the limit: restore the line"
     )]
     TooManyFlows,
     /// All 2,147,483,648 flow numbers of contacts are used up.
-    #[error("no flow number is left: give this station a new name and an empty spool")]
+    #[error("all flow numbers are used: give this station a new name and an empty spool")]
     FlowsUsedUp,
     /// The configuration cannot work.
     #[error(
-        "spool: max_size {max_size} is less than four times segment_size {segment_size}: raise the first or lower the second"
+        "spool: max_size {max_size} is less than four times segment_size {segment_size}: raise max_size or lower segment_size"
     )]
     Config {
         /// As configured.
@@ -102,7 +102,7 @@ pub enum SpoolError {
     },
     /// The state file cannot be read or written.
     #[error(
-        "{path}: {source}; check the disk, or remove this file: the whole spool is sent again then, and the centre drops what it has"
+        "{path}: {source}; check the disk, or remove this file: the station then sends the whole spool again, and the centre drops duplicates"
     )]
     State {
         /// The file.

@@ -78,7 +78,7 @@ impl<'a> Feed<'a> {
                 self.astray += len;
                 if self.astray > ASTRAY_MAX {
                     let sentence =
-                        "the source has no frames any more: 16 MiB went by without one; see what it is";
+                        "the source has no more frames: 16 MiB without one; check the source";
                     return Err(here(Reason::Source, sentence));
                 }
             }
@@ -90,7 +90,7 @@ impl<'a> Feed<'a> {
             }
             Unit::Changed(from, to) => {
                 let sentence = format!(
-                    "the source's frames have {to} bytes from here on, and had {from} before; send what follows as a stream of its own"
+                    "the source's frame size changes to {to} bytes, from {from}; send the rest as a separate stream"
                 );
                 return Err(here(Reason::Source, sentence));
             }
@@ -172,10 +172,10 @@ impl<'a> Reader<'a> {
                 return Ok(format);
             }
             if self.feed.is_to_end() {
-                return Err(here(Reason::Stopped, "it was stopped before the source gave a frame"));
+                return Err(here(Reason::Stopped, "stopped before the source delivered a frame"));
             }
             if self.source.advance(LOOK).map_err(|error| unreadable(&error))? == Step::End {
-                let sentence = "the source has no VDIF or Mark 5B frames; see what it is, or give --format";
+                let sentence = "the source has no VDIF or Mark 5B frames; check the source, or give --format";
                 return Err(here(Reason::Source, sentence));
             }
         }
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
 }
 
 fn unreadable(error: &std::io::Error) -> Refusal {
-    here(Reason::Source, format!("the source cannot be read any more ({error}); see what happened to it"))
+    here(Reason::Source, format!("the source can no longer be read ({error}); check the source"))
 }
 
 /// Bytes without a frame after which a source is no stream any more.

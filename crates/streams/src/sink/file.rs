@@ -35,7 +35,7 @@ impl FileSink {
         if rustix::fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
-                "a file of this name is there; give another name",
+                "a file of this name exists; give another name",
             ));
         }
         let mut part = OsString::from(".");
@@ -45,7 +45,7 @@ impl FileSink {
         let file = rustix::fs::openat(&folder, &part, flags, Mode::from_raw_mode(0o666)).map_err(
             |error| match error {
                 Errno::EXIST => {
-                    let said = format!("{} of an earlier stream is there; move or remove it", part.display());
+                    let said = format!("{} of an earlier stream exists; move or remove it", part.display());
                     io::Error::new(io::ErrorKind::AlreadyExists, said)
                 }
                 other => other.into(),

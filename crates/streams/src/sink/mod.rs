@@ -72,11 +72,11 @@ impl Sink {
         if !allowed.allows(&spec) {
             let sentence = match spec {
                 SinkSpec::File(_) => {
-                    "files may not be written there; the far end would have to name a folder: --root, or `root` in [peer.streams]"
+                    "the far end does not accept files; set its folder there: --root, or `root` in [peer.streams]"
                         .to_owned()
                 }
                 _ => format!(
-                    "the sink {text} is not allowed there; the far end would have to name it: --allow {text}, or `allow` in [peer.streams]"
+                    "the sink {text} is not allowed there; allow it at the far end: --allow {text}, or `allow` in [peer.streams]"
                 ),
             };
             return Err(Refusal::new(Reason::NotAllowed, sentence));

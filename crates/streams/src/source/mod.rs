@@ -91,7 +91,7 @@ impl Source {
                 stream("a file")?;
                 let what = format!("the source {} cannot be read", path.display());
                 let file =
-                    File::open(path).map_err(refused(what, "give a file that is there and may be read"))?;
+                    File::open(path).map_err(refused(what, "give an existing file that this user may read"))?;
                 Kind::Stream(Stream::file(file, format))
             }
             SourceSpec::Pipe => {
@@ -101,7 +101,7 @@ impl Source {
             SourceSpec::Ring(name) => {
                 stream("shared memory")?;
                 let what = format!("the ring {name} cannot be read");
-                let help = "start the program that writes it first, as docs/how-to/streams.md says";
+                let help = "start the program that writes it first (see docs/how-to/streams.md)";
                 Kind::Stream(Stream::ring(
                     crate::Ring::open(&name.path()).map_err(refused(what, help))?,
                     format,
@@ -109,12 +109,12 @@ impl Source {
             }
             SourceSpec::Udp { address, numbered } => {
                 let what = format!("datagrams cannot be received at {address}");
-                let help = "give an address of this host, and a port that no other program has";
+                let help = "give an address of this host, and a port that no other program uses";
                 Kind::Datagrams(Receiver::bind(address, *numbered, format).map_err(refused(what, help))?)
             }
             SourceSpec::Zero(_) => Kind::Memory(Memory::zeros()),
             SourceSpec::Vdif { rate, payload, threads } => {
-                let sentence = "no such VDIF can be made; samples of a frame are a multiple of 8 bytes and at most 1 MiB, threads at \
+                let sentence = "no such VDIF is possible; samples of a frame are a multiple of 8 bytes and at most 1 MiB, threads at \
                                 most 1024, and each has at least a frame a second";
                 let memory = Memory::vdif(*rate, *payload, *threads);
                 Kind::Memory(memory.ok_or_else(|| SourceError::Usage(sentence.to_owned()))?)

@@ -165,7 +165,7 @@ fn a_stream_that_ends_without_a_farewell_is_said_to() {
     world.paths[SERVER].stream_failed(now, "connection reset by peer");
     world.run(Duration::from_millis(1));
     let failed = |text: &str| DownReason::Failed(text.to_owned());
-    assert_eq!(*world.down(CLIENT), failed("the stream ended without a farewell"));
+    assert_eq!(*world.down(CLIENT), failed("the stream ended without a close message"));
     assert_eq!(*world.down(SERVER), failed("connection reset by peer"));
 }
 

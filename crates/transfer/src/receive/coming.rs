@@ -93,7 +93,7 @@ impl Coming {
             || offset + bytes.len() as u64 > self.entry.size() && self.entry.kind != Kind::Pipe
         {
             let sentence =
-                format!("bytes of {} came that do not belong there; copy it again", self.entry.path);
+                format!("unexpected bytes of {} received; copy it again", self.entry.path);
             return Err(Refusal::new(Reason::Differs, &sentence));
         }
         self.open(receiving, folders)?;
@@ -197,7 +197,7 @@ impl Coming {
     fn refused(&self, error: Errno) -> Refusal {
         if error == Errno::BUSY {
             let sentence =
-                format!("{} is being written by another transfer; wait for its end", self.entry.path);
+                format!("{} is being written by another transfer; wait until that ends", self.entry.path);
             return Refusal::new(Reason::Busy, &sentence);
         }
         refusal(&self.entry.path, "cannot be written", error)

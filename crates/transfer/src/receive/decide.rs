@@ -16,7 +16,7 @@ impl State<'_> {
         let refused = |error| refusal(&entry.path, "cannot be written", error);
         if entry.path.parts().any(is_partial) {
             let sentence =
-                format!("{} has a name that is kept for unfinished files; name it otherwise", entry.path);
+                format!("{} has a name reserved for unfinished files; rename it", entry.path);
             return Err(Refusal::new(Reason::Name, &sentence));
         }
         let dry_run = self.receiving.options.dry_run;
@@ -94,7 +94,7 @@ impl State<'_> {
         }
         if let (false, Some(folders)) = (self.receiving.options.dry_run, &mut self.folders) {
             set_attributes(folders, entry)
-                .map_err(|error| refusal(&entry.path, "cannot be given its rights", error))?;
+                .map_err(|error| refusal(&entry.path, "cannot have its permissions set", error))?;
         }
         Ok(Answer::Rights)
     }

@@ -110,14 +110,14 @@ impl State<'_> {
                     self.only(only::Only { folder, from, to, names })?;
                 }
                 Message::Finish => return Ok(()),
-                _ => return Err(End::Malformed("a message that only a receiving end says".to_owned())),
+                _ => return Err(End::Malformed("a message that only a receiving end sends".to_owned())),
             }
         }
     }
 
     fn offered(&mut self, entries: Vec<(Id, Entry)>) -> Result<(), End> {
         if self.coming.len() + entries.len() > OFFERS_MAX + skyhaul_files::wire::ITEMS_MAX {
-            return Err(End::Malformed("more offers than are kept".to_owned()));
+            return Err(End::Malformed("more offers than allowed".to_owned()));
         }
         let mut answers = Vec::new();
         for (id, entry) in entries {
@@ -191,7 +191,7 @@ impl State<'_> {
         let entry = &coming.entry;
         let answer = match decide::set_attributes(folders, entry) {
             Ok(()) => Answer::Have,
-            Err(error) => Answer::No(refusal(&entry.path, "cannot be given its attributes", error)),
+            Err(error) => Answer::No(refusal(&entry.path, "cannot have its attributes set", error)),
         };
         self.receiving.reports.spared(entry.size());
         self.receiving.reports.tell(&entry.path, entry.size(), Fate::Unchanged);
@@ -226,7 +226,7 @@ impl State<'_> {
 /// What was received does not have the hash of what was sent.
 fn differs(entry: &Entry) -> Refusal {
     let sentence =
-        format!("{} does not have the hash of what was sent and was dropped; copy it again", entry.path);
+        format!("{} does not match the hash of the source and was discarded; copy it again", entry.path);
     Refusal::new(Reason::Differs, &sentence)
 }
 

@@ -26,7 +26,7 @@ impl State<'_> {
     /// Removes what is not to stay, and tells what that was.
     pub(super) fn only(&mut self, only: Only) -> Result<(), End> {
         if !self.receiving.options.delete {
-            return Err(End::Malformed("something is to be removed that was not asked for".to_owned()));
+            return Err(End::Malformed("an unrequested removal".to_owned()));
         }
         let Some(folders) = &self.folders else { return Ok(()) };
         // What is not there has nothing to be removed.

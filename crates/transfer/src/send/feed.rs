@@ -222,7 +222,7 @@ fn same(offer: &Offer, file: &File) -> Result<(), Stop> {
 }
 
 fn changed(path: &RelPath) -> Refusal {
-    let sentence = format!("{path} was changed while it was read; copy it again when nothing writes it");
+    let sentence = format!("{path} changed while it was read; copy it again when no program writes it");
     Refusal::new(Reason::Changed, &sentence)
 }
 
@@ -236,7 +236,7 @@ fn broken(path: &RelPath, error: &io::Error) -> Stop {
 fn unreadable(path: &RelPath, error: Errno) -> Refusal {
     match error {
         Errno::NOENT => {
-            let sentence = format!("{path} has vanished since it was found; see who removed it");
+            let sentence = format!("{path} was removed since it was found; find out who removed it");
             Refusal::new(Reason::Vanished, &sentence)
         }
         error => refusal(path, "cannot be read", error),

@@ -128,7 +128,7 @@ impl<'a> Sending<'a> {
                     self.reports.repaired(blocks, repaired);
                     return Ok(());
                 }
-                _ => return Err(End::Malformed("a message that only a sending end says".to_owned())),
+                _ => return Err(End::Malformed("a message that only a sending end sends".to_owned())),
             }
         }
     }
@@ -222,7 +222,7 @@ impl Offer {
 }
 
 fn unknown() -> End {
-    End::Malformed("an answer to what was not offered".to_owned())
+    End::Malformed("an answer to a file that was not offered".to_owned())
 }
 
 /// Between two looks whether the transfer is to end.

@@ -182,16 +182,16 @@ impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-                f.write_str("its symbolic links lead in a circle; name what they should lead to")
+                f.write_str("its symbolic links form a loop; give the path of their target")
             }
             Self::System(error) if error.raw_os_error() == Some(Errno::XDEV.raw_os_error()) => f.write_str(
-                "a symbolic link leads out of the folder; copy what it leads to, from where that is",
+                "a symbolic link points outside the folder; copy its target by its own path",
             ),
-            Self::System(error) => write!(f, "{error}; see whether the name is right and may be read"),
-            Self::Nameless => f.write_str("it has no name to be copied under; name what is in it"),
+            Self::System(error) => write!(f, "{error}; check the name and the read permission"),
+            Self::Nameless => f.write_str("it has no file name; give the names of its contents"),
             Self::Pattern(error) => error.fmt(f),
-            Self::Nothing => f.write_str("nothing fits the pattern; see what is there"),
-            Self::Leads => f.write_str("the path leads out of the folder; leave out `..`"),
+            Self::Nothing => f.write_str("no file matches the pattern; list the files there"),
+            Self::Leads => f.write_str("the path leads out of the folder; remove `..`"),
         }
     }
 }

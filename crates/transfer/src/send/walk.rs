@@ -131,7 +131,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let sentence = format!(
-            "{path} has a name that is kept for unfinished files and was left out; name it otherwise, or exclude it with --exclude"
+            "{path} has a name reserved for unfinished files and was skipped; rename it, or exclude it with --exclude"
         );
         self.sending.missing(&path, Refusal::new(Reason::Name, &sentence))
     }
@@ -176,7 +176,7 @@ impl Walk<'_> {
             },
             _ => {
                 let what =
-                    format!("{path} is a pipe, socket or device and was left out; exclude it with --exclude");
+                    format!("{path} is a pipe, socket or device and was skipped; exclude it with --exclude");
                 self.sending.missing(&path, Refusal::new(Reason::Special, &what))?;
                 return Ok(None);
             }
@@ -216,7 +216,7 @@ impl Walk<'_> {
         if entry.kind == Kind::Folder {
             if state.folders.len() >= FOLDERS_MAX {
                 let many =
-                    "there are more than 1,048,576 folders; copy parts of the tree one after the other";
+                    "there are more than 1,048,576 folders; copy the tree in parts";
                 return Err(End::Refused(Refusal::new(Reason::TooMany, many)));
             }
             state.folders.push(entry.clone());

@@ -171,7 +171,7 @@ impl Call {
 /// Frames of a thread in a second, of a file that is played by them.
 fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure> {
     let found = Source::frames_per_second(path, format).map_err(|source| {
-        let help = "give a file that is there and may be read";
+        let help = "give an existing file that this user may read";
         Failure::io("the source cannot be read", &path.display().to_string(), help, source)
     })?;
     found.ok_or_else(|| {

@@ -18,8 +18,8 @@ fn a_command_line_that_means_nothing_is_told() {
         (&["-L", "8080"][..], "the `=` is missing"),
         (&["-L", "8080=far"], "the far node is missing"),
         (&["-L", "8080=far:10.0.0.5"], "the port is missing"),
-        (&["-L", "8080=far:unix:run"], "a socket's path begins with /"),
-        (&["-L", "70000=far:10.0.0.5:80"], "no port, or address and port"),
+        (&["-L", "8080=far:unix:run"], "a socket's path must begin with /"),
+        (&["-L", "70000=far:10.0.0.5:80"], "not a port, or address and port"),
     ] {
         assert_misused(&forward(&[words, &node].concat()), &[part]);
     }

@@ -64,7 +64,7 @@ fn what_is_not_allowed_is_told_once_and_what_follows_is_dropped() {
     assert!(
         ends.near
             .log_until("was not connected")
-            .contains("the rules of the node that would connect do not allow it")
+            .contains("the connecting node's rules do not allow it")
     );
     client.send_to(b"second", &place).unwrap();
     // What was sent is taken before the signal, or lies there unread: it is never sent.

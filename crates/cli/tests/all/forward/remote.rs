@@ -54,7 +54,7 @@ fn a_far_node_that_may_not_or_cannot_listen_ends_the_run_with_the_reason() {
     let port = taken.local_addr().unwrap().port();
     let rule = format!("127.0.0.1:{port}");
     for (allow, reason) in [
-        (&[][..], "the rules of the node that would listen do not allow it"),
+        (&[][..], "the listening node's rules do not allow it"),
         (&["--allow-listen", &rule], "in use"),
     ] {
         let serve = [&["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test"], allow].concat();

@@ -93,7 +93,7 @@ fn curl_sees_a_reset_where_nobody_listens_and_where_the_far_end_allows_nothing()
     let target = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for (allow, reason) in [
         (&["--allow", &target][..], "Connection refused"),
-        (&[], "the rules of the node that would connect do not allow it"),
+        (&[], "the connecting node's rules do not allow it"),
     ] {
         let mut ends = Ends::start(allow, &["-L", &format!("0=far:{target}")], 1);
         let url = format!("http://127.0.0.1:{}/", ends.port());

@@ -52,7 +52,7 @@ fn a_lost_page_anywhere_in_a_log_costs_nothing_and_is_told() {
                 continue;
             };
             assert_eq!(damage.fate, DamageFate::Mended);
-            assert!(damage.to_string().contains("nothing is lost; check the disk"), "{damage}");
+            assert!(damage.to_string().contains("no data is lost; check the disk"), "{damage}");
         }
     }
 }

@@ -124,9 +124,9 @@ fn a_product_that_is_withheld_says_why_and_holds_no_other_up() {
     put(&mut list, "fast", 1, true);
     put(&mut list, "fast", 2, true);
     let first = list.due(NOW).remove(0);
-    list.withhold(&first, "a is not as it was published").unwrap();
+    list.withhold(&first, "a differs from the published file").unwrap();
     assert_eq!(due(&list, NOW), [("fast".to_owned(), 2)]);
     let shown = list.shown().into_iter().find(|shown| shown.version == 1).unwrap();
     assert_eq!(shown.state, DeliveryState::Withheld);
-    assert_eq!(shown.reason.as_deref(), Some("a is not as it was published"));
+    assert_eq!(shown.reason.as_deref(), Some("a differs from the published file"));
 }
