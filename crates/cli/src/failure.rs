@@ -36,7 +36,7 @@ impl Exit {
   2    the command line or a configuration is wrong
   3    this machine refused: a file, folder, disk or port
   4    the other end refused, or speaks another version
-  130  interrupted before there was a result";
+  130  interrupted before a result";
 }
 
 impl Failure {

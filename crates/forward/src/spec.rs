@@ -203,7 +203,7 @@ mod tests {
             ("[::1]:1080", Some("centre"))
         );
         for (text, part) in
-            [("x", "no port"), ("1080=a b", "the far node's name"), ("udp:1080", "a TCP connection")]
+            [("x", "not a port"), ("1080=a b", "the far node's name"), ("udp:1080", "a TCP connection")]
         {
             assert!(text.parse::<Entrance>().unwrap_err().to_string().contains(part), "{text}");
         }

@@ -117,7 +117,7 @@ pub struct Way {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A socket could not be had, or none was asked for.
-    #[error("cannot bind the sockets ({0}): check the addresses")]
+    #[error("the sockets cannot be bound ({0}): check the addresses")]
     Socket(#[from] io::Error),
     /// The paths' configuration.
     #[error(transparent)]

@@ -176,7 +176,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(pace));
         }
         for text in ["", "x", "0mbit", "-1"] {
-            assert!(text.parse::<Pace>().unwrap_err().to_string().contains("is no pace: "), "{text}");
+            assert!(text.parse::<Pace>().unwrap_err().to_string().contains("is not a pace: "), "{text}");
         }
     }
 

@@ -49,7 +49,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
         Config::Check { file, connect, strict } => {
             let config = config::load(&file)?;
             if let (true, config::Config::Centre(_)) = (connect, &config) {
-                let help = "leave --connect away; stations connect to a centre";
+                let help = "omit --connect; stations connect to a centre";
                 let place = file.display().to_string();
                 return Err(Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place));
             }
@@ -86,7 +86,7 @@ fn judge(doubts: &[String], strict: bool, file: &Path) -> Result<(), Failure> {
         1 => "the configuration has a warning".to_owned(),
         count => format!("the configuration has {count} warnings"),
     };
-    let help = "mend what they name, or leave --strict away";
+    let help = "correct what they name, or omit --strict";
     Err(Failure::new(Exit::Usage, &what, help).at(&file.display().to_string()))
 }
 
@@ -108,7 +108,7 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     } = station;
     writeln!(out, "station {}", node.name)?;
     writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
-    let rate = line.rate.map_or("rate found out".to_owned(), |rate| rate.to_string());
+    let rate = line.rate.map_or("rate found automatically".to_owned(), |rate| rate.to_string());
     writeln!(
         out,
         "  line       {rate}, packets of {}, controller {}, policy {}",
@@ -162,7 +162,7 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
 }
 
 fn write_channel(channel: &Channel, out: &mut dyn Write) -> io::Result<()> {
-    let mission = channel.mission.as_ref().map_or("found out from the data".to_owned(), ToString::to_string);
+    let mission = channel.mission.as_ref().map_or("found from the data".to_owned(), ToString::to_string);
     let pace = channel.rate.map_or(String::new(), |rate| format!(" at {rate}"));
     let symbols = if channel.keep_check_symbols { ", check symbols sent too" } else { "" };
     let class = channel.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
@@ -180,7 +180,7 @@ fn write_channel(channel: &Channel, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_refill(refill: &Refill, out: &mut dyn Write) -> io::Result<()> {
     if !refill.enabled {
-        return writeln!(out, "  refill     frames that the centre misses are not looked for");
+        return writeln!(out, "  refill     requests for missing frames are not answered");
     }
     let class = refill.class.as_ref().map_or(String::new(), |class| format!("class {class}, "));
     writeln!(
@@ -224,7 +224,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
     peer.iter().try_for_each(|peer| write_peer(peer, out))?;
     if peer.is_empty() {
-        writeln!(out, "  takes      from nobody: add a [[peer]] for each station")?;
+        writeln!(out, "  takes      from no station: add a [[peer]] for each station")?;
     }
     writeln!(
         out,
@@ -255,7 +255,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     for entry in delivery {
         let when = match entry.mode {
             DeliveryMode::First => "each version at once".to_owned(),
-            DeliveryMode::Complete => format!("what is complete, or after {}", spoken(entry.patience)),
+            DeliveryMode::Complete => format!("when complete, or after {}", spoken(entry.patience)),
         };
         writeln!(out, "  delivers   to {} in {}, {when}", entry.name, entry.dir.display())?;
     }

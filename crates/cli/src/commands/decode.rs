@@ -96,7 +96,7 @@ struct FileResult {
 pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
     if command.format == config::InputFormat::Vita49 {
         let help = "give the channel of a station `format = \"vita49\"` and an udp: input, and play the packets to it";
-        let what = "vita49 is the format of datagrams, which a file does not keep apart";
+        let what = "vita49 is a format of datagrams, and a file does not keep datagram boundaries";
         return Err(Failure::new(Exit::Usage, what, help));
     }
     let known = MissionSet::built_in();
@@ -286,18 +286,18 @@ impl Downlinks {
             let (what, help) = match &foreign {
                 None => (
                     "no frame was found".to_owned(),
-                    "see whether it is a capture, and name its --mission and --format",
+                    "check that it is a capture, and name its --mission and --format",
                 ),
                 Some(other) => (
                     format!("no frame of the mission was found; the capture holds {other}"),
-                    "leave --mission out, or name that one",
+                    "omit --mission, or name that one",
                 ),
             };
             return Err(Failure::new(Exit::Result, &what, help).at(name));
         };
         if let Some(other) = foreign {
             last.notes.push(format!(
-                "the capture also holds {other}; nothing of it is here: leave --mission out, or name that one"
+                "the capture also holds {other}, which is not decoded: omit --mission, or name that one"
             ));
         }
         Ok(contacts)
@@ -334,11 +334,11 @@ impl Downlink {
 fn unidentified(reason: Unidentified, len: u64) -> Failure {
     match reason {
         _ if len == 0 => {
-            Failure::new(Exit::Result, "the capture is empty", "see whether the receiver wrote it")
+            Failure::new(Exit::Result, "the capture is empty", "check that the receiver wrote it")
         }
         Unidentified::Coding(block) if len < block as u64 => {
             let what = format!("the capture's {len} bytes end inside its first frame of {block}");
-            Failure::new(Exit::Result, &what, "see whether it was cut when it was copied")
+            Failure::new(Exit::Result, &what, "check that it was copied completely")
         }
         other => Failure::from_sentence(Exit::Result, &other.to_string()),
     }
@@ -415,7 +415,7 @@ fn resets(count: u64) -> String {
         count => format!("{count} times"),
     };
     format!(
-        "its frame count was set anew {times}: by a reset, a replay or a damaged header; nothing is counted as missing there"
+        "its frame count jumped {times}: after a reset, a replay or a damaged header; no frames are counted as missing there"
     )
 }
 

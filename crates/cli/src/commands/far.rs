@@ -22,7 +22,7 @@ pub fn far(
     let mut remotes = Vec::new();
     for text in nodes {
         let Some((name, address)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            let what = format!("`{text}` is no node");
+            let what = format!("`{text}` is not a node");
             return Err(Failure::new(Exit::Usage, &what, "write it like far=198.51.100.1:4740"));
         };
         if name == node {
@@ -31,7 +31,7 @@ pub fn far(
     }
     if remotes.is_empty() {
         let what = format!("the far node `{node}` is not known");
-        let help = format!("say where it listens, like --node {node}=198.51.100.1:4740");
+        let help = format!("give its address, like --node {node}=198.51.100.1:4740");
         return Err(Failure::new(Exit::Usage, &what, &help));
     }
     let accepted = keys.read(remotes.iter().copied())?;

@@ -70,7 +70,7 @@ fn drive(
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     driver.run(&mut forwarder, stop).map_err(|source| {
-        Failure::io("a socket failed", "this host", "see whether its network is up", source)
+        Failure::io("a socket failed", "this host", "check that its network is up", source)
     })?;
     notices.finish(&forwarder.counters())
 }
@@ -82,7 +82,7 @@ fn drive(
 fn interval(stats: Option<Duration>) -> Result<Option<Duration>, Failure> {
     match stats {
         Some(interval) if interval < LEAST_INTERVAL => {
-            let what = format!("statistics every {interval} are too many");
+            let what = format!("statistics every {interval} are too frequent");
             Err(Failure::new(Exit::Usage, &what, "give --stats 100 ms at least, such as --stats 10s"))
         }
         stats => Ok(stats),

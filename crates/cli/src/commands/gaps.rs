@@ -101,11 +101,11 @@ fn again(command: &Ask, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let GapsAsked { gaps, frames, left, .. } = asked;
     let mut line = match gaps {
-        0 => "nothing there is unrecoverable that asking again may bring".to_owned(),
-        _ => format!("asked for again: {frames} frames in {gaps} gaps"),
+        0 => "no gap there can be filled by a second request".to_owned(),
+        _ => format!("requested again: {frames} frames in {gaps} gaps"),
     };
     if left > 0 {
-        line += &format!("; {left} gaps stay, for the reason that `skyhaul gaps` says");
+        line += &format!("; {left} gaps stay, `skyhaul gaps` shows the reason");
     }
     Ok(writeln!(out, "{line}")?)
 }
@@ -178,8 +178,8 @@ fn write_summary(gaps: &[GapStatus], out: &mut dyn Write) -> io::Result<()> {
     let mut groups: BTreeMap<Group<'_>, Sum> = BTreeMap::new();
     for gap in gaps {
         let reason = gap.why.as_deref().unwrap_or(match gap.state {
-            GapProgress::Open => "the station is to be asked",
-            GapProgress::Requested => "the station was asked",
+            GapProgress::Open => "request to the station pending",
+            GapProgress::Requested => "request sent to the station",
             GapProgress::Filled | GapProgress::Unrecoverable => "-",
         });
         let group = Group {
@@ -243,7 +243,7 @@ pub fn in_words(counts: &GapCounts) -> String {
         "gaps     {open} open, {requested} requested, {filled} filled, {unrecoverable} unrecoverable; {missing_frames} frames missing"
     );
     if overflow + unfollowed > 0 {
-        line += &format!("; {overflow} gaps and {unfollowed} contacts more than are followed");
+        line += &format!("; {overflow} gaps and {unfollowed} contacts beyond the limit are not tracked");
     }
     line
 }
@@ -300,7 +300,7 @@ mod tests {
             [
                 "polar-1 frames filled 1 10 0 -",
                 "polar-1 frames unrecoverable 300 3000 3000 nothing was recorded then",
-                "polar-2 frames requested 1 10 4 the station was asked",
+                "polar-2 frames requested 1 10 4 request sent to the station",
                 "polar-2 frames unrecoverable 1 10 10 nothing was recorded then"
             ],
             "{said}"

@@ -181,7 +181,7 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
         (None, address) => {
             let address = address.as_deref().unwrap_or_default();
             let refused = |source| {
-                Failure::io("the receiver cannot be sent to", address, "see whether it listens there", source)
+                Failure::io("cannot send to the receiver", address, "check that it listens there", source)
             };
             let mut stream = TcpStream::connect(address).map_err(refused)?;
             send(&mut downlink, &mut stream, pace, &stop).map_err(refused)?
@@ -190,14 +190,14 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
     let symbols = writer.map(|writer| writer.truth());
     tell(command, out, &Report { mission: mission.name(), bytes, symbols, truth: &generator.truth() })?;
     if stop.load(Ordering::Relaxed) {
-        let help = "the truth is about what was sent; start it again for the whole";
+        let help = "the truth file covers what was sent; start it again for the whole";
         return Err(Failure::new(Exit::Interrupted, "interrupted before everything was sent", help));
     }
     Ok(())
 }
 
 fn output_failure(place: &str, source: io::Error) -> Failure {
-    Failure::io("the downlink cannot be written", place, "make room, or name another file", source)
+    Failure::io("the downlink cannot be written", place, "free space, or name another file", source)
 }
 
 /// The description with what the flags say.
@@ -227,7 +227,7 @@ fn mission(command: &Generate, description: &Description) -> Result<Mission, Fai
     }
     let Some(name) = &description.mission else {
         let help = "give a --mission, or `mission` in the description";
-        return Err(Failure::new(Exit::Usage, "no mission is named", help));
+        return Err(Failure::new(Exit::Usage, "no mission is given", help));
     };
     let wanted: MissionRef =
         name.parse().map_err(|error| Failure::from_sentence(Exit::Usage, &format!("{error}")))?;

@@ -74,12 +74,12 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let mut target =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(|source| {
             let help = match source.kind() {
-                ErrorKind::AlreadyExists => "choose another name, or see its fingerprint with --show",
+                ErrorKind::AlreadyExists => "choose another name, or show its fingerprint with --show",
                 _ => "give a path in an existing folder that this user may write to",
             };
             Failure::io("the key cannot be written", &place, help, source)
         })?;
     target.write_all(text.as_bytes()).and_then(|()| target.sync_all()).map_err(|source| {
-        Failure::io("the key cannot be written", &place, "make room, then remove the file", source)
+        Failure::io("the key cannot be written", &place, "free space, then remove the file", source)
     })
 }

@@ -86,7 +86,7 @@ pub enum Command {
     Status(status::Status),
     /// Carries a constant-rate stream (VDIF, Mark 5B, datagrams) to a far node: each frame in time, or an invalid one for it.
     Stream(Box<stream::Stream>),
-    /// Makes a far folder like one here: once, or whenever something changes.
+    /// Makes a far folder like one here: once, or after every change.
     Sync(Box<files::mirror::Sync>),
     /// Says what the settings of this host allow over a line, what the line needs, and how to change them.
     Tune(tune::Tune),

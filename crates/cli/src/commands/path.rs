@@ -116,7 +116,7 @@ fn list(node: &Node, out: &mut dyn Write) -> Result<(), Failure> {
         NodeStatus::Station(station) => Ok(write_paths(&station.line.paths, out)?),
         NodeStatus::Centre(_) => {
             let failure =
-                Failure::new(Exit::Usage, "a centre has no paths", "ask a station: it has the paths");
+                Failure::new(Exit::Usage, "a centre has no paths", "ask a station: only stations have paths");
             Err(failure.at(&socket.display().to_string()))
         }
     }
@@ -150,7 +150,7 @@ impl Hint {
             (_, None, Some(from), Some(until)) => Ok(PathHint::Outage { from, until }),
             (_, None, ..) => {
                 let help = "give --from and --until for an outage, --rate, or --withdraw";
-                Err(Failure::new(Exit::Usage, "nothing is said of the path", help))
+                Err(Failure::new(Exit::Usage, "no forecast is given for the path", help))
             }
         }
     }

@@ -59,7 +59,7 @@ fn open(library: Library, file: &Path) -> Result<RdrReader, Failure> {
 fn refused(error: &Error) -> Failure {
     let (exit, help) = match error {
         Error::Library { .. } => (Exit::Environment, "give the path of a readable HDF5 file"),
-        Error::Content { .. } => (Exit::Result, "see whether it is a Raw Data Record (RDR) of JPSS"),
+        Error::Content { .. } => (Exit::Result, "check that it is a Raw Data Record (RDR) of JPSS"),
     };
     Failure::new(exit, &error.to_string(), help)
 }

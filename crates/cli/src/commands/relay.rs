@@ -79,7 +79,7 @@ pub fn run(command: &Relay, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
-            Failure::io("signals cannot be caught", "this process", "start it again", source)
+            Failure::io("signal handlers cannot be installed", "this process", "start it again", source)
         })?;
     }
     let mut relay = UdpRelay::bind(config).map_err(|error| refused(&error))?;

@@ -16,7 +16,7 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
-            Failure::io("signals cannot be caught", "this process", "start it again", source)
+            Failure::io("signal handlers cannot be installed", "this process", "start it again", source)
         })?;
     }
     Ok(stop)
@@ -29,7 +29,7 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 pub fn reload_flag() -> Result<Arc<AtomicBool>, Failure> {
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).map_err(|source| {
-        Failure::io("signals cannot be caught", "this process", "start it again", source)
+        Failure::io("signal handlers cannot be installed", "this process", "start it again", source)
     })?;
     Ok(reload)
 }

@@ -186,10 +186,10 @@ fn write_inputs(inputs: &[InputStatus], out: &mut dyn Write) -> io::Result<()> {
         )?;
         let InputFrames { late, foreign, .. } = &input.frames;
         if *late > 0 {
-            writeln!(out, "      {late} frames came too late and are lost")?;
+            writeln!(out, "      {late} frames received too late and lost")?;
         }
         if *foreign > 0 {
-            writeln!(out, "      {foreign} frames of another downlink left out")?;
+            writeln!(out, "      {foreign} frames of another downlink excluded")?;
         }
         if input.dropped_datagrams > 0 {
             writeln!(out, "      {} datagrams dropped by the system", input.dropped_datagrams)?;
@@ -449,7 +449,7 @@ fn write_head(
 fn write_log(dropped: u64, out: &mut dyn Write) -> io::Result<()> {
     match dropped {
         0 => Ok(()),
-        dropped => writeln!(out, "  log      {dropped} lines dropped: nobody read them"),
+        dropped => writeln!(out, "  log      {dropped} lines dropped: standard error was not read"),
     }
 }
 
@@ -466,7 +466,7 @@ fn word(state: &impl serde::Serialize) -> String {
 const fn store_word(state: StoreState) -> &'static str {
     match state {
         StoreState::Ok => "takes data",
-        StoreState::Full => "full: data is held back until there is space",
-        StoreState::Failed => "its disk failed: data is held back, and it is tried again",
+        StoreState::Full => "full: stations are paused until space is free",
+        StoreState::Failed => "disk failed: stations are paused, retrying",
     }
 }

@@ -64,7 +64,7 @@ fn failure(end: End, node: &str) -> Failure {
     match end {
         End::Refused(Refusal { sentence, .. }) => Failure::from_sentence(
             Exit::Peer,
-            &format!("the far node `{node}` does not take the stream: {sentence}"),
+            &format!("the far node `{node}` refuses the stream: {sentence}"),
         ),
         End::Here(Refusal { reason, sentence }) => {
             let exit = match reason {
@@ -76,12 +76,12 @@ fn failure(end: End, node: &str) -> Failure {
         }
         End::Lost(reason) => {
             let what = format!("the session with `{node}` was lost ({reason})");
-            let help = "see whether the far node and the line are up, and start the stream again; one from udp:// or shm: calls again by \
+            let help = "check that the far node and the line are up, then start the stream again; one from udp:// or shm: calls again by \
                         itself where the sink takes a further stream, such as a file with {utc} in its name";
             Failure::new(Exit::Peer, &what, help)
         }
         End::Malformed(what) => {
-            let what = format!("the far node `{node}` said what cannot be ({what})");
+            let what = format!("protocol error from the far node `{node}` ({what})");
             Failure::new(Exit::Peer, &what, "install the same version at both ends")
         }
     }

@@ -99,12 +99,12 @@ pub fn run(command: &Tune, out: &mut dyn Write) -> Result<(), Failure> {
 
 fn written(changes: &[&Change], file: &Path, undo: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     if changes.is_empty() {
-        return Ok(writeln!(out, "\nnothing is to change; {} was not written", file.display())?);
+        return Ok(writeln!(out, "\nno change is needed; {} was not written", file.display())?);
     }
     let (file, undo) = (file.display(), undo.display());
     Ok(writeln!(
         out,
-        "\n{file} changes {} settings (sysctl -p {file}), {undo} takes them back",
+        "\n{file} changes {} settings (sysctl -p {file}), {undo} restores them",
         changes.len()
     )?)
 }
@@ -118,7 +118,7 @@ fn undo_of(file: &Path) -> PathBuf {
 /// Writes a file that is not there yet: the way back from an earlier run must not be lost.
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let place = file.display().to_string();
-    let help = "give another name, or move the file away: it may be the way back from an earlier change";
+    let help = "give another name, or move the file away: it may restore the settings of an earlier change";
     let written = fs::File::create_new(file).and_then(|mut made| made.write_all(text.as_bytes()));
     written.map_err(|source| Failure::io("the file cannot be written", &place, help, source))
 }
@@ -132,7 +132,7 @@ fn apply(root: &Path, changes: &[&Change], undo: &Path) -> Result<(), Failure> {
     let keys = refused.iter().map(|(key, _)| *key).collect::<Vec<_>>().join(", ");
     let Some((_, first)) = refused.into_iter().next() else { return Ok(()) };
     let help = format!(
-        "run as root, not in a container; what was changed goes back with: sysctl -p {}",
+        "run as root, not in a container; restore the changed settings with: sysctl -p {}",
         undo.display()
     );
     Err(Failure::io("the kernel does not take a change", &keys, &help, first))

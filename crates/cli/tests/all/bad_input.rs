@@ -43,11 +43,11 @@ fn recordings_that_cannot_be_joined_are_told_apart() {
     let refused = ["decode", "--select", "npp.dat", "aqua.dat"];
     bench.refused(&refused, 2, "the recordings are of different downlinks: npp.dat holds", "aqua.dat holds");
     let many = [&["decode", "--select"], &["npp.dat"; 17][..]].concat();
-    bench.refused(&many, 2, "--select joins 16 recordings at the most", "17");
+    bench.refused(&many, 2, "--select joins at most 16 recordings", "17");
     bench.refused(&["decode", "--select", "empty.dat", "noise.dat"], 1, "the capture is empty", "empty.dat");
     let report = bench.decoded(&["--select", "npp.dat", "noise.dat", "both.dat"]);
-    assert_told(&report, "nothing of noise.dat is taken; it is not known what it holds");
-    assert_told(&report, "both.dat goes over to another downlink at byte ");
+    assert_told(&report, "noise.dat is not used; its content is unknown");
+    assert_told(&report, "both.dat changes to another downlink at byte ");
     assert_eq!(report["good_frames"], report["inputs"][0]["frames"], "{report}");
 }
 
@@ -78,7 +78,7 @@ fn files_that_are_no_packets_are_told_apart() {
     }
     bench.refused(&["packets", "absent.packets"], 3, "the packet file cannot be read", "absent.packets");
     let times = ["packets", "noise.packets", "--from", "2024-12-06T17:38:20Z"];
-    bench.refused(&times, 2, "no mission is known", "noise.packets");
+    bench.refused(&times, 2, "the packets' times need a mission", "noise.packets");
     let output = ["packets", "noise.packets", "--output", "absent/file"];
     bench.refused(&output, 3, "the output cannot be written", "absent/file");
 }
@@ -144,7 +144,7 @@ fn a_packet_length_past_everything_costs_its_own_packet() {
     let whole = clean["vcids"]["16"]["packets"].as_u64().unwrap();
     bench.write("length.bin", &with_first_packet(&frames, |packet| packet[4..6].fill(0xff)));
     let report = bench.decoded(&["length.bin", "--mission", "suomi-npp", "--format", "frames"]);
-    assert_told(&report, "packet headers or lengths in virtual channel 16 cannot be");
+    assert_told(&report, "packet headers or lengths in virtual channel 16 are invalid");
     let kept = report["vcids"]["16"]["packets"].as_u64().unwrap();
     assert!(kept < whole && kept + 3 >= whole, "{kept} of {whole}");
 }
@@ -171,7 +171,7 @@ fn configurations_with_unknown_keys_and_wrong_units_start_nothing() {
     for (written, wrong, part) in [
         ("mtu = \"1500 B\"", "mut = \"1500 B\"", "unknown key `mut`"),
         ("\"93 Mbit/s\"", "\"93 MB\"", "`93 MB` is not a rate"),
-        ("\"93 Mbit/s\"", "93", "integer `93` stands where text belongs"),
+        ("\"93 Mbit/s\"", "93", "integer `93` is given, text is required"),
     ] {
         let wrong = station.replace(written, wrong);
         assert_ne!(wrong, station);
@@ -196,13 +196,13 @@ fn classes_deadlines_and_paths_that_cannot_be_are_named_with_their_line() {
         ("[[class]]\nname = \"a\"\nquantum = \"0 B\"\n", "a quantum of zero"),
         ("class = \"b\"\n[[class]]\nname = \"a\"\n", "there is no class `b` for a channel"),
         ("priority = 8\n", "channel `x-band` has priority 8"),
-        ("deadline = \"0 s\"\n", "channel `x-band` has a deadline of nothing"),
+        ("deadline = \"0 s\"\n", "channel `x-band` has a deadline of zero"),
         ("deadline = \"soon\"\n", "`soon` is not a duration"),
-        ("compress = \"hard\"\n", "`hard` is no effort to compress with"),
+        ("compress = \"hard\"\n", "`hard` is not a compression effort"),
         ("[[path]]\nlocal = \"127.0.0.1\"\ninterface = \"lo\"\n", "both `local` and `interface`"),
         ("[[path]]\ninterface = \"a/b\"\n", "`a/b` is not an interface's name"),
         ("[[path]]\nrate = \"0 bit/s\"\n", "a path of 0 bit/s carries nothing"),
-        ("[[path]]\nname = \"a\"\n[[path]]\nname = \"a\"\n", "path `a` stands twice"),
+        ("[[path]]\nname = \"a\"\n[[path]]\nname = \"a\"\n", "path `a` is defined twice"),
         (
             "[[path]]\n[[path.outage]]\nfrom = \"2026-11-22T12:30:00Z\"\nuntil = \"2026-11-22T12:00:00Z\"\n",
             "before it begins",
@@ -227,8 +227,8 @@ fn live_packets_that_cannot_be_sent_are_named_with_their_line() {
     let centre = std::fs::read_to_string(bench.path("centre.toml")).expect("it was written");
     let to = "to = \"udp:127.0.0.1:9\"\n";
     for (table, part) in [
-        ("to = \"127.0.0.1:9\"\n".to_owned(), "`127.0.0.1:9` is not where packets can go"),
-        (format!("{to}apids = \"9-3\"\n"), "`9-3` are no applications"),
+        ("to = \"127.0.0.1:9\"\n".to_owned(), "`127.0.0.1:9` is not a target for packets"),
+        (format!("{to}apids = \"9-3\"\n"), "`9-3` is not a list of applications"),
         (format!("{to}rate = \"0 bit/s\"\n"), "a rate of zero sends nothing"),
         (format!("{to}[[live]]\n").repeat(16) + to, "the centre has 17 [[live]] tables"),
     ] {
@@ -268,7 +268,7 @@ fn orders_that_cannot_be_carried_out_say_why() {
     refused(&["add", "b", "--remote", "nowhere"], 2, "`nowhere` is not an address");
     let hint = ["hint", "path-1", "--from", "2026-11-22T12:30:00Z", "--until", "2026-11-22T12:00:00Z"];
     refused(&hint, 2, "the outage would end before it begins");
-    refused(&["hint", "path-1"], 2, "nothing is said of the path");
+    refused(&["hint", "path-1"], 2, "no forecast is given for the path");
     bench.refused(&["path", "list", "--node", "no.sock"], 3, "no node is running", "no.sock");
 }
 

@@ -54,7 +54,7 @@ fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_as
     assert_eq!(bad.status.code(), Some(0));
     let said = text(&bad.stderr);
     assert_eq!(said.lines().filter(|line| line.starts_with("warning: ")).count(), 3, "{said}");
-    for part in ["there is no key in absent.key", "of c is an example's", "file is no folder"] {
+    for part in ["there is no key in absent.key", "of c is an example's", "file is not a folder"] {
         assert!(said.contains(part), "{said}");
     }
     let strict = check(&["--strict", "bad.toml"]);
@@ -76,8 +76,8 @@ fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_as
     let centre = check(&["centre.toml"]);
     assert!(text(&centre.stdout).contains("to disk every 10 ms, kept 7 days after the products"));
     let said = text(&centre.stderr);
-    assert!(said.contains("the products' folder file cannot be written to: file is no folder"), "{said}");
-    assert!(said.contains("a delivery's folder file/out cannot be made: file is no folder"), "{said}");
+    assert!(said.contains("the products' folder file cannot be written to: file is not a folder"), "{said}");
+    assert!(said.contains("a delivery's folder file/out cannot be made: file is not a folder"), "{said}");
 }
 
 #[test]

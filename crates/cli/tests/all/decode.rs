@@ -312,5 +312,5 @@ fn what_is_not_looked_for_is_said_and_strays_are_not_missing() {
     // Those whose places the strays have.
     assert_eq!(found["vcids"]["2"]["missing_frames"], 2);
     let notes = found["notes"].to_string();
-    assert!(notes.contains("no packets were looked for") && notes.contains("one frame each"), "{notes}");
+    assert!(notes.contains("packets were not extracted") && notes.contains("one frame each"), "{notes}");
 }

@@ -65,7 +65,7 @@ fn a_full_centre_holds_the_station_back_and_goes_on_when_there_is_room() {
         site.start(Node::Station);
         let is_full = |centre: &CentreStatus| centre.store.state == StoreState::Full;
         let centre = site.centre("full centre", is_full);
-        assert_alarm(&centre.alarms, &["stations are paused", "make room"]);
+        assert_alarm(&centre.alarms, &["stations are paused", "free space"]);
         let holds = |station: &StationStatus| station.line.held_back && station.spool.blocks > 0;
         site.station("station that holds what the centre does not take", holds);
         disk.fill(0);
@@ -95,7 +95,7 @@ fn products_wait_for_room_while_the_store_takes_data() {
             centre.contacts.len() == CLEAN.len() && !centre.alarms.is_empty()
         });
         let products = site.products.display().to_string();
-        assert_alarm(&centre.alarms, &["products cannot be written", &products, "make room"]);
+        assert_alarm(&centre.alarms, &["products cannot be written", &products, "free space"]);
         let closed = |centre: &CentreStatus| {
             centre.contacts.iter().all(|contact| contact.state == ContactState::Closed)
         };
@@ -118,7 +118,7 @@ fn held_back(disk: &SmallDisk, spool: &str, pace: Duration) -> (Site, Player) {
     let player = Player::start(address, TIMES, pace);
     let is_full = |station: &StationStatus| station.spool.state == StoreState::Full;
     let station = site.station("full station", is_full);
-    assert_alarm(&station.alarms, &["the inputs are paused", "make room"]);
+    assert_alarm(&station.alarms, &["the inputs are paused", "free space"]);
     let (mut played, mut since) = (player.played(), now());
     site.wait("player that is held back", || {
         if player.played() != played {
@@ -209,7 +209,7 @@ fn a_contact_cannot_begin_without_room_and_begins_when_there_is() {
         let is_full = |station: &StationStatus| station.spool.state == StoreState::Full;
         site.start(Node::Station);
         let station = site.station("full station", is_full);
-        assert_alarm(&station.alarms, &["cannot open a contact", "make room"]);
+        assert_alarm(&station.alarms, &["cannot open a contact", "free space"]);
         let ended = site.stop(Node::Station);
         assert_eq!(ended, Some(0));
         site.start(Node::Station);

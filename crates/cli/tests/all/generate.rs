@@ -151,7 +151,7 @@ fn what_cannot_be_sent_is_refused_with_what_to_do() {
         assert!(error.contains(said) && error.contains("; help: "), "{error}");
     };
     std::fs::write(folder.path().join("wrong.toml"), "mission = \"aqua\"\nspeed = 3\n").unwrap();
-    refused(&[], 2, "no mission is named");
+    refused(&[], 2, "no mission is given");
     refused(&["--mission", "apollo"], 2, "there is no mission `apollo`");
     let frames = ["--mission", "aqua", "--layout", "frames", "--symbols", "soft"];
     refused(&frames, 2, "frames alone are not sent as symbols");

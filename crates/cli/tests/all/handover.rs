@@ -271,7 +271,7 @@ fn a_folder_of_products_that_vanishes_costs_nothing_but_time() {
         assert_eq!(station.end().code, Some(0), "the centre takes what comes all the same");
         let said = site.centre_until(|status| alarms(status).into_iter().next());
         assert!(
-            said.starts_with("products cannot be written, retrying: ") && said.contains("vanished"),
+            said.starts_with("products cannot be written, retrying: ") && said.contains("missing"),
             "{said}"
         );
         fs::rename(&away, &products).unwrap();

@@ -64,7 +64,7 @@ fn a_log_that_nobody_reads_stops_no_session_and_tells_what_it_dropped_when_it_is
         stranger.call(&site.address, 500);
         status["log_dropped"].as_u64().filter(|lines| *lines > 0)
     });
-    assert!(site.shown("centre.toml").contains("lines dropped: nobody read them"));
+    assert!(site.shown("centre.toml").contains("lines dropped: standard error was not read"));
     let told = BufReader::new(&reader).lines().map_while(Result::ok).find_map(|line| {
         let (_, rest) = line.split_once("WARN skyhaul: ")?;
         rest.split_once(" log lines dropped")?.0.parse::<u64>().ok()

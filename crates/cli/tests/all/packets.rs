@@ -316,7 +316,7 @@ fn damage_is_told_with_its_place_and_the_other_packets_are_read() {
     ] {
         pass.write(name, &bytes);
         let output = run(&["packets", name, "--json", "--summary"], pass.path());
-        assert_alone(&output, 1, &["are no packets", &format!("byte {offset}:"), name]);
+        assert_alone(&output, 1, &["are not packets", &format!("byte {offset}:"), name]);
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         let found = &found["files"][0];
         assert_eq!(found["packets"], all.len() - lost, "{name}");

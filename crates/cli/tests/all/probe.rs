@@ -164,8 +164,8 @@ fn a_measurement_of_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused =
         |arguments: &[&str], part: &str| assert_refused(&probe(arguments, folder.path()), 2, &[part]);
-    refused(&["loss", "127.0.0.1:9", "--rate", "0 bit/s"], "at a rate of nothing nothing is lost");
-    refused(&["sweep", "127.0.0.1:9", "--spacing", "0 ns"], "a spacing of nothing is none");
+    refused(&["loss", "127.0.0.1:9", "--rate", "0 bit/s"], "a rate of zero measures nothing");
+    refused(&["sweep", "127.0.0.1:9", "--spacing", "0 ns"], "a spacing of zero is not possible");
     refused(
         &["long", "127.0.0.1:9", "--dir", "watch", "--every", "1 ms"],
         "pings every 1 ms over 60 s are not possible",
@@ -193,7 +193,7 @@ fn what_cannot_be_measured_is_refused_before_it_begins() {
     let folder = tempfile::tempdir().unwrap();
     assert_refused(&probe(&["no-such-host.invalid"], folder.path()), 2, &["leads to no address"]);
     let series = probe(&["127.0.0.1:9", "--series", "all.txt"], folder.path());
-    assert_refused(&series, 2, &["the form of `all.txt` is not known", ".csv or .jsonl"]);
+    assert_refused(&series, 2, &["the format of `all.txt` is unknown", ".csv or .jsonl"]);
     let mut far = serve(&["--max-time", "1 s"], folder.path());
     let address = far.address();
     let parts = ["the far end has ended the measurement", "--max-time"];

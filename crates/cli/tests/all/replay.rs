@@ -122,14 +122,14 @@ fn what_cannot_be_played_is_said() {
         (&["state", "--channel", "z"], 2, &["`z` has no recording", "x, y"]),
         (&["state", "--channel", "x"], 1, &["nothing was recorded", "record_raw"]),
         (&["pass.dat", "--channel", "x"], 2, &["neither channels nor times"]),
-        (&["pass.dat", "--rate", "original"], 2, &["does not say when", "--rate"]),
+        (&["pass.dat", "--rate", "original"], 2, &["has no reception times", "--rate"]),
     ] {
         let line = to_file(arguments);
         refused(&line.split(' ').collect::<Vec<_>>(), exit, parts);
     }
     refused(&["replay", "pass.dat", "--to-udp", "127.0.0.1:9"], 2, &["faster than any receiver", "--rate"]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    refused(&["replay", "pass.dat", "--to-tcp", &port], 3, &["nobody takes the connection", &port]);
+    refused(&["replay", "pass.dat", "--to-tcp", &port], 3, &["the receiver refuses the connection", &port]);
 }
 
 #[track_caller]

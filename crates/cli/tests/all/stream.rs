@@ -351,7 +351,7 @@ fn the_source_goes_on_at_its_rate_where_the_line_is_too_slow_and_the_budget_is_t
     ];
     let line = ["--node", &node, "--insecure-test", "--cc", "line", "--rate", "1mbit"];
     let output = run(&[&["stream"], &words[..], &line].concat(), ends.folder.path());
-    assert_told(&output, 1, &["frames lack at the sink, which is more than the budget of 1 %", "--lateness"]);
+    assert_told(&output, 1, &["frames are missing at the sink, above the budget of 1 %", "--lateness"]);
     let account = summary(&text(&output.stdout));
     assert!(count(&account, "lost") > 0 && count(&account, "sent") == 4_000, "{account}");
 }
@@ -405,7 +405,7 @@ fn a_sink_that_is_not_allowed_or_in_the_way_is_told() {
         ("shm:/x", "--allow shm:/x"),
         ("there", "give another name"),
     ] {
-        assert_told(&send(sink), 4, &["the far node `far` does not take the stream", part]);
+        assert_told(&send(sink), 4, &["the far node `far` refuses the stream", part]);
     }
     assert_eq!(fs::read(ends.path("far/there")).unwrap(), b"other");
     for (sink, part) in [("../x", "is not a sink"), ("udp://9", "is not a sink")] {
@@ -422,10 +422,10 @@ fn a_command_line_that_means_nothing_is_told() {
         (&["--from", "udp://2630", "--to", "far:null"][..], "is not a source"),
         (&["--from", "zero:1", "--to", "far:null"], "zero:1gbit"),
         (&["--from", "vdif:1gbit,7", "--to", "far:null"], "no such VDIF is possible"),
-        (&["--from", "zero:1mbit", "--to", "null"], "is no far node with a sink"),
+        (&["--from", "zero:1mbit", "--to", "null"], "is not a far node with a sink"),
         (&["--from", "zero:1mbit", "--to", "near:null"], "the far node `near` is not known"),
         (&["--from", "zero:1mbit", "--to", "far:null", "--format", "x"], "write vdif, mark5b or datagrams"),
-        (&["--from", "zero:1mbit", "--to", "far:null", "--pace", "x"], "is no pace"),
+        (&["--from", "zero:1mbit", "--to", "far:null", "--pace", "x"], "is not a pace"),
         (&["--from", "zero:1mbit", "--to", "far:null", "--group", "1GiB"], "give 1 B to 8 MiB"),
     ] {
         assert_misused(&stream(words), &[part]);

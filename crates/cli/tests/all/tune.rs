@@ -150,7 +150,7 @@ fn what_cannot_be_is_refused_with_what_to_do() {
     );
     host(at);
     fs::remove_file(at.join("sys/class/net/wan0/speed")).unwrap();
-    told(&["--root", ".", "--rtt", "1ms"], 2, "wan0 does not say how fast it is", "--rate");
+    told(&["--root", ".", "--rtt", "1ms"], 2, "wan0 does not report its speed", "--rate");
     assert_misused(&run(&["tune", "--rate", "1gbit"], at), &["--rtt"]);
     assert_misused(&run(&["tune", "--rate", "1gbit", "--rtt", "1ms", "--apply"], at), &["--write"]);
 }

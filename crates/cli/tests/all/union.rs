@@ -173,7 +173,7 @@ fn one_input_in_a_list_is_what_it_is_alone() {
 fn inputs_that_contradict_each_other_are_refused_with_the_line() {
     let site = Site::new();
     for (inputs, words) in [
-        ("input = \"stdin\"\ninputs = [\"stdin\"]", "write one of them"),
+        ("input = \"stdin\"\ninputs = [\"stdin\"]", "write only one of them"),
         ("inputs = [\"udp:127.0.0.1:9\", \"udp:127.0.0.1:9\"]", "write each once"),
         ("inputs = [\"file:a.dat\", \"udp:127.0.0.1:9\"]", "a channel for the file"),
     ] {

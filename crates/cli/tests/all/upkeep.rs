@@ -106,7 +106,7 @@ fn flip(file: &Path, part: usize) {
 }
 
 fn is_told(alarms: &[String], part: &str) -> bool {
-    alarms.iter().any(|alarm| alarm.contains(part) && alarm.contains("nothing is lost"))
+    alarms.iter().any(|alarm| alarm.contains(part) && alarm.contains("no data is lost"))
 }
 
 #[test]

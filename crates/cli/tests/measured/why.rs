@@ -117,14 +117,14 @@ fn what_cannot_be_judged_is_refused() {
     std::fs::write(folder.join("old.json"), r#"{"goodput_bps":1,"bytes":2}"#).unwrap();
     std::fs::write(folder.join("other.json"), "[]").unwrap();
     assert_refused(&why(&[], folder), 2, &["there is nothing to judge", "give a host"]);
-    assert_refused(&why(&["a.example", "b.example"], folder), 2, &["there are two hosts"]);
-    assert_refused(&why(&["old.json", "other.json"], folder), 2, &["there are two transfers"]);
+    assert_refused(&why(&["a.example", "b.example"], folder), 2, &["two hosts are given"]);
+    assert_refused(&why(&["old.json", "other.json"], folder), 2, &["two transfers are given"]);
     let old =
         ["this is not what `skyhaul perf send --json` prints", "old.json", "run it again with this release"];
     assert_refused(&why(&["old.json"], folder), 2, &old);
     assert_refused(&why(&["other.json"], folder), 2, &["this is not what", "other.json"]);
     let named = why(&["--tcp", "centre"], folder);
-    assert!(text(&named.stderr).contains("`centre` names no TCP connection"), "{}", text(&named.stderr));
+    assert!(text(&named.stderr).contains("`centre` does not name a TCP connection"), "{}", text(&named.stderr));
 }
 
 /// A fault in an emulated line or at its end, and how the transfer over it is made.

@@ -50,7 +50,7 @@ fn what_is_kept_is_removed_at_the_end_and_the_disk_has_its_part_in_the_report() 
     assert_eq!(serving.end().code, Some(0));
     assert!(kept().is_empty(), "{:?}", kept());
     for (flag, value, exit, parts) in [
-        ("--keep", "nowhere", 3, ["what comes cannot be kept", "nowhere/skyhaul-perf-"]),
+        ("--keep", "nowhere", 3, ["received data cannot be kept", "nowhere/skyhaul-perf-"]),
         ("--window", "1 KiB", 2, ["a --window of 1 KiB is not possible", "give 64 KiB to 256 MiB"]),
     ] {
         let refused =
@@ -59,7 +59,7 @@ fn what_is_kept_is_removed_at_the_end_and_the_disk_has_its_part_in_the_report() 
     }
     let small =
         ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--keep", ".", "--keep-size", "1 B"];
-    assert_told(&run(&small, folder), 2, &["holds no block", "give 16 MiB or more"]);
+    assert_told(&run(&small, folder), 2, &["is less than a block", "give 16 MiB or more"]);
 }
 
 #[test]

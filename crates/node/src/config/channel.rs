@@ -155,7 +155,7 @@ pub enum ChannelError {
     #[error("`{0}` is not a format; write auto, bits, cadus, frames, symbols, soft or vita49")]
     Format(String),
     /// Not one of the conventions.
-    #[error("`{0}` is no convention of soft symbols; write signed or offset")]
+    #[error("`{0}` is not a convention of soft symbols; write signed or offset")]
     Soft(String),
     /// Packets that do not come in datagrams.
     #[error(
@@ -163,14 +163,14 @@ pub enum ChannelError {
     )]
     NoDatagrams(Name),
     /// Not one of the efforts.
-    #[error("`{0}` is no effort to compress with; write auto, off, fast, normal or thorough")]
+    #[error("`{0}` is not a compression effort; write auto, off, fast, normal or thorough")]
     Compress(String),
     /// Neither a name nor a file.
     #[error("a mission's name is empty; write a name such as suomi-npp, or a file ending in .toml")]
     Mission,
     /// Inputs in two places.
     #[error(
-        "channel `{0}` has both `input` and `inputs`; write one of them: all of its inputs in the list, or the only one"
+        "channel `{0}` has both `input` and `inputs`; write only one of them: a list for several inputs, or a single input"
     )]
     BothInputs(Name),
     /// Nothing to read.
@@ -192,7 +192,7 @@ pub enum ChannelError {
     FileBesideLive(Name),
     /// A window that no antennas need.
     #[error(
-        "channel `{0}` has a select_window of {1}; write up to {LONGEST_SELECT_WINDOW}, every frame may wait for so long"
+        "channel `{0}` has a select_window of {1}; write at most {LONGEST_SELECT_WINDOW}: every frame may wait that long"
     )]
     LongSelectWindow(Name, Duration),
     /// A replay rate where nothing is replayed.
@@ -202,7 +202,7 @@ pub enum ChannelError {
     #[error("channel `{0}` has priority {1}; write one from 0, the most important, to {LAST_PRIORITY}")]
     Priority(Name, u8),
     /// A deadline that nothing can meet.
-    #[error("channel `{0}` has a deadline of nothing, and would always be late; write one such as \"30 s\"")]
+    #[error("channel `{0}` has a deadline of zero, all data would be late; write one such as \"30 s\"")]
     AlwaysLate(Name),
     /// A recording that has no room for two files.
     #[error("channel `{0}` has raw_size {1}; write \"128 MiB\" or more: the recording's files have 64 MiB")]

@@ -143,7 +143,7 @@ impl DeliveryEntry {
 impl FromStr for Apids {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = || format!("`{text}` are no applications; write them like \"800-805, 826\", 0 to 2046");
+        let refuse = || format!("`{text}` is not a list of applications; write them like \"800-805, 826\", 0 to 2046");
         let range = |part: &str| part.trim().parse().ok().filter(|range: &ApidRange| range.last < Apid::MAX);
         let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
         ranges.map(Self).ok_or_else(refuse)

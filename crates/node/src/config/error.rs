@@ -94,7 +94,7 @@ impl ConfigError {
         let quoted = format!("\"{value}\"");
         let mut lines = text.lines().enumerate().filter(|(_, line)| line.contains(&quoted));
         let line = lines.nth(1).map(|(index, _)| index + 1);
-        let what = format!("{kind} `{value}` stands twice");
+        let what = format!("{kind} `{value}` is defined twice");
         Self::content(file, line, what, &format!("give each {kind} once"))
     }
 
@@ -184,7 +184,7 @@ fn split(message: &str) -> (String, String) {
         message.strip_prefix("invalid type: ").and_then(|rest| rest.strip_suffix(", expected a string"))
     {
         let help = "write it in quotes, a quantity with its unit: \"93 Mbit/s\", \"160 ms\", \"64 MiB\"";
-        return (format!("{found} stands where text belongs"), help.to_owned());
+        return (format!("{found} is given, text is required"), help.to_owned());
     }
     if let Some((what, help)) = message.split_once("; ") {
         return (what.to_owned(), help.to_owned());

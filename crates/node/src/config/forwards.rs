@@ -125,7 +125,7 @@ pub fn each_is_one((text, file): (&str, &Path), entries: &[ForwardEntry]) -> Res
     let Some(nth) = entries.iter().position(|entry| !entry.is_one()) else {
         return Ok(());
     };
-    let what = "a [[forward]] table does not say one thing that is forwarded".to_owned();
+    let what = "a [[forward]] table needs exactly one kind of forward".to_owned();
     let help = "give it one of `local`, `remote`, `socks` and `transparent`";
     Err(ConfigError::at((text, file), (HEADING, nth, HEADING), what, help))
 }
@@ -172,8 +172,8 @@ fn unknown_node(name: Option<&str>, nodes: &[String], whose: &str) -> (String, S
         (Some(name), _) => (format!("the far node `{name}` is not known"), format!("{whose} names {known}")),
         (None, []) => ("a forward needs a far node".to_owned(), format!("add {whose} for it")),
         (None, _) => (
-            "there are several far nodes, and a forward names none".to_owned(),
-            format!("write `=NODE` behind the port, with one of {known}"),
+            "there are several far nodes, and a forward does not name one".to_owned(),
+            format!("write `=NODE` after the port, with one of {known}"),
         ),
     }
 }

@@ -64,7 +64,7 @@ impl FromStr for FarFolder {
     fn from_str(text: &str) -> Result<Self, String> {
         RelPath::written(text.as_bytes())
             .map(Self)
-            .map_err(|error| format!("`{text}` is no folder of the centre ({error}); write it without `..`"))
+            .map_err(|error| format!("`{text}` is not a folder of the centre ({error}); write it without `..`"))
     }
 }
 

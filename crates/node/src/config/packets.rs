@@ -27,13 +27,13 @@ pub struct LiveTarget(HostPort);
 
 /// Text that is no target of live packets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not where packets can go; write it like \"udp:192.0.2.1:5005\"")]
+#[error("`{0}` is not a target for packets; write it like \"udp:192.0.2.1:5005\"")]
 pub struct LiveTargetError(String);
 
 impl Live {
     fn check(&self) -> Result<(), String> {
         if self.rate == Rate::ZERO {
-            return Err("a rate of zero sends nothing; leave the [[live]] table out".to_owned());
+            return Err("a rate of zero sends nothing; remove the [[live]] table".to_owned());
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!((target.address().port(), target.to_string().as_str()), (5_005, "udp:[::1]:5005"));
         for wrong in ["192.0.2.1:5005", "tcp:192.0.2.1:5005", "udp:192.0.2.1", "udp:host:0"] {
             let error = wrong.parse::<LiveTarget>().unwrap_err().to_string();
-            assert!(error.contains("is not where packets can go; write it like"), "{wrong}: {error}");
+            assert!(error.contains("is not a target for packets; write it like"), "{wrong}: {error}");
         }
     }
 }

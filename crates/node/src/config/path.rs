@@ -61,7 +61,7 @@ impl FromStr for Transport {
             "auto" => Ok(Self::Auto),
             "udp" => Ok(Self::Udp),
             "tcp" => Ok(Self::Tcp),
-            _ => Err(format!("`{text}` is not what a path goes over; write auto, udp or tcp")),
+            _ => Err(format!("`{text}` is not a transport of a path; write auto, udp or tcp")),
         }
     }
 }
@@ -121,7 +121,7 @@ impl LinePath {
         }
         if self.outages().len() > MAX_OUTAGES {
             let count = self.outages().len();
-            return Err(format!("the path has {count} outages; write at most {MAX_OUTAGES}, the next ones"));
+            return Err(format!("the path has {count} outages; write at most {MAX_OUTAGES}, the earliest ones"));
         }
         Ok(())
     }

@@ -200,7 +200,7 @@ impl FromStr for ProductForm {
         match text {
             "pds" => Ok(Self(Form::Pds)),
             "packets" => Ok(Self(Form::Packets)),
-            other => Err(format!("`{other}` is not a form of products; write \"pds\" or \"packets\"")),
+            other => Err(format!("`{other}` is not a format of products; write \"pds\" or \"packets\"")),
         }
     }
 }
@@ -221,7 +221,7 @@ impl FromStr for ProductFill {
         match text {
             "drop" => Ok(Self(FillPolicy::Drop)),
             "pad" => Ok(Self(FillPolicy::Pad)),
-            other => Err(format!("`{other}` is not what becomes of cut packets; write \"drop\" or \"pad\"")),
+            other => Err(format!("`{other}` is not a policy for cut packets; write \"drop\" or \"pad\"")),
         }
     }
 }

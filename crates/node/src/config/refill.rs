@@ -51,7 +51,7 @@ impl Refill {
 
     fn check(&self) -> Result<(), String> {
         if self.priority > 7 {
-            return Err(format!("priority = {} is past the least important; write 0 to 7", self.priority));
+            return Err(format!("priority = {} is above the limit; write 0 to 7", self.priority));
         }
         self.sync().check()
     }

@@ -203,7 +203,7 @@ impl Line {
                 Err("the controller `line` needs the line's rate; write it like \"93 Mbit/s\"".to_owned())
             }
             (Some(_), Some(Controller::Adaptive)) => {
-                Err("the controller `adaptive` finds the rate itself; remove `rate`, or write \"line\""
+                Err("the controller `adaptive` finds the rate by itself; remove `rate`, or write \"line\""
                     .to_owned())
             }
             _ => Ok(()),

@@ -110,7 +110,7 @@ impl StreamEntry {
         }
         if self.frames_per_second == Some(0) {
             return Err(
-                "a stream of 0 frames per second is none; write 1 at least, or leave it out".to_owned()
+                "a stream of 0 frames per second is not possible; write 1 at least, or leave it out".to_owned()
             );
         }
         if groups(self.group).is_none() {
@@ -142,7 +142,7 @@ impl StreamEntry {
                 let found = Source::frames_per_second(path, self.format());
                 let found = found.map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
                 Some(found.ok_or_else(|| {
-                    let what = "how fast it was recorded is not known from its first frames";
+                    let what = "its recording rate cannot be found from its first frames";
                     format!("{what}; give `frames_per_second`, or `pace` with a rate, and `format` where it is neither VDIF nor Mark 5B")
                 })?)
             }
@@ -166,7 +166,7 @@ impl StreamsEntry {
             return Err("a centre has no standard output for a stream; remove \"-\" from `allow`".to_owned());
         }
         if self.allow.0.iter().any(|sink| matches!(sink, SinkSpec::File(_))) {
-            return Err("`allow` names sinks that are no files; files go into the folder that `root` names"
+            return Err("`allow` names a sink that is not a file; files go into the folder that `root` names"
                 .to_owned());
         }
         if self.root.is_none() && self.allow.0.is_empty() {

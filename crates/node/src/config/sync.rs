@@ -43,7 +43,7 @@ impl Sync {
         ];
         match most.iter().find(|(_, given, most)| given > most) {
             Some((key, given, most)) => {
-                Err(format!("{key} = {given} is past what tells a marker from chance; write 0 to {most}"))
+                Err(format!("{key} = {given} accepts random data as markers; write 0 to {most}"))
             }
             None => Ok(()),
         }

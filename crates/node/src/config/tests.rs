@@ -125,7 +125,7 @@ fn contradictions_are_refused_where_they_stand() {
     assert!(live.what().contains("channel `x-band` has a rate"), "{live}");
     assert_eq!(live.line(), Some(17), "{live}");
     let twice = refused(&STATION.replace("\"replay\"", "\"x-band\""));
-    assert_eq!((twice.what(), twice.line()), ("channel `x-band` stands twice", Some(22)));
+    assert_eq!((twice.what(), twice.line()), ("channel `x-band` is defined twice", Some(22)));
     let still = refused(&STATION.replace("\"93 Mbit/s\"", "\"0 bit/s\""));
     assert!(still.what().contains("carries nothing"), "{still}");
     let spool = refused(&format!("{STATION}\n[spool]\nmax_size = \"64 MiB\"\n"));
@@ -134,7 +134,7 @@ fn contradictions_are_refused_where_they_stand() {
     assert!(window.help().contains("write one from"), "{window}");
     let peer = "[[peer]]\nname = \"station-2\"\nfingerprint = \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
     let key = refused(&format!("{CENTRE}\n{peer}"));
-    assert!(key.what().contains("stands twice"), "{key}");
+    assert!(key.what().contains("is defined twice"), "{key}");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn paths_have_names_and_outages() {
     assert_eq!(outage.until.utc().since(outage.from.utc()), Duration::from_secs(480));
     assert_eq!(station(STATION).paths()[0].title(), "path-1");
     let twice = refused(&format!("{STATION}{}", paths.replace("\"b\"", "\"path-1\"")));
-    assert!(twice.what().contains("path `path-1` stands twice"), "{twice}");
+    assert!(twice.what().contains("path `path-1` is defined twice"), "{twice}");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn forwards_name_the_node_at_the_other_end_and_a_class_that_is_there() {
         (
             "remote = \"2222=centre-1:127.0.0.1:22\"",
             "class = \"b\"",
-            "does not say one thing",
+            "needs exactly one kind",
             "[[forward]]\nclass",
         ),
         ("127.0.0.1:22\"", "127.0.0.1:22\"\nclass = \"c\"", "no class `c` for a forward", "class = \"c\""),
@@ -369,7 +369,7 @@ fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
     assert_eq!((hello.target.to_string().as_str(), hello.options.priority), ("in/here", 7));
     assert_eq!((hello.options.delete, hello.rules.len()), (true, 1));
     for (from, to, what) in [
-        ("in/here", "../out", "`../out` is no folder of the centre"),
+        ("in/here", "../out", "`../out` is not a folder of the centre"),
         ("3 Mbit/s", "0 bit/s", "a limit of 0 bit/s"),
         ("delete = true", "class = \"b\"", "there is no class `b` for a mirror"),
         ("delete = true", "remove = true", "unknown key `remove`"),
@@ -409,7 +409,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
         ("scan.vdif", "udp://2630", "`udp://2630` is not a source"),
         ("in/{utc}.vdif", "../{utc}", "is not a sink"),
         ("in/{utc}.vdif", "-", "a centre has no standard output"),
-        ("\"line\"", "\"quickly\"", "`quickly` is no pace"),
+        ("\"line\"", "\"quickly\"", "`quickly` is not a pace"),
         ("pace = \"line\"", "format = \"wav\"", "no format"),
         ("pace = \"line\"", "frames_per_second = 0", "0 frames per second"),
         ("pace = \"line\"", "group = \"1 GiB\"", "groups of 1 GiB are not possible"),
@@ -432,7 +432,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     assert_eq!(centre.controller().name(), "line", "it sends accounts alone");
     for (from, to, what) in [
         ("\"null\"", "\"-\"", "a centre has no standard output"),
-        ("\"null\"", "\"a.vdif\"", "`allow` names sinks that are no files"),
+        ("\"null\"", "\"a.vdif\"", "`allow` names a sink that is not a file"),
         ("root = \"from/station\"\nallow = [\"null\", \"udp://10.0.0.5:2630\"]\n", "", "allows no sink"),
     ] {
         let error = refused(&with.replacen(from, to, 1));

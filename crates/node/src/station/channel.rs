@@ -303,7 +303,7 @@ impl ChannelRunner {
             match &outcome {
                 Err(error) if is_full(error) && !life.is_stopping() => {
                     self.shared.store_state(StoreState::Full);
-                    let reason = format!("{error}; make room on the file system of the state folder");
+                    let reason = format!("{error}; free space on the file system of the state folder");
                     life.alarm(&held, &reason);
                     life.pause(RETRY);
                     continue;

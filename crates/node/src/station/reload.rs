@@ -134,7 +134,7 @@ mod tests {
         let renamed = station(&STATION.replace("\"x\"", "\"y\"").replace("93 Mbit", "20 Mbit"));
         let named = unchangeable(&before, &renamed);
         assert!(
-            named[0].contains("`rate`") && named[1].contains("new") && named[2].contains("gone"),
+            named[0].contains("`rate`") && named[1].contains("new") && named[2].contains("removed"),
             "{named:?}"
         );
     }

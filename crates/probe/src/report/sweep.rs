@@ -27,7 +27,7 @@ pub fn sweep(subject: &Subject, found: &Sweep) -> String {
     ];
     let mut notes = Vec::new();
     if found.left_out > 0 {
-        notes.push(format!("{} streams that would be faster than allowed were left out", found.left_out));
+        notes.push(format!("{} streams above the allowed rate were skipped", found.left_out));
     }
     let mut figures = vec![
         throughput(points),

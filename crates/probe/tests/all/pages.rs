@@ -104,7 +104,7 @@ fn a_sweep_is_shown_against_spacing_and_as_maps() {
         "Loss by size and spacing",
         "Received rate by size and spacing",
         "Time between arrivals",
-        "streams that would be faster than allowed were left out",
+        "streams above the allowed rate were skipped",
         &sum,
     ];
     whole(&page, "sweep", &words);

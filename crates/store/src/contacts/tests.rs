@@ -165,7 +165,7 @@ fn a_full_store_pushes_back_gives_up_finished_contacts_and_goes_on() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, StoreError::Full { .. }) && error.to_string().contains("make room"), "{error}");
+    assert!(matches!(error, StoreError::Full { .. }) && error.to_string().contains("free space"), "{error}");
     assert_eq!((store.stats().removed_early, store.stats().refused), (1, 1));
     assert!(store.size() <= config().max_size && seq > 200);
     store.finish(&name("kiruna"), FlowId(2), NOW).unwrap();

@@ -35,7 +35,7 @@ fn own(file: &Path) -> Result<Fingerprint, String> {
             format!("there is no key in {place}; help: make one with `skyhaul keygen {place}`")
         }
         _ => format!(
-            "the key {place} cannot be read ({error}); help: run this as the user that the node runs as"
+            "the key {place} cannot be read ({error}); help: run this command as the node's user"
         ),
     })?;
     let identity = Identity::from_pem(&text);
@@ -51,7 +51,7 @@ fn peer(name: &str, key: PeerKey, own: Option<&Fingerprint>) -> Option<String> {
         digits.as_bytes().iter().zip(digits.as_bytes().iter().skip(period)).all(|(a, b)| a == b)
     });
     if is_example {
-        return Some(format!("the fingerprint of {name} is an example's, no key has it; {help}"));
+        return Some(format!("the fingerprint of {name} is from an example, no key has it; {help}"));
     }
     let is_own = own == Some(&key.fingerprint());
     is_own.then(|| format!("the fingerprint of {name} is that of this node's own key; {help}"))
@@ -59,14 +59,14 @@ fn peer(name: &str, key: PeerKey, own: Option<&Fingerprint>) -> Option<String> {
 
 /// Why a folder could not be written to, or made where it is not there.
 fn folder(what: &str, path: &Path) -> Option<String> {
-    let help = "help: make the folder for the user that the node runs as, or name another";
+    let help = "help: create the folder for the node's user, or name another";
     let there =
         path.ancestors().find(|folder| folder.symlink_metadata().is_ok() || folder.as_os_str().is_empty());
     let there = there.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let refuse = |reason: String| Some(format!("{what} {} {reason}; {help}", path.display()));
     let verb = if there == path { "cannot be written to" } else { "cannot be made" };
     if !there.is_dir() {
-        return refuse(format!("{verb}: {} is no folder", there.display()));
+        return refuse(format!("{verb}: {} is not a folder", there.display()));
     }
     let allowed = access(there, Access::WRITE_OK | Access::EXEC_OK);
     allowed.err().and_then(|error| refuse(format!("{verb}: {}: {error}", there.display())))

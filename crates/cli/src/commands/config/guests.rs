@@ -15,8 +15,8 @@ pub fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Res
             What::Remote(Forward { local, node, target }) => {
                 format!("{local} at {node} to {target} from here")
             }
-            What::Socks(Entrance { local, .. }) => format!("{local}, where applications say by SOCKS"),
-            What::Transparent(Entrance { local, .. }) => format!("{local}, where what is diverted was going"),
+            What::Socks(Entrance { local, .. }) => format!("{local}, as applications request by SOCKS"),
+            What::Transparent(Entrance { local, .. }) => format!("{local}, to the original target of diverted connections"),
         };
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
         let deadline =
@@ -43,8 +43,8 @@ pub fn write_mirrors((centre, mirrors): (&str, &[MirrorEntry]), out: &mut dyn Wr
         let (source, into) = (entry.source.display(), &entry.into.0);
         let into = if into.is_here() { "the folder there".to_owned() } else { into.to_string() };
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-        let how = if entry.watch { "whenever something changes" } else { "once" };
-        let delete = if entry.delete { ", without what is not here" } else { "" };
+        let how = if entry.watch { "after every change" } else { "once" };
+        let delete = if entry.delete { ", deletes files that are not here" } else { "" };
         writeln!(out, "  mirrors    {source} to {into} at {}, {how}{delete}{class}", centre)?;
     }
     Ok(())
@@ -55,7 +55,7 @@ pub fn write_streams((centre, streams): (&str, &[StreamEntry]), out: &mut dyn Wr
     for entry in streams {
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
         let (source, lateness) = (&entry.from.0, spoken(entry.lateness));
-        let again = if entry.again { ", again when it has ended" } else { "" };
+        let again = if entry.again { ", restarted when it has ended" } else { "" };
         writeln!(out, "  streams    {source} to {}:{}, within {lateness}{again}{class}", centre, entry.to)?;
     }
     Ok(())

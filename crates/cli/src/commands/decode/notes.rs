@@ -65,7 +65,7 @@ pub fn notes(report: &FileReport, mission: &Mission, stats: &CaptureStats, clock
     let is_opaque = |vcid: &u8| Vcid::new(*vcid).is_some_and(|vcid| mission.content(vcid) == Content::Opaque);
     if !report.vcids.is_empty() && report.vcids.keys().all(is_opaque) {
         notes.push(format!(
-            "no packets were looked for: mission {} does not say what its frames carry; describe the mission in a file, with \
+            "packets were not extracted: mission {} does not describe the content of its frames; describe the mission in a file, with \
              `content` and the zones of its frames, and name that with --mission",
             report.mission
         ));
@@ -79,7 +79,7 @@ pub fn notes(report: &FileReport, mission: &Mission, stats: &CaptureStats, clock
     }
     if !report.also_fits.is_empty() {
         notes.push(format!(
-            "the downlink also fits mission {}; {} is closer, or comes first: name the --mission if that is wrong",
+            "the downlink also fits mission {}; {} matches better, or comes first: name the --mission if that is wrong",
             report.also_fits.join(", "),
             report.mission
         ));
@@ -98,7 +98,7 @@ pub fn notes(report: &FileReport, mission: &Mission, stats: &CaptureStats, clock
     let channels = report.vcids.iter().chain(report.other_spacecraft.iter().flat_map(|other| &other.vcids));
     for (vcid, channel) in channels.filter(|(_, channel)| channel.impossible_packets > 0) {
         notes.push(format!(
-            "{} packet headers or lengths in virtual channel {vcid} cannot be; the packets were dropped up to the next \
+            "{} packet headers or lengths in virtual channel {vcid} are invalid; the packets were dropped up to the next \
              known start: name the --mission if there are many",
             channel.impossible_packets
         ));

@@ -150,6 +150,6 @@ fn stem(file: &Path) -> String {
 }
 
 fn refused(place: &Path, source: io::Error) -> Failure {
-    let help = "give a place that this user may write to, with room";
+    let help = "give a writable path on a disk with free space";
     Failure::io("the output cannot be written", &place.display().to_string(), help, source)
 }

@@ -78,7 +78,7 @@ pub fn decode(
     with_page: bool,
 ) -> Result<Vec<(FileResult, Option<String>)>, Failure> {
     if files.len() > MAX_INPUTS {
-        let what = format!("--select joins {MAX_INPUTS} recordings at the most, not {}", files.len());
+        let what = format!("--select joins at most {MAX_INPUTS} recordings, not {}", files.len());
         return Err(Failure::new(Exit::Usage, &what, "join fewer, then their --frames-out with the rest"));
     }
     let mut buffer = vec![0; READ_SIZE];
@@ -162,9 +162,9 @@ fn nothing(recordings: &mut [Recording]) -> Failure {
     }
     if let Some((name, other)) = recordings.iter().find_map(|one| Some((&one.name, one.foreign.as_ref()?))) {
         let what = format!("no frame of the mission was found; the capture holds {other}");
-        return Failure::new(Exit::Result, &what, "leave --mission out, or name that one").at(name);
+        return Failure::new(Exit::Result, &what, "omit --mission, or name that one").at(name);
     }
-    let help = "see whether they are captures, and name their --mission and --format";
+    let help = "check that they are captures, and name their --mission and --format";
     Failure::new(Exit::Result, "no frame was found in any of the recordings", help)
 }
 
@@ -174,7 +174,7 @@ fn differ(one: (&Recording, &Identification), other: (&Recording, &Identificatio
         format!("{} holds {}", recording.name, shown(found))
     };
     let what = format!("the recordings are of different downlinks: {}, {}", holds(first), holds(second));
-    let help = "--select joins recordings of one pass; leave it out to decode each file by itself";
+    let help = "--select joins recordings of one pass; omit it to decode each file separately";
     Failure::new(Exit::Usage, &what, help)
 }
 
@@ -306,27 +306,27 @@ impl Recording {
         let mut notes = Vec::new();
         match (&self.failure, input.frames) {
             (Some(_), _) => notes.push(format!(
-                "nothing of {name} is taken; it is not known what it holds: decode it by itself to see why"
+                "{name} is not used; its content is unknown: decode it separately to see why"
             )),
             (None, 0) => notes.push(format!(
-                "no frame was found in {name}; nothing of it is here: see whether the receiver had lock"
+                "no frame was found in {name}; it is not used: check that the receiver had lock"
             )),
             (None, _) => notes.extend(notes::outside(&self.stats()).map(|note| format!("{name}: {note}"))),
         }
         if let Some((place, _)) = self.ended {
             notes.push(format!(
-                "{name} goes over to another downlink at byte {}; what follows is left out: decode it by itself",
+                "{name} changes to another downlink at byte {}; the rest is not used: decode it separately",
                 place.byte()
             ));
         }
         if let Some(other) = &self.foreign {
             notes.push(format!(
-                "{name} also holds {other}; nothing of it is here: leave --mission out, or name that one"
+                "{name} also holds {other}; nothing of it is here: omit --mission, or name that one"
             ));
         }
         if input.late > 0 {
             notes.push(format!(
-                "{} frames of {name} are left out; it could not be told where they belong among those of the others: \
+                "{} frames of {name} are not used; their place among the frames of the others is unknown: \
                  decode it by itself to have them",
                 input.late
             ));

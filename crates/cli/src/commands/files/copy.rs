@@ -169,8 +169,8 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
 }
 
 fn into_failure(into: &Path, source: std::io::Error) -> Failure {
-    let help = "give a folder that is there, or can be made, and may be written";
-    Failure::io("the folder cannot be copied to", &into.display().to_string(), help, source)
+    let help = "give a writable folder, or a path where one can be created";
+    Failure::io("cannot copy to the folder", &into.display().to_string(), help, source)
 }
 
 impl Flags {

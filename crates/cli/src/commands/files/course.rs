@@ -88,8 +88,8 @@ impl Course {
                 shown.and(worker.join().expect("no thread of a transfer panics"))
             });
             if stop.load(Ordering::Relaxed) {
-                let help = "run the same command again: it goes on where it was";
-                return Err(Failure::new(Exit::Interrupted, "the copying was interrupted", help));
+                let help = "run the same command again: it resumes";
+                return Err(Failure::new(Exit::Interrupted, "the copy was interrupted", help));
             }
             match ended? {
                 Ended::Whole => return screen.finish(&shared.counters, out),
@@ -108,7 +108,7 @@ impl Course {
                 }
                 Ended::Lost(reason) => {
                     let what = format!("the session with `{}` was lost ({reason})", self.call.node);
-                    let help = "standard input cannot be read again: start the whole pipe again";
+                    let help = "standard input cannot be read again: restart the whole pipe";
                     return Err(Failure::new(Exit::Peer, &what, help));
                 }
             }
@@ -148,7 +148,7 @@ impl Course {
             }
             Err(End::Here(refused)) => Err(Failure::from_sentence(Exit::Environment, &refused.to_string())),
             Err(End::Malformed(what)) => {
-                let what = format!("the far node `{node}` said what cannot be ({what})");
+                let what = format!("protocol error from the far node `{node}` ({what})");
                 Err(Failure::new(Exit::Peer, &what, "install the same version at both ends"))
             }
         }
@@ -182,7 +182,7 @@ impl Course {
 
     fn unanswered(&self, reason: &str) -> Failure {
         let what = format!("the far node `{}` does not answer or refuses ({reason})", self.call.node);
-        let help = "see that it runs `skyhaul files serve`, that --node is its address and --peer its key, and that it \
+        let help = "check that it runs `skyhaul files serve`, that --node is its address and --peer its key, and that it \
                     knows this node's key";
         Failure::new(Exit::Peer, &what, help)
     }

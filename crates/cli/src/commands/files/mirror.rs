@@ -1,4 +1,4 @@
-//! `skyhaul sync`: a far folder is made like one here, once or whenever something changes.
+//! `skyhaul sync`: a far folder is made like one here, once or after every change.
 
 use super::copy::Flags;
 use super::course::{Call, Course};
@@ -63,15 +63,15 @@ impl Sync {
 /// As of copying; the folder cannot be watched.
 pub fn run(command: &Sync, out: &mut dyn Write) -> Result<(), Failure> {
     let Named::There { node, path, .. } = Named::read(&command.target)? else {
-        let what = format!("`{}` is no far folder", command.target.display());
+        let what = format!("`{}` is not a far folder", command.target.display());
         return Err(Failure::new(Exit::Usage, &what, "write it like NODE:DST"));
     };
     if !command.source.is_dir() {
-        let what = format!("`{}` is no folder", command.source.display());
+        let what = format!("`{}` is not a folder", command.source.display());
         return Err(Failure::new(
             Exit::Environment,
             &what,
-            "give the folder that is to be mirrored; `skyhaul cp` copies files",
+            "give the folder to mirror; `skyhaul cp` copies files",
         ));
     }
     let mut hello = command.flags.hello()?;
@@ -166,7 +166,7 @@ impl Mirror<'_> {
 }
 
 fn unwatched(folder: &Path, source: std::io::Error) -> Failure {
-    let help = "raise fs.inotify.max_user_watches (sysctl) above the number of folders, or mirror now and then without --watch";
+    let help = "raise fs.inotify.max_user_watches (sysctl) above the number of folders, or run it periodically without --watch";
     Failure::io("the folder cannot be watched", &folder.display().to_string(), help, source)
 }
 

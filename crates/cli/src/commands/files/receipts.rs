@@ -28,7 +28,7 @@ impl Receipts {
         let opened = make_room(&path).and_then(|()| Self::open(&path));
         if let Err(error) = &opened {
             // Standard error may be closed.
-            log::say(&format!("note: no receipts are kept: {}: {error}", path.display()));
+            log::say(&format!("note: receipts are not written: {}: {error}", path.display()));
         }
         Ok(opened.ok())
     }
@@ -96,6 +96,6 @@ fn make_room(path: &Path) -> std::io::Result<()> {
 const LARGE: u64 = 64 << 20;
 
 fn failed(path: &Path, source: std::io::Error) -> Failure {
-    let help = "give --receipts a file in a folder with room that may be written";
+    let help = "give --receipts a writable file on a disk with free space";
     Failure::io("the receipts cannot be written", &path.display().to_string(), help, source)
 }

@@ -180,7 +180,7 @@ impl Screen {
             Fate::Rights => {
                 self.totals.rights += 1;
                 if !self.json && self.dry_run {
-                    writeln!(out, "would change the rights of {path}")?;
+                    writeln!(out, "would change the permissions of {path}")?;
                 }
                 self.line(&Line::File { path: path.to_string(), bytes, fate: "rights", blake3: None }, out)
             }
@@ -273,8 +273,8 @@ impl Screen {
     pub fn calling(&mut self, call: &str, waited: Duration, out: &mut dyn Write) -> Result<(), Failure> {
         let seconds = waited.as_nanos() / 1_000_000_000;
         let text = match seconds {
-            0 => format!("calling {call}"),
-            seconds => format!("calling {call}: no answer for {seconds} s"),
+            0 => format!("connecting to {call}"),
+            seconds => format!("connecting to {call}: no answer for {seconds} s"),
         };
         if let Some(bars) = &self.bars {
             bars.call(text);
@@ -298,7 +298,7 @@ impl Screen {
         self.totals.unchanged = 0;
         self.totals.made = 0;
         if !self.json {
-            self.say(&format!("the session with {node} is lost ({reason}); it is called again"));
+            self.say(&format!("the session with {node} is lost ({reason}); reconnecting"));
         }
         self.line(&Line::Lost { node, reason }, out)
     }
@@ -307,7 +307,7 @@ impl Screen {
     pub fn busy(&mut self, node: &str, reason: &str, out: &mut dyn Write) -> Result<(), Failure> {
         if !self.json {
             let what = reason.split_once("; ").map_or(reason, |(what, _)| what);
-            self.say(&format!("{node} is busy ({what}); it is called again until it has room"));
+            self.say(&format!("{node} is busy ({what}); retrying until it is free"));
         }
         self.line(&Line::Busy { node, reason }, out)
     }
@@ -345,7 +345,7 @@ impl Screen {
         if !self.json && self.dry_run {
             writeln!(
                 out,
-                "{} would be copied, {} are there already, {} cannot be",
+                "{} would be copied, {} exist already, {} cannot be copied",
                 totals.wanted, totals.unchanged, totals.failed
             )?;
         } else if !self.json {
@@ -358,11 +358,11 @@ impl Screen {
             )?;
             let rights = match totals.rights {
                 0 => String::new(),
-                changed => format!(" and {changed} given their rights"),
+                changed => format!(" and {changed} with new permissions"),
             };
             writeln!(
                 out,
-                ", {} there already{rights}, {} removed, {} not copied",
+                ", {} already there{rights}, {} removed, {} not copied",
                 totals.unchanged, totals.removed, totals.failed
             )?;
             if let Some(receipts) = summary.receipts.as_ref().filter(|_| totals.copied > 0) {
@@ -516,7 +516,7 @@ mod tests {
     fn a_bar_is_full_when_all_has_moved_and_not_before() {
         let bars = Bars::new();
         let is_full = || bars.overall.position() == bars.overall.length().unwrap();
-        bars.call("calling far".to_owned());
+        bars.call("connecting to far".to_owned());
         assert!(!is_full());
         let counters = Counters::default();
         // Before anything is known of it, there is nothing that could be full.

@@ -101,7 +101,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     if !command.json {
         let bound: Vec<String> = exchange.addresses().iter().map(SocketAddr::to_string).collect();
         writeln!(out, "listening on {}", bound.join(" "))?;
-        let may = if command.write { "read and written" } else { "read; with --write it could be written" };
+        let may = if command.write { "read and written" } else { "read; --write allows writing" };
         writeln!(out, "{} may be {may}", command.root.display())?;
         out.flush()?;
     }
@@ -154,16 +154,16 @@ fn accept(exchange: &Exchange, desk: &Arc<Desk>, ended: &Cancel) {
 /// Tells a caller to come again.
 fn decline(desk: &Desk, link: &Link, cancel: &Cancel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
-    desk.say(&format!("{peer} has called and has to wait"), &Line::Declined { peer: &peer });
+    desk.say(&format!("{peer} connected and must wait"), &Line::Declined { peer: &peer });
     let sentence =
-        format!("it has {SESSIONS_MAX} transfers under way, which is all it takes; wait for one to end");
+        format!("it has {SESSIONS_MAX} transfers in progress, its limit; wait until one ends");
     // A caller that is gone has nothing to be told.
     let _ = skyhaul_transfer::decline(link, Reason::Busy, &sentence, cancel);
 }
 
 fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
-    desk.say(&format!("{peer} has called"), &Line::Called { peer: &peer });
+    desk.say(&format!("{peer} connected"), &Line::Called { peer: &peer });
     let (events, told) = sync_channel(super::EVENTS);
     let reports = Reports { events, counters: Arc::new(Counters::default()) };
     let (counts, end) = std::thread::scope(|scope| {
@@ -176,13 +176,13 @@ fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
         Ok(()) => None,
         Err(End::Refused(refused) | End::Here(refused)) => Some(format!("refused: {refused}")),
         Err(End::Lost(reason)) => Some(reason),
-        Err(End::Malformed(what)) => Some(format!("it said what cannot be: {what}")),
-        Err(End::Cancelled) => Some("ended here, or called again".to_owned()),
+        Err(End::Malformed(what)) => Some(format!("protocol error: {what}")),
+        Err(End::Cancelled) => Some("ended here, or replaced by a new connection".to_owned()),
     };
     let (copied, bytes, failed) = counts;
     // Known from when it introduced itself.
     let node = link.peer_name();
-    let mut text = format!("{node} is gone: {copied} files of {:.1} MB, {failed} failed", bytes as f64 / 1e6);
+    let mut text = format!("{node} disconnected: {copied} files of {:.1} MB, {failed} failed", bytes as f64 / 1e6);
     if let Some(reason) = &reason {
         text.push_str(&format!(" ({reason})"));
     }

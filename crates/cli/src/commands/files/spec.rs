@@ -42,7 +42,7 @@ impl Named {
             Failure::new(
                 Exit::Usage,
                 &what,
-                "write it from the folder that the far node serves on, without `..`",
+                "write it relative to the folder that the far node serves, without `..`",
             )
         })?;
         Ok(Self::There { node, path, naming: naming(bytes) })
@@ -68,7 +68,7 @@ impl Copy {
     pub fn read(words: &[OsString]) -> Result<Self, Failure> {
         let named = words.iter().map(|word| Named::read(word)).collect::<Result<Vec<_>, _>>()?;
         let Some((to, from)) = named.split_last().filter(|(_, from)| !from.is_empty()) else {
-            return Err(wrong("there is nothing to be copied, or nowhere to copy it to"));
+            return Err(wrong("the source or the destination is missing"));
         };
         match to {
             Named::There { node, path, naming } => put(from, node, (path, *naming)),
@@ -89,7 +89,7 @@ fn put(from: &[Named], node: &str, (target, naming): (&RelPath, Naming)) -> Resu
     let node = node.to_owned();
     if from == [Named::Pipe] {
         if target.is_here() {
-            return Err(wrong("what comes from standard input has no name"));
+            return Err(wrong("standard input needs a file name at the far end"));
         }
         return Ok(Copy::PutPipe { node, file: target.clone() });
     }
@@ -179,11 +179,11 @@ mod tests {
     #[test]
     fn what_does_not_go_together_is_told() {
         for (words, part) in [
-            (&["far:a"][..], "nothing to be copied"),
+            (&["far:a"][..], "the source or the destination is missing"),
             (&["a", "b"], "no far node is named"),
             (&["one:a", "two:b", "."], "several far nodes"),
             (&["one:a", "two:b"], "both ends are far"),
-            (&["-", "far:"], "has no name"),
+            (&["-", "far:"], "needs a file name"),
             (&["-", "a", "far:b"], "together with files"),
             (&["far:a", "-"], "standard output"),
             (&["a", "far:../b"], "cannot be a path"),

@@ -53,7 +53,7 @@ impl FromStr for NodeAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
         let (name, address) =
-            parts.ok_or_else(|| format!("`{text}` is no node; write it like centre=198.51.100.1:4730"))?;
+            parts.ok_or_else(|| format!("`{text}` is not a node; write it like centre=198.51.100.1:4730"))?;
         Ok(Self { name: name.to_owned(), address: address.to_owned() })
     }
 }

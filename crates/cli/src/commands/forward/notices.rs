@@ -120,19 +120,19 @@ impl Notices {
         match notice {
             Notice::NodeDown { node, was_up: false, reason } => {
                 let what = format!("the far node `{node}` does not answer or refuses ({reason})");
-                let help = "see that it runs `skyhaul forward serve`, that --node is its address and --peer its key, and \
+                let help = "check that it runs `skyhaul forward serve`, that --node is its address and --peer its key, and \
                             that it knows this node's key";
                 self.failure().get_or_insert(Failure::new(Exit::Peer, &what, help));
                 self.stop.store(true, Ordering::Relaxed);
             }
             Notice::NodeUp { node } => self.say(&format!("{node} is connected"), &Line::NodeUp { node }),
             Notice::NodeDown { node, reason, .. } => {
-                let text = format!("{node} is gone ({reason}); it is called again");
+                let text = format!("{node} disconnected ({reason}); reconnecting");
                 self.say(&text, &Line::NodeDown { node, reason });
             }
-            Notice::Called { node } => self.say(&format!("{node} has called"), &Line::Called { node }),
+            Notice::Called { node } => self.say(&format!("{node} connected"), &Line::Called { node }),
             Notice::Left { reason } => {
-                self.say(&format!("a caller is gone ({reason})"), &Line::Left { reason });
+                self.say(&format!("a caller disconnected ({reason})"), &Line::Left { reason });
             }
             Notice::TurnedAway(refused) => {
                 let (remote, reason) = (refused.remote.to_string(), &*refused.reason);
@@ -143,7 +143,7 @@ impl Notices {
             }
             Notice::Refused { target, reason, sentence } => {
                 let line = Line::Refused { target: target.to_string(), reason: reason.name(), sentence };
-                self.say(&format!("{target} was not connected: {sentence}"), &line);
+                self.say(&format!("cannot connect to {target}: {sentence}"), &line);
             }
             Notice::Stats { interval, counters, before } => self.stats(*interval, counters, before),
             notice => self.of_listening(notice),
@@ -158,17 +158,17 @@ impl Notices {
             }
             Notice::FarRefuses { node, at, was_heard: false, sentence, .. } => {
                 let what = format!("the far node `{node}` does not listen on {at} ({sentence})");
-                let help = "give another port, or have it allowed there with --allow-listen";
+                let help = "give another port, or allow it there with --allow-listen";
                 self.failure().get_or_insert(Failure::new(Exit::Peer, &what, help));
                 self.stop.store(true, Ordering::Relaxed);
             }
             Notice::FarRefuses { node, at, reason, sentence, .. } => {
                 let line = Line::FarRefused { node, at: at.to_string(), reason: reason.name(), sentence };
-                self.say(&format!("{node} does not listen on {at} ({sentence}); it is asked again"), &line);
+                self.say(&format!("{node} does not listen on {at} ({sentence}); retrying"), &line);
             }
             Notice::Listens { at, target } => {
                 let line = Line::Listening { at: at.to_string(), node: None, leads: target.to_string() };
-                self.say(&format!("listening on {at}, for {target} of a caller"), &line);
+                self.say(&format!("listening on {at}, forwarding to {target} of a caller"), &line);
             }
             Notice::ListensNot { at, reason, sentence } => {
                 let line = Line::ListenRefused { at: at.to_string(), reason: reason.name(), sentence };

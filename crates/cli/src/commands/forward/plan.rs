@@ -75,7 +75,7 @@ impl Forwards {
         }
         if plan.forwarding.listens.is_empty() && plan.forwarding.remotes.is_empty() {
             let help = "write a [[forward]] table with `local = \"8080=centre:10.0.0.5:80\"` into the file, or give -L";
-            return Err(Failure::new(Exit::Usage, "nothing is to be forwarded", help));
+            return Err(Failure::new(Exit::Usage, "no forward is given", help));
         }
         Ok(plan)
     }
@@ -104,14 +104,14 @@ fn known_node(nodes: &[Node], name: Option<&str>) -> Result<usize, Failure> {
         return match *nodes {
             [_] => Ok(0),
             _ => {
-                let help = format!("write `=NODE` behind the port, with one of {}", names.join(", "));
-                Err(Failure::new(Exit::Usage, "there are several far nodes, and a forward names none", &help))
+                let help = format!("write `=NODE` after the port, with one of {}", names.join(", "));
+                Err(Failure::new(Exit::Usage, "there are several far nodes, and a forward does not name one", &help))
             }
         };
     };
     nodes.iter().position(|node| node.name == name).ok_or_else(|| {
         let what = format!("the far node `{name}` is not known");
-        let help = format!("say where it listens, like --node {name}=198.51.100.1:4730");
+        let help = format!("give its address, like --node {name}=198.51.100.1:4730");
         Failure::new(Exit::Usage, &what, &help)
     })
 }

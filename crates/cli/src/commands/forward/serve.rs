@@ -81,7 +81,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         let bound = driver.carriers().filter_map(Carrier::local_addr).map(|address| address.to_string());
         writeln!(out, "listening on {}", bound.collect::<Vec<_>>().join(" "))?;
         if allows_none {
-            writeln!(out, "nothing may be connected to: --allow is not given")?;
+            writeln!(out, "no target is allowed: give --allow")?;
         }
         out.flush()?;
     }

@@ -84,7 +84,7 @@ pub fn run(command: &Receive, out: &mut dyn Write) -> Result<(), Failure> {
     if command.once && desk.over == 0 {
         return Err(Failure::new(
             Exit::Interrupted,
-            "interrupted before a sender was heard",
+            "interrupted before a sender started",
             "start it again",
         ));
     }
@@ -164,7 +164,7 @@ impl Desk<'_> {
         let account = Account::of(receiver, listener.counters());
         if incoming.is_empty() && account.blocks.lost > 0 {
             self.missing += 1;
-            self.note(&format!("nothing of any file came: session {session}"))?;
+            self.note(&format!("no data of any file received: session {session}"))?;
         }
         if self.command.json {
             let ended = Ended { session: session.to_string(), account: &account };

@@ -104,7 +104,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     let mut feed = Files::new(items, command.every, block);
     let sent = transmit((&near, to), &mut transmitter, &mut feed, (clock, &stop)).map_err(|source| {
-        Failure::io("sending failed", &command.to, "see whether its network is up", source)
+        Failure::io("sending failed", &command.to, "check that its network is up", source)
     })?;
     if let Some((name, source)) = feed.failed {
         return Err(Failure::io(
@@ -115,7 +115,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
         ));
     }
     if !transmitter.sender().is_finished() {
-        let help = "start it again: what was sent so far is known at the far end as a partial file";
+        let help = "start it again: the far end keeps what was sent as a partial file";
         return Err(Failure::new(Exit::Interrupted, "interrupted before everything was sent", help));
     }
     let report = report((&sources, feed.bytes), (clock, sent), (&mut transmitter, expected));
@@ -170,11 +170,11 @@ impl Send {
             let name =
                 if is_stdin { Some(&*self.name) } else { file.file_name().and_then(|name| name.to_str()) };
             let name = name.filter(|name| is_plain(name)).ok_or_else(|| {
-                let what = format!("`{}` has no name that the far end could write", file.display());
+                let what = format!("`{}` has no name that the far end can write", file.display());
                 Failure::new(Exit::Usage, &what, "give a file with a plain name in UTF-8; --name names `-`")
             })?;
             if sources.iter().any(|known: &Source| known.name == name) {
-                let what = format!("two files are called `{name}`");
+                let what = format!("two files are named `{name}`");
                 return Err(Failure::new(Exit::Usage, &what, "send them one after the other"));
             }
             if is_stdin && self.repeat > 1 {

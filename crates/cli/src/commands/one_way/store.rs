@@ -187,7 +187,7 @@ impl Verdict {
         let more = self.gaps.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let missing =
-            if gaps.is_empty() { "its digest is another".to_owned() } else { gaps.join(", ") + &more };
+            if gaps.is_empty() { "its digest differs".to_owned() } else { gaps.join(", ") + &more };
         format!(
             "{file}: incomplete, {bytes} bytes came, missing: {missing} (kept as {file}.partial, {file}.gaps)"
         )

@@ -95,10 +95,10 @@ impl Account {
     /// What keeps the file from being a whole packet file.
     pub fn fault(&self) -> Option<Failure> {
         let at = |failure: Failure| failure.at(&self.name);
-        let help = "see whether it is a packet file: captures and frames go through `skyhaul decode` first";
+        let help = "check that it is a packet file: run captures and frames through `skyhaul decode` first";
         let first = match self.damage.first() {
             None if self.packets == 0 => {
-                let help = "see whether what was to write it did";
+                let help = "check the program that writes it";
                 return Some(at(Failure::new(Exit::Result, "the packet file is empty", help)));
             }
             None => return None,
@@ -109,10 +109,10 @@ impl Account {
         };
         let all = self.bytes + self.damaged_bytes;
         let what = format!(
-            "{} of {all} bytes, at {} places, are no packets, the first at byte {}: {}",
+            "{} of {all} bytes, at {} places, are not packets, the first at byte {}: {}",
             self.damaged_bytes, self.damaged_places, first.offset, first.kind
         );
-        let help = "the packets that were found are whole; get the file again from where it came from";
+        let help = "the packets that were found are whole; get the file again from its source";
         Some(at(Failure::new(Exit::Result, &what, help)))
     }
 
@@ -140,7 +140,7 @@ impl Account {
             writeln!(out, "  encapsulation packets: {packets}, {bytes} bytes")?;
         }
         if self.mission.is_none() && totals.packets > totals.encapsulation_packets {
-            writeln!(out, "  no times: the file's name tells no mission, which --mission would")?;
+            writeln!(out, "  no times: the file's name contains no mission; name it with --mission")?;
         }
         for damage in self.damage.iter().take(SHOWN_DAMAGE) {
             writeln!(out, "  at byte {}, {} bytes: {}", damage.offset, damage.bytes, damage.kind)?;

@@ -139,7 +139,7 @@ pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
         let mission = named.as_ref().or_else(|| file::mission_by_name(path, &known));
         if selection.needs_times() && mission.is_none() {
             let help = "name the mission with --mission, or leave out --from and --to";
-            let what = "no mission is known that would tell the packets' times";
+            let what = "the packets' times need a mission, and none is known";
             return Err(Failure::new(Exit::Usage, what, help).at(&path.display().to_string()));
         }
         match read(path, mission, &selection, &mut sinks, out) {
@@ -281,7 +281,7 @@ impl Output {
 
 /// An output that cannot be written.
 fn refused(path: &Path, source: io::Error) -> Failure {
-    let help = "give the path of a writable file on a disk with room";
+    let help = "give the path of a writable file on a disk with free space";
     Failure::io("the output cannot be written", &path.display().to_string(), help, source)
 }
 

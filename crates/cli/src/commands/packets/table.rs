@@ -54,6 +54,6 @@ impl Table {
 
 fn failed(path: &Path, error: &Error) -> Failure {
     let what = format!("the table cannot be written ({error})");
-    let help = "give the path of a writable file on a disk with room";
+    let help = "give the path of a writable file on a disk with free space";
     Failure::new(Exit::Environment, &what, help).at(&path.display().to_string())
 }

@@ -61,7 +61,7 @@ impl KeepFlags {
     ) -> Result<Option<Keeping<I>>, Failure> {
         let Some(folder) = &self.keep else { return Ok(None) };
         if self.keep_size < SIZE_MIN {
-            let what = format!("--keep-size {} holds no block", self.keep_size);
+            let what = format!("--keep-size {} is less than a block", self.keep_size);
             return Err(Failure::new(Exit::Usage, &what, &format!("give {SIZE_MIN} or more")));
         }
         Keeping::start(folder, self.keep_size, clock, waker).map(Some)
@@ -74,7 +74,7 @@ impl<I: Send + 'static> Keeping<I> {
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = file.map_err(|source| {
             let help = "give --keep an existing folder that this user may write";
-            Failure::io("what comes cannot be kept", &path.display().to_string(), help, source)
+            Failure::io("received data cannot be kept", &path.display().to_string(), help, source)
         })?;
         let (disk, waker) = (Arc::new(BusyClock::new(clock)), waker.clone());
         let stop = Arc::new(AtomicBool::new(false));
@@ -117,8 +117,8 @@ impl<I: Send + 'static> Keeping<I> {
         match self.written.try_recv() {
             Ok(Ok(written)) => Ok(Some(written)),
             Ok(Err(source)) => {
-                let help = "make room on that disk, give a smaller --keep-size, or --keep another folder";
-                Err(Failure::io("what comes cannot be kept", &self.path.display().to_string(), help, source))
+                let help = "free space on that disk, give a smaller --keep-size, or --keep another folder";
+                Err(Failure::io("received data cannot be kept", &self.path.display().to_string(), help, source))
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(None),
         }
@@ -224,6 +224,6 @@ mod tests {
         let failure =
             Keeping::<usize>::start(&absent, Amount::mib(16), Clock::start(), &Waker::new().unwrap());
         let said = failure.err().unwrap().to_string();
-        assert!(said.contains("what comes cannot be kept") && said.contains("existing folder"), "{said}");
+        assert!(said.contains("received data cannot be kept") && said.contains("existing folder"), "{said}");
     }
 }

@@ -84,7 +84,7 @@ pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let source = Source::new(run.block, BLOCKS_HELD as usize);
     let mut blocks = Blocks { run, clock, source, began: None, bytes: 0 };
     let sent = transmit((&near, to), &mut transmitter, &mut blocks, (clock, &stop))
-        .map_err(|source| Failure::io("sending failed", run.to, "see whether its network is up", source))?;
+        .map_err(|source| Failure::io("sending failed", run.to, "check that its network is up", source))?;
     let bytes = blocks.bytes;
     let sending = Sending {
         session: transmitter.session().to_string(),

@@ -111,7 +111,7 @@ impl FromStr for AddressPair {
         let form = "write it like 192.0.2.7:0=198.51.100.1:4710";
         let (local, remote) = text.split_once('=').ok_or(format!("the `=` is missing; {form}"))?;
         let address =
-            |text: &str| text.parse().map_err(|_| format!("`{text}` is no address and port; {form}"));
+            |text: &str| text.parse().map_err(|_| format!("`{text}` is not an address and port; {form}"));
         let pair = Self { local: address(local)?, remote: address(remote)? };
         if pair.local.is_ipv6() != pair.remote.is_ipv6() {
             return Err("one address is IPv4 and the other IPv6; give two of one kind".to_owned());
@@ -177,7 +177,7 @@ pub fn short(to: &str, duration: Duration, line: &LineFlags, keys: &Keys) -> Res
 fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let accepted = setup.keys.read(setup.pairs.iter().map(|pair| pair.remote))?;
     let [peer] = accepted.peers[..] else {
-        return Err(Failure::new(Exit::Usage, "a sender calls one node", "give --peer once"));
+        return Err(Failure::new(Exit::Usage, "a sender connects to one node", "give --peer once"));
     };
     let clock = Clock::start();
     let mut configs = Vec::new();
@@ -217,7 +217,7 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let inodes = super::inodes(&driver);
     let mut sender = Sender::new(plan, clock, &stop);
     driver.run(&mut sender, &stop).map_err(|source| {
-        Failure::io("a socket failed", "this host", "see whether its network is up", source)
+        Failure::io("a socket failed", "this host", "check that its network is up", source)
     })?;
     let mut report = sender.finish()?;
     report.losses.send_refused = driver.send_errors();
@@ -264,7 +264,7 @@ impl Send {
         let pairs = self.addresses()?;
         let lanes = self.lanes.count();
         if self.transport == Transport::Tcp && self.lanes.lanes.is_some() {
-            let what = "lanes go over UDP";
+            let what = "lanes need UDP";
             return Err(Failure::new(Exit::Usage, what, "leave out --lanes, or --transport tcp"));
         }
         if let Some(pair) = pairs.iter().find(|pair| lanes > 1 && pair.local.port() != 0) {
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(pair.remote.port(), 4710);
         for (text, part) in [
             ("127.0.0.1:0", "the `=` is missing"),
-            ("127.0.0.1=127.0.0.1:1", "`127.0.0.1` is no address and port"),
+            ("127.0.0.1=127.0.0.1:1", "`127.0.0.1` is not an address and port"),
             ("127.0.0.1:0=[::1]:1", "IPv4 and the other IPv6"),
         ] {
             let error = text.parse::<AddressPair>().unwrap_err();

@@ -129,7 +129,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         refusals: Refusals::default(),
     };
     driver.run(&mut server, &stop).map_err(|source| {
-        Failure::io("a socket failed", &bound.join(" "), "see whether its network is up", source)
+        Failure::io("a socket failed", &bound.join(" "), "check that its network is up", source)
     })?;
     server.failure.map_or(Ok(()), Err)
 }
@@ -266,7 +266,7 @@ impl Server<'_> {
                 let drops = super::socket_drops(&self.inodes);
                 Message::Found(test.found(now, (drops, disk), session.stats().symbols_duplicate))
             }
-            _ => return session.refuse("this is not what a measuring sender says"),
+            _ => return session.refuse("this is not a message of a measuring sender"),
         };
         // The buffer has room for these few: a caller that floods them is cut off by its own full session.
         let is_end = matches!(answer, Message::Found(_));

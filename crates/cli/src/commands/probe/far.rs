@@ -142,12 +142,12 @@ impl FarEnd {
     pub fn open_from(&self, port: u16) -> Result<Near<SocketLine>, Missed> {
         let ends = (self.clock, Arc::clone(&self.stop));
         let line = SocketLine::open(self.address, port, ends, HostFiles::default()).map_err(|source| {
-            let help = "see whether there is a route to it, and whether the port is free";
-            Missed::Here(Failure::io("no socket can be had", &self.place(), help, source))
+            let help = "check that a route to it exists, and that the port is free";
+            Missed::Here(Failure::io("no socket could be opened", &self.place(), help, source))
         })?;
         let random = random().map_err(|source| {
             let help = "check that /dev/urandom exists";
-            Missed::Here(Failure::io("there is no randomness", "this host", help, source))
+            Missed::Here(Failure::io("no random numbers available", "this host", help, source))
         })?;
         let nonce = u64::from_be_bytes(random.first_chunk().copied().unwrap_or_default());
         let port = line.local_addr().map_or(port, |address| address.port());
@@ -170,7 +170,7 @@ impl FarEnd {
             _ => Exit::Peer,
         };
         if exit == Exit::Interrupted {
-            return Failure::new(exit, "interrupted before there was a result", "start it again");
+            return Failure::new(exit, "interrupted before a result", "start it again");
         }
         Failure::from_sentence(exit, &error.to_string()).at(&self.place())
     }
@@ -223,7 +223,7 @@ pub fn able(payload: Bytes, wanted: Option<Rate>) -> Result<(Ability, Rate), Fai
         Failure::io(
             "this machine cannot be calibrated",
             "the loopback interface",
-            "see whether it is up",
+            "check that it is up",
             source,
         )
     })?;

@@ -114,7 +114,7 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
             writeln!(out, "{began} {alarm}")?;
         }
         if alarms.is_empty() && was_alarmed {
-            writeln!(out, "{began} as it should be again")?;
+            writeln!(out, "{began} back to normal")?;
         }
         out.flush()?;
         was_alarmed = !alarms.is_empty();
@@ -132,7 +132,7 @@ fn watch(far: &FarEnd, command: &Long, end: Utc) -> Result<(Interval, End), Fail
     let mut near = match far.open_from(far.port_of(0)) {
         Ok(near) => near,
         Err(Missed::There { error: NearError::Line(LineError::Interrupted), .. }) => {
-            return Ok((gap("interrupted before there was an answer").0, End::Interrupted));
+            return Ok((gap("interrupted before an answer").0, End::Interrupted));
         }
         Err(Missed::There { error, .. }) if far.failure(&error).exit() == Exit::Peer => {
             let ended = if far.rest_until(end) { End::Full } else { End::Interrupted };

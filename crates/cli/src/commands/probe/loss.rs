@@ -64,7 +64,7 @@ pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
     if command.rate == Rate::ZERO {
         return Err(Failure::new(
             Exit::Usage,
-            "at a rate of nothing nothing is lost",
+            "a rate of zero measures nothing",
             "give --rate more than 0 bit/s",
         ));
     }
@@ -114,7 +114,7 @@ fn write_text(place: &str, found: &Losses, out: &mut dyn Write) -> io::Result<()
             fit.distance,
             fit.critical
         )?,
-        None => writeln!(out, "intervals       too few to tell how they are distributed")?,
+        None => writeln!(out, "intervals       too few to determine their distribution")?,
     }
     if let Some(fit) = process.gilbert.filter(|_| process.needs_two_states) {
         writeln!(

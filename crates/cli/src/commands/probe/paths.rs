@@ -118,8 +118,8 @@ fn open(far: &FarEnd, flows: u16) -> Result<(Vec<Near<SocketLine>>, Vec<Flow>), 
 fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()> {
     let (flows, routes) = (found.flows.len(), found.routes.len());
     match routes {
-        0 => writeln!(out, "{flows} flows to {place}: too few answers to tell routes apart")?,
-        1 => writeln!(out, "{flows} flows to {place}: all that answer take routes of one length")?,
+        0 => writeln!(out, "{flows} flows to {place}: too few answers to distinguish routes")?,
+        1 => writeln!(out, "{flows} flows to {place}: all answers took routes of one length")?,
         _ => writeln!(out, "{flows} flows to {place}: routes of {routes} lengths")?,
     }
     let listed = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(" ");
@@ -137,14 +137,14 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
     if !found.silent.is_empty() {
         writeln!(
             out,
-            "  too few answers to tell: {} more flows, from ports {}; a route that fails looks like this",
+            "  too few answers: {} more flows, from ports {}; a route that fails looks like this",
             found.silent.len(),
             listed(&found.silent)
         )?;
     }
     writeln!(
         out,
-        "told apart from {:.3} ms on; the same flow varies by {:.3} ms",
+        "routes distinguished from {:.3} ms; one flow varies by {:.3} ms",
         found.gap_ms, found.noise_ms
     )
 }

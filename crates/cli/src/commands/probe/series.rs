@@ -50,8 +50,8 @@ fn form(path: &Path) -> Result<Form, Failure> {
         Some("csv") => Ok(Form::Csv),
         Some("jsonl") => Ok(Form::JsonLines),
         _ => {
-            let what = format!("the form of `{}` is not known", path.display());
-            Err(Failure::new(Exit::Usage, &what, "let its name end in .csv or .jsonl"))
+            let what = format!("the format of `{}` is unknown", path.display());
+            Err(Failure::new(Exit::Usage, &what, "use a file name that ends in .csv or .jsonl"))
         }
     }
 }

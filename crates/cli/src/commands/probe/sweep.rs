@@ -54,7 +54,7 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
     if command.spacing.contains(&Duration::ZERO) {
         return Err(Failure::new(
             Exit::Usage,
-            "a spacing of nothing is none",
+            "a spacing of zero is not possible",
             "give each --spacing more than 0 ns",
         ));
     }
@@ -120,7 +120,7 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
         )?;
     }
     if found.left_out > 0 {
-        writeln!(out, "note: {} streams that would be faster than allowed were left out", found.left_out)?;
+        writeln!(out, "note: {} streams above the allowed rate were skipped", found.left_out)?;
     }
     let total = |of: fn(&Point) -> i64| found.points.iter().map(of).sum::<i64>();
     writeln!(

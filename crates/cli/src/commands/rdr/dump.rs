@@ -63,8 +63,8 @@ pub fn run(command: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
         for number in reader.granules(collection) {
             let bytes = reader.blob(collection, *number).map_err(|error| refused(&error))?;
             let granule = CommonRdr::parse(&bytes).map_err(|error| {
-                let what = format!("granule {number} of {collection} is no Common RDR: {error}");
-                Failure::new(Exit::Result, &what, "get the file again from where it came from")
+                let what = format!("granule {number} of {collection} is not a Common RDR: {error}");
+                Failure::new(Exit::Result, &what, "get the file again from its source")
             })?;
             report.damaged += granule.damaged();
             for packet in granule.packets().iter().filter(|packet| command.wants(packet.apid)) {
@@ -84,12 +84,12 @@ pub fn run(command: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
     }
     match report {
         Report { damaged: 1.., .. } => {
-            let what = format!("{} packets are damaged or not there", report.damaged);
-            Err(Failure::new(Exit::Result, &what, "see `skyhaul rdr info` for which granules"))
+            let what = format!("{} packets are damaged or missing", report.damaged);
+            Err(Failure::new(Exit::Result, &what, "list the granules with `skyhaul rdr info`"))
         }
         Report { packets: 0, .. } => {
-            let help = "see `skyhaul rdr info` for what the file has";
-            Err(Failure::new(Exit::Result, "no packet was asked for that the file has", help))
+            let help = "list the contents of the file with `skyhaul rdr info`";
+            Err(Failure::new(Exit::Result, "the file has none of the requested packets", help))
         }
         _ => Ok(()),
     }
@@ -106,7 +106,7 @@ fn unwritable(file: &Path, source: io::Error) -> Failure {
     Failure::io(
         "the packet file cannot be written",
         &file.display().to_string(),
-        "name a file with room",
+        "name a file on a disk with free space",
         source,
     )
 }

@@ -89,7 +89,7 @@ pub fn run(command: &Info, out: &mut dyn Write) -> Result<(), Failure> {
         0 => Ok(()),
         count => {
             let what = format!("{count} granules are damaged");
-            Err(Failure::new(Exit::Result, &what, "get the file again from where it came from"))
+            Err(Failure::new(Exit::Result, &what, "get the file again from its source"))
         }
     }
 }
@@ -165,7 +165,7 @@ fn write_file(file: &FileInfo, out: &mut dyn Write) -> io::Result<()> {
                 kinds.join(", ")
             )?;
             if granule.damaged_trackers > 0 {
-                writeln!(out, "    note: {} packets are damaged or not there", granule.damaged_trackers)?;
+                writeln!(out, "    note: {} packets are damaged or missing", granule.damaged_trackers)?;
             }
         }
     }

@@ -191,12 +191,12 @@ impl Replay {
         match self.rate {
             Some(Speed::Times(_)) if !is_timed => {
                 let help = "write --rate with a rate such as 15mbit, or max";
-                let what = "a file does not say when its bytes were received";
+                let what = "a file has no reception times";
                 Err(Failure::new(Exit::Usage, what, help).at(&self.source.display().to_string()))
             }
             None if !is_timed && self.to_udp.is_some() => {
                 let help = "write --rate with the downlink's rate, such as 15mbit";
-                let what = "a file would be sent faster than any receiver takes datagrams";
+                let what = "a file would be sent faster than any receiver accepts datagrams";
                 Err(Failure::new(Exit::Usage, what, help).at(&self.source.display().to_string()))
             }
             Some(speed) => Ok(speed),
@@ -228,19 +228,19 @@ impl Summary {
             writeln!(out, "received {first} to {last}")?;
         }
         if self.gaps > 0 {
-            writeln!(out, "note: at {} places something had come in and was not recorded", self.gaps)?;
+            writeln!(out, "note: at {} places received data was not recorded", self.gaps)?;
         }
         Ok(())
     }
 
     fn verdict(&self) -> Result<(), Failure> {
         if self.interrupted {
-            let help = "give --from with the time of the last line to go on from there";
+            let help = "resume with --from and the time of the last line";
             return Err(Failure::new(Exit::Interrupted, "interrupted before everything was played", help));
         }
         if self.damaged_bytes > 0 {
             let what =
-                format!("{} bytes of the recording are damaged and were played so", self.damaged_bytes);
+                format!("{} damaged bytes of the recording were played", self.damaged_bytes);
             return Err(Failure::new(Exit::Result, &what, "check the disk that the recording lies on"));
         }
         Ok(())

@@ -210,9 +210,9 @@ fn connect(address: &HostPort) -> Result<TcpStream, Failure> {
     let place = address.to_string();
     let stream = outcome.map_err(|source| {
         Failure::io(
-            "nobody takes the connection",
+            "the receiver refuses the connection",
             &place,
-            "start the receiver first, and see its port",
+            "start the receiver first, and check its port",
             source,
         )
     })?;
@@ -253,7 +253,7 @@ fn udp(address: &HostPort) -> Result<UdpSocket, Failure> {
         Failure::io(
             "the host cannot be reached",
             &address.to_string(),
-            "see whether its network is up",
+            "check that its network is up",
             source,
         )
     })
@@ -261,13 +261,13 @@ fn udp(address: &HostPort) -> Result<UdpSocket, Failure> {
 
 fn gone(place: &str, source: io::Error) -> Failure {
     Failure::io(
-        "the receiver went away",
+        "the receiver closed the connection",
         place,
-        "see why it ended, and play again from there with --from",
+        "find out why it ended, then resume with --from",
         source,
     )
 }
 
 fn unwritten(place: &str, source: io::Error) -> Failure {
-    Failure::io("the output cannot be written", place, "make room, or give another path", source)
+    Failure::io("the output cannot be written", place, "free space, or give another path", source)
 }

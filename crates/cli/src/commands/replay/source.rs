@@ -79,7 +79,7 @@ impl Source {
             let all = reader.extent(&RawSpan::default()).map_err(failed)?;
             let help = match all {
                 Some(all) => format!("the recording goes from {} to {}", all.first, all.last),
-                None => "see whether the channel has `record_raw = true`, and anything came in".to_owned(),
+                None => "check that the channel has `record_raw = true`, and that it received data".to_owned(),
             };
             return Err(Failure::new(Exit::Result, "nothing was recorded then", &help).at(&place));
         };
@@ -133,7 +133,7 @@ fn folder(disk: &dyn Disk, command: &Replay) -> Result<String, Failure> {
     let place = command.source.display().to_string();
     let list = |dir: &str| {
         disk.list(dir).map_err(|source| {
-            Failure::io("the folder cannot be read", &place, "give this user the right to read it", source)
+            Failure::io("the folder cannot be read", &place, "give this user read permission", source)
         })
     };
     let is_index = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "idx");

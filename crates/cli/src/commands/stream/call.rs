@@ -99,7 +99,7 @@ pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
         None => by_budget(&summary, command.budget),
         Some(budget) => {
             let what = format!(
-                "the session was lost {lost} times: what lacks of the streams before is in no account"
+                "the session was lost {lost} times: losses of the earlier streams are in no account"
             );
             let help = format!(
                 "a budget of {budget} cannot be shown to be kept; the far end's accounts say what each file has"
@@ -114,7 +114,7 @@ impl Call {
     fn target(&self) -> Result<(&str, &str), Failure> {
         let to = self.to.as_deref().unwrap_or_default();
         to.split_once(':').filter(|(node, sink)| !node.is_empty() && !sink.is_empty()).ok_or_else(|| {
-            let what = format!("`{to}` is no far node with a sink");
+            let what = format!("`{to}` is not a far node with a sink");
             Failure::new(
                 Exit::Usage,
                 &what,
@@ -143,11 +143,11 @@ impl Call {
             Some(pace) => pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?,
         };
         if self.frames_per_second == Some(0) {
-            let what = "a stream of 0 frames per second is none";
+            let what = "a stream of 0 frames per second is not possible";
             return Err(Failure::new(
                 Exit::Usage,
                 what,
-                "give --frames-per-second 1 at least, or leave it out",
+                "give --frames-per-second 1 at least, or omit it",
             ));
         }
         let packing = groups(self.group).ok_or_else(|| {
@@ -178,7 +178,7 @@ fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure
         let name = path.display();
         let (what, help) = match Source::holds(path, format) {
             Ok(Holds::Mark4) => (
-                format!("{name} is a Mark 4 recording, and streams carry VDIF and Mark 5B"),
+                format!("{name} is a Mark 4 recording; streams carry VDIF and Mark 5B only"),
                 "copy it with `skyhaul cp`, or convert it to VDIF first",
             ),
             Ok(Holds::Unknown) => (
@@ -186,7 +186,7 @@ fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure
                 "give a recording that has, or copy the file with `skyhaul cp`",
             ),
             Ok(Holds::Frames) | Err(_) => (
-                format!("how fast {name} was recorded is not known from its first frames"),
+                format!("the recording rate of {name} cannot be found from its first frames"),
                 "give --frames-per-second, or --pace with a rate, or --pace line",
             ),
         };

@@ -88,7 +88,7 @@ impl Course {
             .map_err(|error| Broken::Failed(Failure::from_sentence(Exit::Environment, &error.to_string())))?;
         let link: Link = match until(stop, None, exchange.connect_over(&self.ways, self.peer)) {
             None => {
-                let what = "it was interrupted before the far node answered";
+                let what = "interrupted before the far node answered";
                 return Err(Broken::Failed(Failure::new(Exit::Interrupted, what, "start it again")));
             }
             Some(link) => link.map_err(Broken::Silent)?,
@@ -103,7 +103,7 @@ impl Course {
 
     fn unanswered(&self, error: &LinkError) -> Failure {
         let what = format!("the far node `{}` does not answer or refuses ({error})", self.node);
-        let help = "see that it runs `skyhaul stream serve`, that --node is its address and --peer its key, and that it knows this \
+        let help = "check that it runs `skyhaul stream serve`, that --node is its address and --peer its key, and that it knows this \
                     node's key";
         Failure::new(Exit::Peer, &what, help)
     }

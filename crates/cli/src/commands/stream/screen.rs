@@ -111,7 +111,7 @@ impl Screen {
             say(&Line::Lost { node, reason });
         } else {
             let text = format!(
-                "the session with {node} is lost ({reason}); it is called again for a further stream"
+                "the session with {node} is lost ({reason}); reconnecting for a further stream"
             );
             stamped::say(&text);
         }
@@ -211,12 +211,12 @@ pub fn by_budget(summary: &Summary, budget: Option<Probability>) -> Result<(), F
         Some(budget) => {
             let (missing, sent) = (summary.counters.missing(), summary.counters.sent);
             let what = format!(
-                "{missing} of {sent} frames lack at the sink, which is more than the budget of {budget}"
+                "{missing} of {sent} frames are missing at the sink, above the budget of {budget}"
             );
             Err(Failure::new(
                 Exit::Result,
                 &what,
-                "give more --lateness, or a line with more room; the account says what was lost where",
+                "raise --lateness, or use a line with more capacity; the account shows the losses",
             ))
         }
     }
@@ -228,7 +228,7 @@ pub fn by_budget(summary: &Summary, budget: Option<Probability>) -> Result<(), F
 /// It cannot be made.
 pub fn create(path: &Path) -> Result<File, Failure> {
     File::create(path).map_err(|source| {
-        let help = "give --loss-map a file in a folder that may be written";
+        let help = "give --loss-map a file in a writable folder";
         Failure::io("the loss map cannot be written", &path.display().to_string(), help, source)
     })
 }

@@ -138,12 +138,12 @@ fn accept(exchange: &Exchange, desk: &Desk<'_>) {
 
 fn session(desk: &Desk<'_>, link: &Link) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
-    desk.say(&format!("{peer} has called"), &Line::Called { peer: &peer });
+    desk.say(&format!("{peer} connected"), &Line::Called { peer: &peer });
     let screen = Screen::new(desk.json, None);
     let run = Run { clock: Clock::start(), stop: desk.stop, tell: &|look| screen.look(look) };
     let begun = |hello: &skyhaul_vlbi::wire::Hello| {
         let (format, sink) = (hello.format.name(), &*hello.sink);
-        desk.say(&format!("a stream of {format} goes to {sink}"), &Line::Begun { peer: &peer, format, sink });
+        desk.say(&format!("stream of {format} to {sink} started"), &Line::Begun { peer: &peer, format, sink });
     };
     match serve(link, &desk.allowed, &run, &begun) {
         Ok(summary) => {
@@ -157,14 +157,14 @@ fn session(desk: &Desk<'_>, link: &Link) {
             let sentence = match &end {
                 End::Here(refusal) | End::Refused(refusal) => refusal.sentence.clone(),
                 End::Lost(reason) => format!("the session was lost ({reason})"),
-                End::Malformed(what) => format!("the caller said what cannot be ({what})"),
+                End::Malformed(what) => format!("protocol error from the caller ({what})"),
             };
-            let text = format!("the stream ended before its end: {sentence}");
+            let text = format!("stream aborted: {sentence}");
             desk.say(&text, &Line::Failed { peer: &peer, sentence: &sentence });
         }
     }
     let node = link.peer_name();
-    desk.say(&format!("{node} is gone"), &Line::Left { node: &node, peer: &peer });
+    desk.say(&format!("{node} disconnected"), &Line::Left { node: &node, peer: &peer });
 }
 
 impl Desk<'_> {

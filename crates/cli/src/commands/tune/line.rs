@@ -37,7 +37,7 @@ pub fn find(command: &Tune) -> Result<Found, Failure> {
     let of_interface = interface.as_ref().and_then(|interface| interface.mbps);
     let rate = command.rate.or_else(|| of_interface.map(Rate::from_mbps)).ok_or_else(|| {
         let named = interface.as_ref().map_or("the interface", |interface| &interface.name);
-        let what = format!("{named} does not say how fast it is");
+        let what = format!("{named} does not report its speed");
         Failure::new(Exit::Usage, &what, "give the rate of the line: --rate 1gbit")
     })?;
     let line = Line { rate, round_trip, loss: command.loss };
@@ -49,7 +49,7 @@ fn resolve(to: &str) -> Result<SocketAddr, Failure> {
         port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']'))
     });
     let full = if has_port { to.to_owned() } else { format!("{}:{PORT}", bracketed(to)) };
-    let help = "see whether the name is right, or give its address";
+    let help = "check the name, or give its address";
     let mut found =
         full.to_socket_addrs().map_err(|source| Failure::io("the host has no address", to, help, source))?;
     found.next().ok_or_else(|| Failure::new(Exit::Usage, "the host has no address", help).at(to))

@@ -34,7 +34,7 @@ impl Result<'_> {
         )?;
         writeln!(out, "\n  {:<36} {:<26} needs", "setting", "is")?;
         for finding in self.findings {
-            let is = finding.is.as_deref().unwrap_or("not to be read");
+            let is = finding.is.as_deref().unwrap_or("unreadable");
             let mark = match finding.state {
                 State::Good => ' ',
                 State::Short => '!',

@@ -80,7 +80,7 @@ pub struct Why {
 /// There is nothing to judge; the far end, file or connection is not there; the run was interrupted.
 pub fn run(command: &Why, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(station) = command.station.as_deref().filter(|_| !command.has_node()) {
-        let what = format!("--station {station} names a session of a centre that runs here");
+        let what = format!("--station {station} applies to a centre on this machine");
         return Err(Failure::new(Exit::Usage, &what, "give the centre too, with --config or --node"));
     }
     let (host, file) = command.targets()?;
@@ -119,8 +119,8 @@ impl Why {
         let is_nothing = self.of.is_empty() && transfers == 0;
         let fault = match (hosts.len(), transfers) {
             _ if is_nothing => "there is nothing to judge",
-            (2.., _) => "there are two hosts, and none of them is a file",
-            (_, 2..) => "there are two transfers",
+            (2.., _) => "two hosts are given, and no file",
+            (_, 2..) => "two transfers are given",
             _ => return Ok((hosts.first().copied(), files.first().copied())),
         };
         let help =

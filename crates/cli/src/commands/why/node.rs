@@ -38,7 +38,7 @@ pub fn watched(node: &Node, station: Option<&str>, span: Duration) -> Result<Wat
 fn judged(looks: &[NodeStatus], station: Option<&str>) -> Result<Watched, Failure> {
     let stations: Vec<&StationStatus> = looks.iter().filter_map(as_station).collect();
     if let (false, Some(station)) = (stations.is_empty(), station) {
-        let what = format!("this node is a station, so that --station {station} names nothing");
+        let what = format!("this node is a station, --station {station} does not apply");
         return Err(Failure::new(Exit::Usage, &what, "leave out --station, or ask a centre"));
     }
     match (&stations[..], looks.len()) {
@@ -47,7 +47,7 @@ fn judged(looks: &[NodeStatus], station: Option<&str>) -> Result<Watched, Failur
             of_centre(&centres, station)
         }
         (all, count) if all.len() == count => of_station(all),
-        _ => Err(ended("another node answers at the socket now")),
+        _ => Err(ended("another node now answers at the socket")),
     }
 }
 
@@ -66,14 +66,14 @@ fn as_centre(status: &NodeStatus) -> Option<&CentreStatus> {
 }
 
 fn ended(what: &str) -> Failure {
-    Failure::new(Exit::Peer, what, "ask again; where it happens again and again, see the node's log")
+    Failure::new(Exit::Peer, what, "ask again; if it repeats, check the node's log")
 }
 
 /// The first look and the last.
 fn ends<'a, T>(looks: &[&'a T]) -> Result<(&'a T, &'a T), Failure> {
     match looks {
         [first, .., last] => Ok((first, last)),
-        _ => Err(Failure::new(Exit::Usage, "one look at a node says nothing", "give a longer --watch")),
+        _ => Err(Failure::new(Exit::Usage, "one sample of a node is not enough", "give a longer --watch")),
     }
 }
 
@@ -86,7 +86,7 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
         return Err(no_session(&lacks.unwrap_or(last).line));
     };
     if first.line.connects != last.line.connects || last.uptime_s <= first.uptime_s {
-        return Err(ended("the line was set up anew while it was looked at"));
+        return Err(ended("the line reconnected during the observation"));
     }
     let seconds = last.uptime_s - first.uptime_s;
     let grown = |of: fn(&LineStatus) -> u64| of(&last.line).saturating_sub(of(&first.line));
@@ -189,7 +189,7 @@ fn sent_first(then: &LineStatus, now: &LineStatus) -> u64 {
 fn no_session(line: &LineStatus) -> Failure {
     let reason = line.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
     let what = format!("the station has no session with its centre at {}{reason}", line.peer);
-    let help = "see that the centre runs and is reached: `skyhaul config check --connect` says what is wrong";
+    let help = "check that the centre runs and is reachable: `skyhaul config check --connect` shows the fault";
     Failure::new(Exit::Peer, &what, help)
 }
 
@@ -220,7 +220,7 @@ fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, 
     let (first, last) = ends(looks)?;
     let (then, now) = connected(first, last, station)?;
     if now.bytes_delivered < then.bytes_delivered || last.uptime_s <= first.uptime_s {
-        return Err(ended("the station has connected anew while it was looked at"));
+        return Err(ended("the station reconnected during the observation"));
     }
     let seconds = last.uptime_s - first.uptime_s;
     let peers: Vec<&StationPeer> = looks.iter().filter_map(|look| find(look, &now.name)).collect();
@@ -268,7 +268,7 @@ fn connected<'a>(
             None => "no station is connected to this centre".to_owned(),
         };
         let help = match names[..] {
-            [] => "start one; where one runs, `skyhaul status` there says why it has no session".to_owned(),
+            [] => "start one; if one runs, `skyhaul status` there shows why it has no session".to_owned(),
             _ => format!("connected are {}", names.join(", ")),
         };
         Failure::new(Exit::Peer, &what, &help)

@@ -15,7 +15,7 @@ pub fn rest(span: Duration) -> Result<(), Failure> {
     let mut left = span;
     while left > Duration::ZERO {
         if stop.load(Ordering::Relaxed) {
-            let what = "interrupted before there was a result";
+            let what = "interrupted before a result";
             return Err(Failure::new(Exit::Interrupted, what, "start it again"));
         }
         let step = left.min(STEP);

@@ -34,7 +34,7 @@ pub fn watched(which: &str, span: Duration) -> Result<Transfer, Failure> {
         sample.until(later, span).ok()
     };
     found.iter().filter_map(of).max_by_key(|transfer| transfer.goodput_bps).ok_or_else(|| {
-        let what = "the connection ended while it was looked at";
+        let what = "the connection ended during the observation";
         Failure::new(Exit::Usage, what, "give a shorter --watch").at(which)
     })
 }
@@ -43,7 +43,7 @@ fn parse(which: &str) -> Result<Which, Failure> {
     let process = which.parse().map(Which::Process);
     process.or_else(|_| which.parse().map(Which::At)).map_err(|_| {
         let help = "give an address with a port, such as 192.0.2.7:5201, or the number of a process";
-        Failure::new(Exit::Usage, &format!("`{which}` names no TCP connection"), help)
+        Failure::new(Exit::Usage, &format!("`{which}` does not name a TCP connection"), help)
     })
 }
 

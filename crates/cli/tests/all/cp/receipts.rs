@@ -53,7 +53,7 @@ fn a_copy_is_made_where_receipts_cannot_be_kept_and_not_where_they_were_asked_fo
     symlink("/dev/null", home.path().join(".local")).unwrap();
     let output = ends.copy(home.path(), "file", &[]);
     assert!(output.status.success() && ends.path("far/file").exists());
-    assert!(text(&output.stderr).contains("note: no receipts are kept: "), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("note: receipts are not written: "), "{}", text(&output.stderr));
     let refused = ends.copy(home.path(), "file", &["--receipts", "nowhere/receipts"]);
     assert_refused(&refused, 3, &["the receipts cannot be written", "nowhere/receipts"]);
 }

@@ -15,7 +15,7 @@ fn who_is_called_and_for_how_long_is_told_while_nobody_answers() {
     assert_eq!(calling["event"], "calling");
     assert_eq!(calling["call"], format!("far ({at})"));
     let mut shown = Running::start_logged(&words, folder.path());
-    shown.log_until(&format!("calling far ({at}): no answer for "));
+    shown.log_until(&format!("connecting to far ({at}): no answer for "));
     for copying in [told, shown] {
         copying.signal(Signal::INT);
         assert_eq!(copying.end().code, Some(130));
@@ -62,7 +62,7 @@ fn rights_that_changed_are_carried_without_the_contents() {
         fs::set_permissions(ends.path(name), fs::Permissions::from_mode(rights)).unwrap();
     }
     let dry = sync(&["--dry-run"]);
-    assert!(dry.contains("would change the rights of a"), "{dry}");
+    assert!(dry.contains("would change the permissions of a"), "{dry}");
     assert_ne!(mode("far/mirror/a"), 0o600, "a dry run changes nothing");
     let account = summary(&sync(&["--json"]));
     let counts = ["rights", "unchanged", "copied", "carried_bytes"].map(|count| account[count].clone());

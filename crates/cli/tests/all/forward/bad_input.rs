@@ -51,7 +51,7 @@ fn a_far_node_with_another_key_and_one_that_does_not_know_ours_are_told() {
     let folder = folder.path();
     let [near, far, other] = ["near", "far", "other"]
         .map(|name| printed(&["keygen", &format!("{name}.key")], folder).trim().to_owned());
-    for (known, expected, part) in [(&near, &other, "another key"), (&other, &far, "does not trust our key")]
+    for (known, expected, part) in [(&near, &other, "key is not the expected"), (&other, &far, "does not trust our key")]
     {
         let serve = ["forward", "serve", "--bind", "127.0.0.1:0", "--key", "far.key", "--peer", known];
         let mut serving = Running::start_logged(&serve, folder);
@@ -65,7 +65,7 @@ fn a_far_node_with_another_key_and_one_that_does_not_know_ours_are_told() {
 #[test]
 fn both_ends_end_with_an_account_when_they_are_interrupted() {
     let Ends { near, far, .. } = Ends::start(&[], &["-L", "0=far:127.0.0.1:9"], 1);
-    for (mut end, part) in [(near, "far is connected"), (far, "has called")] {
+    for (mut end, part) in [(near, "far is connected"), (far, "connected")] {
         end.log_until(part);
         end.signal(Signal::INT);
         let ended = end.end();

@@ -63,7 +63,7 @@ fn what_is_not_allowed_is_told_once_and_what_follows_is_dropped() {
     client.send_to(b"first", &place).unwrap();
     assert!(
         ends.near
-            .log_until("was not connected")
+            .log_until("cannot connect to")
             .contains("the connecting node's rules do not allow it")
     );
     client.send_to(b"second", &place).unwrap();

@@ -42,7 +42,7 @@ fn an_application_at_the_far_node_reaches_a_server_here() {
     }
     // What the far node listened at goes with the session.
     ends.near.signal(Signal::INT);
-    ends.far.log_until("a caller is gone");
+    ends.far.log_until("a caller disconnected");
     until(|| TcpStream::connect(&at).is_err().then_some(()), || "it still listens".to_owned());
     assert!(!file.exists());
 }

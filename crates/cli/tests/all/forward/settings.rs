@@ -54,12 +54,12 @@ fn a_file_that_means_nothing_is_told_with_its_line() {
         ),
         (
             "[[forward]]\nlocal = \"1=far:a:1\"\n[[forward]]\nclass = \"live\"\n",
-            &["near.toml:3", "does not say one thing"],
+            &["near.toml:3", "needs exactly one kind"],
         ),
         ("[[forward]]\nlocal = \"1=far:a:1\"\nclass = \"live\"\n", &["there is no class `live`"]),
         ("[[forward]]\nlocal = \"1=other:a:1\"\n", &["the far node `other` is not known"]),
         ("[[class]]\nname = \"a\"\n[[class]]\nname = \"a\"\n", &["class `a` is there twice"]),
-        ("", &["nothing is to be forwarded"]),
+        ("", &["no forward is given"]),
     ] {
         std::fs::write(folder.join("near.toml"), text).unwrap();
         assert_told(&run(&node, folder), 2, parts);

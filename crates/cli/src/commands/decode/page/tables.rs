@@ -102,13 +102,13 @@ fn rows_of(
 fn quality(counts: &ChannelReport) -> (&'static str, String) {
     let impossible = match counts.impossible_packets {
         0 => String::new(),
-        1 => ", 1 packet header cannot be".to_owned(),
-        headers => format!(", {} packet headers cannot be", grouped(headers)),
+        1 => ", 1 packet header invalid".to_owned(),
+        headers => format!(", {} packet headers invalid", grouped(headers)),
     };
     let resets = match counts.resets {
         0 => String::new(),
-        1 => ", count set anew once".to_owned(),
-        resets => format!(", count set anew {} times", grouped(resets)),
+        1 => ", count reset once".to_owned(),
+        resets => format!(", count reset {} times", grouped(resets)),
     };
     let odd = format!("{resets}{impossible}");
     match counts.missing_frames {

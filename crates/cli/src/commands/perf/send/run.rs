@@ -150,7 +150,7 @@ impl<'a> Sender<'a> {
     pub fn finish(self) -> Result<Report, Failure> {
         self.outcome.unwrap_or_else(|| {
             let help = "let it run to its end, or give a shorter --duration";
-            Err(Failure::new(Exit::Interrupted, "interrupted before there was a result", help))
+            Err(Failure::new(Exit::Interrupted, "interrupted before a result", help))
         })
     }
 
@@ -178,7 +178,7 @@ impl<'a> Sender<'a> {
                 }
                 match heard(&received.bytes) {
                     Some(message) => self.heard(now, id, engine, &message),
-                    None => self.fail("the far end says what no serving end says", "compare the releases"),
+                    None => self.fail("the far end is not a measuring receiver", "compare the releases"),
                 }
             }
             Event::Settled { id, outcome } if place(id.flow).is_some() => {
@@ -328,7 +328,7 @@ impl<'a> Sender<'a> {
             State::Calling { until } | State::Ending { until } | State::Asking { until, .. }
                 if now >= until =>
             {
-                self.fail("the far end does not answer any more", "see what the serving end says");
+                self.fail("the far end no longer answers", "check the output of the serving end");
                 None
             }
             State::Calling { until } => {
@@ -382,7 +382,7 @@ impl<'a> Sender<'a> {
             self.tally.cut(now);
             return self.over(Ok(self.tally.report(&Found::default(), &self.plan)));
         }
-        self.fail(what, "see what the serving end says");
+        self.fail(what, "check the output of the serving end");
     }
 }
 

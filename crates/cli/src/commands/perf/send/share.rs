@@ -92,7 +92,7 @@ impl Shares {
             return Ok(None);
         }
         if loads.len() > LOADS_MAX {
-            let what = format!("{} classes are too many", loads.len());
+            let what = format!("{} classes are above the limit", loads.len());
             return Err(Failure::new(Exit::Usage, &what, &format!("give {LOADS_MAX} at the most")));
         }
         let classes = loads.iter().map(|load| load.class.clone()).collect();
@@ -202,7 +202,7 @@ mod tests {
         for (loads, part) in [
             (vec![load("a"), load("a")], "class `a` is there twice"),
             (vec![load("a:priority=9")], "priority 9 is not one of"),
-            (vec![load(""); 1], "has no name"),
+            (vec![load(""); 1], "needs a file name"),
             (vec![load("a"); LOADS_MAX + 1], "too many"),
         ] {
             let error = Shares::of(&loads).unwrap_err().to_string();
