@@ -76,7 +76,7 @@ pub enum IdentityError {
     #[error("the private key is not an Ed25519 key in PKCS#8 form: make one with keygen")]
     NotEd25519,
     /// The system gave no random bytes.
-    #[error("no random bytes to make a key from: check the system's random number device")]
+    #[error("the system gives no random bytes for a key: check its random number device")]
     NoRandomness,
 }
 

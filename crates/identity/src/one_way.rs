@@ -20,7 +20,7 @@ pub enum OneWayKeyError {
     #[error("the file holds no one-way key: make one with `skyhaul keygen --one-way`")]
     NotAKey,
     /// The system gave no random bytes.
-    #[error("no random bytes to make a key from: check the system's random number device")]
+    #[error("the system gives no random bytes for a key: check its random number device")]
     NoRandomness,
 }
 

@@ -38,7 +38,7 @@ pub fn start(
         StartError::System(_) => Fault::environment(
             error.to_string(),
             "[[forward]]",
-            "close other programs, or raise this user's limit of open files",
+            "close other programs, or raise this user's limit of open files (ulimit -n)",
         ),
         StartError::Listen { local, source } => Fault::environment(
             format!("cannot listen on {local} ({source})"),

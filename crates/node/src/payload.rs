@@ -52,7 +52,7 @@ pub enum Content<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
     /// Written by another version of the program.
-    #[error("block of version {0}, this program reads versions 1 and 2; use one version at both ends")]
+    #[error("block of version {0}, this program reads versions 1 and 2; install the same release at both ends")]
     Version(u8),
     /// The station's disk did not give the block back; its frames are lost.
     #[error("the station's disk could not read this block")]

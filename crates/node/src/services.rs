@@ -219,9 +219,9 @@ pub fn udp_payload(mtu: Mtu, remote_is_ipv6: bool) -> u16 {
 pub fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Fault> {
     Builder::new().name(name.to_owned()).spawn(body).map_err(|error| {
         Fault::environment(
-            format!("a thread cannot be started ({error})"),
+            format!("cannot start a thread ({error})"),
             name,
-            "raise this user's process limit",
+            "raise this user's process limit (ulimit -u)",
         )
     })
 }

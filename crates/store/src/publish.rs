@@ -227,7 +227,7 @@ pub(crate) fn load_state(disk: &dyn Disk, path: &str) -> io::Result<Option<State
     let copies = [first, second].map(intact);
     let is_damaged = copies.contains(&None);
     let Some(body) = copies.into_iter().flatten().next() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "damaged twice, or of another version"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "both copies are damaged, or of another version"));
     };
     Ok(Some(State { body: body.to_vec(), is_damaged }))
 }

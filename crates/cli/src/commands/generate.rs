@@ -301,7 +301,7 @@ struct Downlink<'a> {
 fn symbol_writer(command: &Generate, mission: &Mission) -> Result<Option<SymbolWriter>, Failure> {
     let Some(form) = command.symbols else { return Ok(None) };
     if command.layout == LayoutName::Frames || mission.frame().is_variable() {
-        let help = "leave --layout out, or --symbols; frames that say their own length have no coding";
+        let help = "omit --layout, or --symbols; frames with their own length field have no coding";
         return Err(Failure::new(Exit::Usage, "frames alone are not sent as symbols", help));
     }
     let form = match form {

@@ -129,7 +129,7 @@ fn driver_with(
 fn over_tcp(config: TcpConfig) -> Result<TcpCarrier, Failure> {
     let place = config.listen.map_or("this host".to_owned(), |address| address.to_string());
     TcpCarrier::open(config).map_err(|source| {
-        let help = "stop the program that uses the port, or leave out --tcp";
+        let help = "stop the program that uses the port, or omit --tcp";
         Failure::io("the TCP port cannot be used", &place, help, source)
     })
 }

@@ -202,7 +202,7 @@ fn spacings_are_measured_beside_what_the_line_carries() {
     let folder = folder.path();
     let refused = run(&["lab", "compare", "evlbi", "--tools", "line"], folder);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("leave out --tools"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("omit --tools"), "{}", text(&refused.stderr));
     if !can_emulate() {
         return;
     }

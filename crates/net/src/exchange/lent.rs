@@ -247,7 +247,7 @@ impl Lending {
                 let Some(member) = self.members.remove(&place) else { return };
                 if let Some(link) = state.links.get_mut(&member.link) {
                     link.stats = member.stats;
-                    link.close("closed by the far end".to_owned());
+                    link.close("ended by the far end".to_owned());
                 }
             }
         }

@@ -250,5 +250,5 @@ fn where_nobody_takes_links_one_that_is_begun_is_ended() {
     let link = block_on(near.door.connect(0, "")).unwrap();
     let _ = send(&link, 0);
     assert!(block_on(link.recv()).is_none());
-    assert!(link.closed().is_some_and(|reason| reason.contains("closed by the far end")));
+    assert!(link.closed().is_some_and(|reason| reason.contains("ended by the far end")));
 }

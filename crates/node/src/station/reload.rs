@@ -84,7 +84,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     .collect();
     for channel in &new.channel {
         match before.channel.iter().find(|before| before.name == channel.name) {
-            None => found.push(format!("channel {}(new)", channel.name)),
+            None => found.push(format!("channel {} (new)", channel.name)),
             Some(before) if kept(before, channel) != *channel => {
                 found.push(format!("channel {} (beyond `class`, `priority` and `deadline`)", channel.name));
             }
@@ -92,7 +92,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         }
     }
     let gone = before.channel.iter().filter(|old| !new.channel.iter().any(|new| new.name == old.name));
-    found.extend(gone.map(|channel| format!("channel {}(removed)", channel.name)));
+    found.extend(gone.map(|channel| format!("channel {} (removed)", channel.name)));
     found
 }
 

@@ -111,7 +111,7 @@ fn answer(mut stream: UnixStream, reply: &impl Fn(Request) -> Reply) {
 /// What is asked: the status where nothing is said.
 fn request(stream: &UnixStream) -> Result<Request, Fault> {
     let refused = |reason: String| {
-        let help = "use the same version of the program to ask";
+        let help = "use the release that the node runs";
         Fault::configuration(format!("the request cannot be read ({reason})"), "the status socket", help)
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(|error| refused(error.to_string()))?;
@@ -200,9 +200,9 @@ fn exchange(path: &Path, request: &Request, patience: Duration) -> Result<String
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, Fault> {
     serde_json::from_str(text).map_err(|error| {
-        let help = "use the same version of the program to ask";
+        let help = "use the release that the node runs";
         Fault::peer(
-            format!("the node's answer is not a status of this version ({error})"),
+            format!("the node's answer is not a status of this release ({error})"),
             path.display(),
             help,
         )

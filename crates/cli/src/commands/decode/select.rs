@@ -321,13 +321,13 @@ impl Recording {
         }
         if let Some(other) = &self.foreign {
             notes.push(format!(
-                "{name} also holds {other}; nothing of it is here: omit --mission, or name that one"
+                "{name} also holds {other}, which is not used: omit --mission, or name that one"
             ));
         }
         if input.late > 0 {
             notes.push(format!(
                 "{} frames of {name} are not used; their place among the frames of the others is unknown: \
-                 decode it by itself to have them",
+                 decode it separately to get them",
                 input.late
             ));
         }

@@ -27,7 +27,7 @@ impl Node {
     pub fn start(name: &'static str, folder: &Folder) -> Result<Self, Failure> {
         let log = folder.log(name);
         let refused = |source| {
-            let help = "see whether the system's limits of processes and open files are reached";
+            let help = "check the system's limits of processes and open files";
             Failure::io(&format!("the {name} cannot be started"), &log.display().to_string(), help, source)
         };
         let output = File::create(&log).map_err(refused)?;

@@ -99,7 +99,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     let near = socket::bind(command.bind, to)?;
     let reading = Reading { sources: sources.clone(), rounds: command.repeat, block: block - DATA_HEADER };
     let items = reading.start().map_err(|source| {
-        Failure::io("no thread can be started", "this process", "start it again", source)
+        Failure::io("cannot start a thread", "this process", "start it again", source)
     })?;
     let stop = signals::stop_flag()?;
     let mut feed = Files::new(items, command.every, block);
@@ -178,7 +178,7 @@ impl Send {
                 return Err(Failure::new(Exit::Usage, &what, "send them one after the other"));
             }
             if is_stdin && self.repeat > 1 {
-                let help = "write it to a file first, or leave out --repeat";
+                let help = "write it to a file first, or omit --repeat";
                 return Err(Failure::new(Exit::Usage, "standard input cannot be read again", help));
             }
             let path = (!is_stdin).then(|| file.clone());

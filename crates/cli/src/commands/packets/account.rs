@@ -112,7 +112,7 @@ impl Account {
             "{} of {all} bytes, at {} places, are not packets, the first at byte {}: {}",
             self.damaged_bytes, self.damaged_places, first.offset, first.kind
         );
-        let help = "the packets that were found are whole; get the file again from its source";
+        let help = "the packets found are whole; get the file again from its source";
         Some(at(Failure::new(Exit::Result, &what, help)))
     }
 

@@ -138,7 +138,7 @@ pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
         }
         let mission = named.as_ref().or_else(|| file::mission_by_name(path, &known));
         if selection.needs_times() && mission.is_none() {
-            let help = "name the mission with --mission, or leave out --from and --to";
+            let help = "name the mission with --mission, or omit --from and --to";
             let what = "the packets' times need a mission, and none is known";
             return Err(Failure::new(Exit::Usage, what, help).at(&path.display().to_string()));
         }

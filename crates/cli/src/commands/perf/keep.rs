@@ -98,7 +98,7 @@ impl<I: Send + 'static> Keeping<I> {
         // Made before the thread is looked at: whatever happens, the file is taken away again.
         let mut keeping = Self { blocks, written, stop, disk, thread: None, path };
         keeping.thread = Some(thread.map_err(|source| {
-            Failure::io("a thread cannot be started", "keep", "raise this user's process limit", source)
+            Failure::io("cannot start a thread", "keep", "raise this user's process limit (ulimit -u)", source)
         })?);
         Ok(keeping)
     }

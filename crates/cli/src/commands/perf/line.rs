@@ -72,7 +72,7 @@ impl LineFlags {
             }
             (other, Some(_)) => {
                 let what = format!("the rate control `{other}` finds the rate by itself");
-                Err(Failure::new(Exit::Usage, &what, "leave out --rate, or give --cc line"))
+                Err(Failure::new(Exit::Usage, &what, "omit --rate, or give --cc line"))
             }
             (other, None) => other.parse().map_err(|error: ControllerNameError| {
                 Failure::from_sentence(Exit::Usage, &error.to_string())

@@ -265,7 +265,7 @@ impl Send {
         let lanes = self.lanes.count();
         if self.transport == Transport::Tcp && self.lanes.lanes.is_some() {
             let what = "lanes need UDP";
-            return Err(Failure::new(Exit::Usage, what, "leave out --lanes, or --transport tcp"));
+            return Err(Failure::new(Exit::Usage, what, "omit --lanes, or --transport tcp"));
         }
         if let Some(pair) = pairs.iter().find(|pair| lanes > 1 && pair.local.port() != 0) {
             let what = format!("{lanes} lanes cannot share the local port {}", pair.local.port());

@@ -56,7 +56,7 @@ impl Source {
         }
         if command.channel.is_some() || command.from.is_some() || command.to.is_some() {
             let help =
-                "leave out --channel, --from and --to, or give the state folder of a node that records";
+                "omit --channel, --from and --to, or give the state folder of a node that records";
             return Err(Failure::new(Exit::Usage, "a file has neither channels nor times", help).at(&place));
         }
         let file = File::open(path).map_err(unreadable)?;

@@ -85,7 +85,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let taken = sinks.contains(&SinkSpec::Pipe);
     if taken && command.json {
         let what = "standard output cannot have both a stream and lines of JSON";
-        return Err(Failure::new(Exit::Usage, what, "leave out --json, or --allow -"));
+        return Err(Failure::new(Exit::Usage, what, "omit --json, or --allow -"));
     }
     let allowed = Allowed::new(command.root.as_deref(), sinks).map_err(|source| {
         let place = command.root.as_ref().map_or_else(String::new, |root| root.display().to_string());

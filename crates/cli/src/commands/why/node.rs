@@ -39,7 +39,7 @@ fn judged(looks: &[NodeStatus], station: Option<&str>) -> Result<Watched, Failur
     let stations: Vec<&StationStatus> = looks.iter().filter_map(as_station).collect();
     if let (false, Some(station)) = (stations.is_empty(), station) {
         let what = format!("this node is a station, --station {station} does not apply");
-        return Err(Failure::new(Exit::Usage, &what, "leave out --station, or ask a centre"));
+        return Err(Failure::new(Exit::Usage, &what, "omit --station, or ask a centre"));
     }
     match (&stations[..], looks.len()) {
         ([], _) => {

@@ -160,7 +160,7 @@ impl Compare {
             Some((flag, _)) => {
                 let what =
                     format!("`{name}` cannot take {flag}: it does not compare the goodput of tools in cells");
-                Err(Failure::new(Exit::Usage, &what, &format!("leave out {flag}")))
+                Err(Failure::new(Exit::Usage, &what, &format!("omit {flag}")))
             }
         }
     }
