@@ -32,7 +32,7 @@ pub struct Gap {
     pub after: Place,
     /// What is being done about it.
     pub state: GapState,
-    /// How often request sent to the station.
+    /// How often the station was asked.
     pub asked: u8,
     /// What is still missing: places in the gap, first and last of each run, ascending. Empty where nothing is.
     holes: Vec<(u64, u64)>,

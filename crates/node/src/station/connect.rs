@@ -27,7 +27,7 @@ pub enum Reached {
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Attempt {
-    /// Begins to reach `address`; `None` where cannot start a thread.
+    /// Begins to reach `address`; `None` where no thread can be started.
     pub fn begin(address: &str) -> Option<Self> {
         let (done, outcome) = sync_channel(1);
         let address = address.to_owned();

@@ -39,7 +39,7 @@ pub struct GapStatus {
     pub missed: u64,
     /// How many are missing now; none for packets, which are known to be back when a further version of the product is made.
     pub missing: Option<u64>,
-    /// How often request sent to the station for it; zero for packets, which come with their frames.
+    /// How often the station was asked for it; zero for packets, which come with their frames.
     pub asked: u8,
     /// When what came before was received.
     pub from: String,
@@ -64,7 +64,7 @@ pub struct GapReport {
 /// Gaps of frames, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapCounts {
-    /// Gaps that request to the station pending about.
+    /// Gaps that the station is to be asked about.
     pub open: u64,
     /// Gaps that it was asked about.
     pub requested: u64,
