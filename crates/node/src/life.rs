@@ -69,7 +69,7 @@ impl Life {
     pub fn fail(&self, fault: Fault) {
         let mut state = self.state();
         // Whoever asks for the status while the threads end is told, too.
-        state.alarms.insert("the node ends".to_owned(), fault.to_string());
+        state.alarms.insert("the node stops".to_owned(), fault.to_string());
         state.failure.get_or_insert(fault);
         drop(state);
         self.stop();

@@ -171,7 +171,7 @@ const RECEIVE_BUFFER_MIN: Bytes = Bytes::mib(2);
 /// A UDP socket that is to be at `place`, and what speaks QUIC there.
 pub fn carrier(socket: io::Result<Socket>, place: &str, config: EndpointConfig) -> Result<UdpCarrier, Fault> {
     let socket = socket.map_err(|error| {
-        let help = "stop the program that uses the port, or configure another one of this host's addresses and ports";
+        let help = "stop the program that uses the port, or configure another address and port of this host";
         Fault::environment(format!("the UDP port cannot be used ({error})"), place, help)
     })?;
     let buffers = socket.buffers();
@@ -186,7 +186,7 @@ pub fn carrier(socket: io::Result<Socket>, place: &str, config: EndpointConfig) 
         Fault::configuration(
             error.to_string(),
             "mtu",
-            "write an mtu from \"1280 B\" to the line's largest IP packet",
+            "write an mtu from \"1280 B\" up to the line's largest IP packet",
         )
     })?;
     Ok(UdpCarrier::new(endpoint, socket))

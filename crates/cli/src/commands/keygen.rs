@@ -75,7 +75,7 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(|source| {
             let help = match source.kind() {
                 ErrorKind::AlreadyExists => "choose another name, or show its fingerprint with --show",
-                _ => "give a path in an existing folder that this user may write to",
+                _ => "give a path in an existing folder that this user can write to",
             };
             Failure::io("the key cannot be written", &place, help, source)
         })?;

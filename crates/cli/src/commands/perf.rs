@@ -64,7 +64,7 @@ fn bind_shared(address: SocketAddr) -> Result<Socket, Failure> {
 fn bound(address: SocketAddr, socket: std::io::Result<Socket>) -> Result<Socket, Failure> {
     socket.map_err(|source| {
         let help =
-            "stop the program that uses the port, or give another one of this host's addresses and ports";
+            "stop the program that uses the port, or give another address and port of this host";
         Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
     })
 }

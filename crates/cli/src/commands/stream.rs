@@ -76,8 +76,8 @@ fn failure(end: End, node: &str) -> Failure {
         }
         End::Lost(reason) => {
             let what = format!("the session with `{node}` was lost ({reason})");
-            let help = "check that the far node and the line are up, then start the stream again; one from udp:// or shm: calls again by \
-                        itself where the sink takes a further stream, such as a file with {utc} in its name";
+            let help = "check that the far node and the line are up, then start the stream again; one from udp:// or shm: reconnects by \
+                        itself if the sink accepts a further stream, such as a file with {utc} in its name";
             Failure::new(Exit::Peer, &what, help)
         }
         End::Malformed(what) => {

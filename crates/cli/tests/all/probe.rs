@@ -191,7 +191,7 @@ fn answering(answer: &'static [u8]) -> String {
 #[test]
 fn what_cannot_be_measured_is_refused_before_it_begins() {
     let folder = tempfile::tempdir().unwrap();
-    assert_refused(&probe(&["no-such-host.invalid"], folder.path()), 2, &["leads to no address"]);
+    assert_refused(&probe(&["no-such-host.invalid"], folder.path()), 2, &["has no address"]);
     let series = probe(&["127.0.0.1:9", "--series", "all.txt"], folder.path());
     assert_refused(&series, 2, &["the format of `all.txt` is unknown", ".csv or .jsonl"]);
     let mut far = serve(&["--max-time", "1 s"], folder.path());

@@ -171,7 +171,7 @@ impl Forwards {
 
 /// What the far node is told where no rule names the target.
 pub(super) const NOT_ALLOWED: &str =
-    "the connecting node's rules do not allow it; name the target with --allow there";
+    "the connecting node's rules do not allow it; allow the target with --allow there";
 
 pub(super) const fn reason_of(errno: Errno) -> Refusal {
     match errno {

@@ -112,7 +112,7 @@ impl Forwards {
         let may =
             rules.is_some_and(|rules| rules.allow_listen.iter().any(|rule| rule.permits_listening(&at)));
         if !may {
-            let sentence = "the listening node's rules do not allow it; name the place with \
+            let sentence = "the listening node's rules do not allow it; allow the port with \
                             --allow-listen there";
             return Err((Refusal::NotAllowed, sentence.to_owned()));
         }

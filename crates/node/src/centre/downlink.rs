@@ -212,7 +212,7 @@ impl Downlink {
             let (new, old, name) = (spool.id.short(), other.short(), &space.space);
             let reason = format!(
                 "it connected with spool {new}, before with {old}: its contacts are stored as {name}; unless its disk was replaced, or its \
-                 state folder removed or put back, two nodes use one key"
+                 state folder removed or restored, two nodes use one key"
             );
             self.shared.life.alarm(&format!("station {station} has another spool"), &reason);
         }

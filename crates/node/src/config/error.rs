@@ -36,7 +36,7 @@ impl ConfigError {
 
     pub(super) fn unreadable(file: &Path, source: &std::io::Error) -> Self {
         let what = format!("the configuration cannot be read ({source})");
-        Self::content(file, None, what, "give the path of an existing file that this user may read")
+        Self::content(file, None, what, "give the path of an existing file that this user can read")
     }
 
     pub(super) fn too_large(file: &Path, size: u64, limit: u64) -> Self {

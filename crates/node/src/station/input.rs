@@ -100,7 +100,7 @@ impl Source {
                     Fault::environment(
                         what,
                         path.display(),
-                        "give the path of a file that this user may read",
+                        "give the path of a file that this user can read",
                     )
                 })?;
                 let pace = rate.map(|rate| Pace { rate, started: clock.now(), played: Bytes::ZERO });

@@ -231,7 +231,7 @@ impl Paths {
             return Ok(format!("path {name} added"));
         }
         if self.opened >= SOCKETS_MAX {
-            let what = format!("the station has opened {SOCKETS_MAX} sockets since it started");
+            let what = format!("the station has opened {SOCKETS_MAX} sockets since its start, the limit");
             return Err(Fault::environment(what, place, "restart the station: the spool keeps all data"));
         }
         let Opened { carrier, is_ipv6 } = self.opener.open(&config)?;

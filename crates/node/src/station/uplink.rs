@@ -305,8 +305,8 @@ impl Uplink {
         }
         let id = self.shared.spool().identity().map(|spool| spool.id.short()).unwrap_or_default();
         let reason = format!(
-            "{found}: the state folder was restored from an older copy, or two nodes use it; the station goes on as spool {id}, and \
-             sends what waits under that"
+            "{found}: the state folder was restored from an older copy, or two nodes use it; the station continues as spool {id}, and \
+             sends the waiting data under that identity"
         );
         self.hang_up(engine, COPIED, &reason);
     }

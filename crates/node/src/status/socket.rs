@@ -53,7 +53,7 @@ impl StatusServer {
         }
         let listener = listen(path).map_err(|error| {
             let help =
-                "set status_socket in [node] to a path of at most 103 bytes in a folder this user may write";
+                "set status_socket in [node] to a path of at most 103 bytes in a folder that this user can write to";
             Fault::environment(format!("the status socket cannot be made ({error})"), path.display(), help)
         })?;
         let stop = Arc::new(AtomicBool::new(false));

@@ -91,7 +91,7 @@ impl Source {
                 stream("a file")?;
                 let what = format!("the source {} cannot be read", path.display());
                 let file =
-                    File::open(path).map_err(refused(what, "give an existing file that this user may read"))?;
+                    File::open(path).map_err(refused(what, "give an existing file that this user can read"))?;
                 Kind::Stream(Stream::file(file, format))
             }
             SourceSpec::Pipe => {

@@ -72,8 +72,8 @@ pub fn notes(report: &FileReport, mission: &Mission, stats: &CaptureStats, clock
     }
     if report.stray_frames > 0 {
         notes.push(format!(
-            "{} good frames are of spacecraft that have one frame each: headers damaged without notice, more likely than \
-             spacecraft; they are in the totals, and in no channel",
+            "{} good frames are of spacecraft that have one frame each: undetected damage of headers is more likely than \
+             spacecraft; they count in the totals, and in no channel",
             report.stray_frames
         ));
     }

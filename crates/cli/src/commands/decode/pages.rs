@@ -47,6 +47,6 @@ impl Pages {
 }
 
 fn unwritable(place: &Path, source: io::Error) -> Failure {
-    let help = "give --report a folder that this user may write to";
+    let help = "give --report a folder that this user can write to";
     Failure::io("the report cannot be written", &place.display().to_string(), help, source)
 }

@@ -81,7 +81,7 @@ struct Desk {
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let accepted = command.keys.read(command.bind.iter().copied())?;
     let place = Place::open(&command.root).map_err(|source| {
-        let help = "give --root an existing folder that this user may read";
+        let help = "give --root an existing folder that this user can read";
         Failure::io("the folder cannot be served", &command.root.display().to_string(), help, source)
     })?;
     let receipts = Receipts::kept(command.receipts.as_deref())?.map(Mutex::new);

@@ -85,6 +85,6 @@ fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
 }
 
 fn unwritable(place: &Path, source: std::io::Error) -> Failure {
-    let help = "give --report a folder that this user may write to";
+    let help = "give --report a folder that this user can write to";
     Failure::io("the report cannot be written", &place.display().to_string(), help, source)
 }

@@ -53,12 +53,12 @@ pub fn run(command: &Receive, out: &mut dyn Write) -> Result<(), Failure> {
     let key = read_key(&command.key)?;
     let place = command.out.display().to_string();
     let refused = |source| {
-        Failure::io("the folder cannot be written", &place, "give one that this user may write to", source)
+        Failure::io("the folder cannot be written", &place, "give one that this user can write to", source)
     };
     std::fs::create_dir_all(&command.out).map_err(refused)?;
     let mut socket = Socket::bind(command.bind).map_err(|source| {
         let help =
-            "stop the program that uses the port, or give another one of this host's addresses and ports";
+            "stop the program that uses the port, or give another address and port of this host";
         Failure::io("the UDP port cannot be used", &command.bind.to_string(), help, source)
     })?;
     if let Some(advice) = socket.buffers().advice() {

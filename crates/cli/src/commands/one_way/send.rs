@@ -110,7 +110,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
         return Err(Failure::io(
             "the file cannot be read",
             &name,
-            "give a file that this user may read",
+            "give a file that this user can read",
             source,
         ));
     }
@@ -188,7 +188,7 @@ impl Send {
                     Failure::io(
                         "the file cannot be read",
                         &place,
-                        "give a file that this user may read",
+                        "give a file that this user can read",
                         source,
                     )
                 })?;

@@ -73,7 +73,7 @@ impl<I: Send + 'static> Keeping<I> {
         let path = folder.join(format!("skyhaul-perf-{}.keep", std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = file.map_err(|source| {
-            let help = "give --keep an existing folder that this user may write";
+            let help = "give --keep an existing folder that this user can write to";
             Failure::io("received data cannot be kept", &path.display().to_string(), help, source)
         })?;
         let (disk, waker) = (Arc::new(BusyClock::new(clock)), waker.clone());

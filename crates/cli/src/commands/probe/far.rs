@@ -230,7 +230,7 @@ pub fn able(payload: Bytes, wanted: Option<Rate>) -> Result<(Ability, Rate), Fai
     if let Some(wanted) = wanted.filter(|wanted| *wanted > ability.rate) {
         tell(&format!(
             "note: this machine can do about {} with datagrams of {payload} ({} a second), less than the {wanted} asked for; \
-             nothing faster is tried",
+             faster rates are not tried",
             round(ability.rate),
             ability.datagrams_a_second
         ));

@@ -85,7 +85,7 @@ fn unwritable(path: &std::path::Path, source: std::io::Error) -> Failure {
 
 /// A name or address that leads nowhere.
 fn unknown_host(host: &str, why: &str) -> Failure {
-    let what = format!("`{host}` leads to no address ({why})");
+    let what = format!("`{host}` has no address ({why})");
     Failure::new(
         Exit::Usage,
         &what,

@@ -59,6 +59,6 @@ pub fn subject(far: &FarEnd, heading: &Heading) -> Subject {
 }
 
 fn unwritable(place: &Path, source: io::Error) -> Failure {
-    let help = "give --report a folder that this user may write to, or a file name that ends in .html";
+    let help = "give --report a folder that this user can write to, or a file name that ends in .html";
     Failure::io("the report cannot be written", &place.display().to_string(), help, source)
 }

@@ -40,7 +40,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let limits = Limits { rate: command.max_rate, time: command.max_time, datagrams: DATAGRAMS_MAX };
     let failed = |error: skyhaul_net::probe::ServeError| {
         let help =
-            "stop the program that uses the port, or give --bind another of this host's addresses and ports";
+            "stop the program that uses the port, or give --bind another address and port of this host";
         let source = std::io::Error::other(error.to_string());
         Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
     };

@@ -165,7 +165,7 @@ fn write_made(made: &Made, out: &mut dyn Write) -> io::Result<()> {
         out,
         "{read} packets read: {placed} placed, {duplicates} duplicates, {differing} that differ from one with the same \
          time and count, {other_applications} of other applications, {untimed} without a time, {before_base} from \
-         before granules begin"
+         before the first granule"
     )?;
     if made.cut_bytes > 0 {
         writeln!(out, "note: the files end with {} bytes of packets that were cut", made.cut_bytes)?;

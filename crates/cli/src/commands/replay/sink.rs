@@ -63,7 +63,7 @@ impl<'a> Sink<'a> {
             Failure::io(
                 "the output cannot be written",
                 &place,
-                "give a path that this user may write",
+                "give a path that this user can write",
                 source,
             )
         })?;

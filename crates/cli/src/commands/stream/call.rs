@@ -102,7 +102,7 @@ pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
                 "the session was lost {lost} times: losses of the earlier streams are in no account"
             );
             let help = format!(
-                "a budget of {budget} cannot be shown to be kept; the far end's accounts say what each file has"
+                "the budget of {budget} cannot be verified; the far end's accounts list the content of each file"
             );
             Err(Failure::new(Exit::Result, &what, &help))
         }
@@ -171,7 +171,7 @@ impl Call {
 /// Frames of a thread in a second, of a file that is played by them.
 fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure> {
     let found = Source::frames_per_second(path, format).map_err(|source| {
-        let help = "give an existing file that this user may read";
+        let help = "give an existing file that this user can read";
         Failure::io("the source cannot be read", &path.display().to_string(), help, source)
     })?;
     found.ok_or_else(|| {

@@ -250,14 +250,14 @@ fn account(summary: &Summary, rate: Rate) -> String {
     ));
     if let Some(near) = summary.near {
         text.push_str(&format!(
-            "\nsource: {} dropped here for lack of room, {} lacked and {} came out of order before, {} bytes were no frames; pacing \
+            "\nsource: {} dropped here for lack of room, {} missing and {} out of order at the input, {} bytes not in frames; pacing \
              error {} us in the mean, {} us at most",
             near.unsent, near.source_missing, near.source_reordered, near.skipped, near.pacing_mean_us, near.pacing_max_us
         ));
     }
     if guessed + unmarked > 0 {
         text.push_str(&format!(
-            "\n{guessed} invalid frames may have a wrong header, {unmarked} could not be made: nothing that was said of them arrived"
+            "\n{guessed} invalid frames may have a wrong header, {unmarked} could not be made: their description was lost"
         ));
     }
     text

@@ -66,7 +66,7 @@ fn offload(name: &str, offload: &Offload, line: &Line) -> Finding {
         is: Some(if offload.is_on { "on" } else { "off" }.to_owned()),
         needs: if is_good { "no more" } else { "on" }.to_owned(),
         state: if is_good { State::Good } else { State::Short },
-        why: "many packets go through the kernel as one".to_owned(),
+        why: "many packets pass the kernel as one".to_owned(),
         change: None,
         remedy: (!is_good).then_some(remedy),
     }

@@ -23,7 +23,7 @@ pub fn watched(which: &str, span: Duration) -> Result<Transfer, Failure> {
     let before = sockets(which)?;
     let found: Vec<&TcpSample> = before.iter().filter(|sample| is_it(sample, wanted)).collect();
     if found.is_empty() {
-        let help = "give the other end's address and port as `ss -tn` shows them, or run this as root for others' processes";
+        let help = "give the other end's address and port as `ss -tn` shows them, or run this as root for processes of other users";
         return Err(Failure::new(Exit::Usage, "there is no such TCP connection", help).at(which));
     }
     rest(span)?;

@@ -42,7 +42,7 @@ impl Uplink {
         match status.state {
             PathState::BlackHole => {
                 let reason = "only short packets arrive; no larger size works; \
-                              ask whoever runs the line for packets of 1280 bytes";
+                              ask the line's operator for packets of 1280 bytes";
                 self.shared.life.alarm(&about(title), reason);
             }
             PathState::Silent => tracing::warn!(
@@ -60,7 +60,7 @@ impl Uplink {
                 let full = self.paths.mtu();
                 let reason = format!(
                     "packets of {full} bytes are lost; {size} bytes are sent instead. Write `mtu = \"{size} B\"` under \
-                     [line] where that stays so"
+                     [line] if this is permanent"
                 );
                 self.shared.life.alarm(&about, &reason);
             }
