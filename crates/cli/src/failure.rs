@@ -106,7 +106,7 @@ impl From<std::io::Error> for Failure {
         Self::io(
             "the result cannot be written",
             "standard output",
-            "send it to a file or pipe with room",
+            "write it to a file or pipe with free space",
             source,
         )
     }

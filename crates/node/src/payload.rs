@@ -58,7 +58,7 @@ pub enum PayloadError {
     #[error("the station's disk could not read this block")]
     Lost,
     /// Shorter than its head.
-    #[error("the block ends inside its head")]
+    #[error("the block ends inside its header")]
     Truncated,
     /// The records cannot be unpacked.
     #[error("its records cannot be read: {0}; the contact's log is damaged")]

@@ -195,7 +195,7 @@ impl FromStr for SourceSpec {
             return vdif(rest).ok_or_else(|| no(MEMORY));
         }
         if text.is_empty() {
-            Err(no("give a file, or what --help names"))
+            Err(no("give a file, or a form that --help lists"))
         } else {
             Ok(Self::File(text.into()))
         }

@@ -86,7 +86,7 @@ fn judge(doubts: &[String], strict: bool, file: &Path) -> Result<(), Failure> {
         1 => "the configuration has a warning".to_owned(),
         count => format!("the configuration has {count} warnings"),
     };
-    let help = "correct what they name, or omit --strict";
+    let help = "correct the keys that they name, or omit --strict";
     Err(Failure::new(Exit::Usage, &what, help).at(&file.display().to_string()))
 }
 

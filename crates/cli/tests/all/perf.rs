@@ -220,7 +220,7 @@ fn the_key_that_everybody_knows_is_warned_of_and_does_not_leave_loopback_unasked
     let serving = Serving::start(&["--insecure-test", "--once"], here);
     let sent = send(&["--to", serving.address(), "--insecure-test", "--bytes", "100 kB"], here);
     assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
-    assert!(text(&sent.stderr).starts_with("warning: --insecure-test: everybody knows this key"));
+    assert!(text(&sent.stderr).starts_with("warning: --insecure-test: this key is public"));
     assert_eq!(serving.end().code, Some(0));
     for node in ["192.0.2.1:4710", "[2001:db8::1]:4710", "[::ffff:192.0.2.1]:4710"] {
         let refused = send(&["--to", node, "--insecure-test"], here);

@@ -159,7 +159,7 @@ impl Processing {
             Some((stamps, taken, Head::decode(payload)))
         });
         let Some((stamps, taken, head)) = opened else {
-            return Ok(Outcome::Unreadable(format!("block {} ends inside its head", record.seq)));
+            return Ok(Outcome::Unreadable(format!("block {} ends inside its header", record.seq)));
         };
         let opened = head.and_then(|(head, content)| Ok((head, content.records()?)));
         let (head, records) = match opened {

@@ -114,7 +114,7 @@ fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
         (before.forward != new.forward, "[[forward]]"),
         (
             before.session == new.session && before.controller() != new.controller(),
-            "the rate towards stations, which [[peer]] tables decide where [session] names none,",
+            "the rate to stations (set by [[peer]] tables if [session] sets none)",
         ),
     ]
     .into_iter()
@@ -178,6 +178,6 @@ mod tests {
         assert_eq!(named, "[listen], [session], [peer.files] or [peer.streams] of station c");
         let rights = centre(&format!("{CENTRE}{}", peer("a", '1', "allow = [\"10.0.0.5:80\"]\n")));
         assert_eq!(changes(&before, &rights), ["station a: permissions changed", "station b removed"]);
-        assert!(unchangeable(&before, &rights)[0].starts_with("the rate towards stations"));
+        assert!(unchangeable(&before, &rights)[0].starts_with("the rate to stations"));
     }
 }

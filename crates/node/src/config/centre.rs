@@ -191,7 +191,7 @@ impl CentreConfig {
                 return Err(ConfigError::twice(text, file, "delivery", consumer.name.as_str()));
             }
             consumer.check_folder(base).map_err(|what| {
-                let help = "name another folder, or write format = \"edos\" where the consumer reads that";
+                let help = "name another folder, or write format = \"edos\" if the consumer reads that";
                 ConfigError::at((text, file), ("[[delivery]]", at, "dir"), what, help)
             })?;
         }

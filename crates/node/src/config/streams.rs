@@ -143,7 +143,7 @@ impl StreamEntry {
                 let found = found.map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
                 Some(found.ok_or_else(|| {
                     let what = "its recording rate cannot be found from its first frames";
-                    format!("{what}; give `frames_per_second`, or `pace` with a rate, and `format` where it is neither VDIF nor Mark 5B")
+                    format!("{what}; give `frames_per_second`, or `pace` with a rate, and `format` if it is neither VDIF nor Mark 5B")
                 })?)
             }
             (given, ..) => given,

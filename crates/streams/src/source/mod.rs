@@ -82,7 +82,7 @@ impl Source {
         let datagrams = format == Some(Format::Datagrams);
         let stream = |spec: &str| {
             let sentence = format!(
-                "{spec} has no datagrams; give --format vdif or mark5b, or leave it out where the format can be found"
+                "{spec} has no datagrams; give --format vdif or mark5b, or omit it if the format can be detected"
             );
             if datagrams { Err(SourceError::Usage(sentence)) } else { Ok(()) }
         };

@@ -163,7 +163,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 fn refused(place: &Path, source: io::Error) -> Failure {
-    let help = "give --dir a folder that this user may write to, on a disk with room";
+    let help = "give --dir a folder that this user can write to, on a disk with free space";
     Failure::io("the demonstration's folder cannot be used", &show(place), help, source)
 }
 

@@ -189,7 +189,7 @@ impl Verdict {
         let missing =
             if gaps.is_empty() { "its digest differs".to_owned() } else { gaps.join(", ") + &more };
         format!(
-            "{file}: incomplete, {bytes} bytes came, missing: {missing} (kept as {file}.partial, {file}.gaps)"
+            "{file}: incomplete, {bytes} bytes received, missing: {missing} (kept as {file}.partial, {file}.gaps)"
         )
     }
 }

@@ -72,10 +72,10 @@ impl Keys {
         let beyond = ends.into_iter().find(|end| !end.ip().to_canonical().is_loopback());
         if let Some(end) = beyond.filter(|_| !self.insecure_beyond_loopback) {
             let what = format!("--insecure-test is for loopback, and {end} is not");
-            let help = "give --key and --peer (`skyhaul keygen` makes keys), or --insecure-beyond-loopback where nobody else can send";
+            let help = "give --key and --peer (`skyhaul keygen` makes keys), or --insecure-beyond-loopback if nobody else can send";
             return Err(Failure::new(Exit::Usage, &what, help));
         }
-        let warning = "warning: --insecure-test: everybody knows this key; whoever reaches this end is taken for the far one";
+        let warning = "warning: --insecure-test: this key is public; this end trusts any far end";
         log::say(warning);
         Ok(())
     }

@@ -245,6 +245,6 @@ impl Report {
         )?;
         writeln!(out, "          {} of the answers dropped by the sending host's socket", told(send_socket))?;
         writeln!(out, "          {send_refused} datagrams refused by the sending system")?;
-        Ok(writeln!(out, "          {duplicate} symbols came twice")?)
+        Ok(writeln!(out, "          {duplicate} duplicate symbols received")?)
     }
 }

@@ -310,6 +310,6 @@ const BUSY_HELP: &str =
     "end what else runs here and run it again, or have --even-if-busy write it all the same";
 
 fn unwritable(place: &Path, source: std::io::Error) -> Failure {
-    let help = "give a place that this user may write to";
+    let help = "give a path that this user can write to";
     Failure::io("the report cannot be written", &place.display().to_string(), help, source)
 }
