@@ -108,7 +108,7 @@ fn a_node_without_a_session_is_told_of_and_so_is_what_does_not_fit() {
         3,
         &["no node is running", "nowhere.sock", "start it"],
     );
-    assert_refused(&why(&["--station", "s", "--json"]), 2, &["--station s names a session of a centre"]);
+    assert_refused(&why(&["--station", "s", "--json"]), 2, &["--station s applies to a centre"]);
     let two = why(&["--node", "state/status.sock", "centre.toml", "--json"]);
     assert_refused(&two, 2, &["two transfers are given"]);
     let both = why(&["--node", "state/status.sock", "--tcp", "1", "--json"]);

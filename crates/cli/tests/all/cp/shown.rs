@@ -68,5 +68,5 @@ fn rights_that_changed_are_carried_without_the_contents() {
     let counts = ["rights", "unchanged", "copied", "carried_bytes"].map(|count| account[count].clone());
     assert_eq!(counts, [1, 1, 0, 0].map(Value::from), "{account}");
     assert_eq!((mode("far/mirror/a"), mode("far/mirror/in")), (0o600, 0o750));
-    assert!(sync(&[]).contains(" 2 there already, "), "and then there is nothing to do");
+    assert!(sync(&[]).contains(" 2 already there, "), "and then there is nothing to do");
 }

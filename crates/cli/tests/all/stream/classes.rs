@@ -35,7 +35,7 @@ fn a_stream_keeps_to_the_ceiling_of_its_class_and_what_is_above_is_dropped() {
         )
     };
     let slow = stream("slow");
-    assert_told(&slow, 1, &["more than the budget of 50 %"]);
+    assert_told(&slow, 1, &["above the budget of 50 %"]);
     let account = summary(&text(&slow.stdout));
     assert!(count(&account, "lost") > 2_000 && count(&account, "sent") == 4_000, "{account}");
     assert_refused(&stream("other"), 2, &["there is no class `other` for a stream", "slow, live"]);
