@@ -381,7 +381,7 @@ fn keys_and_names_that_do_not_match_are_told_at_both_ends() {
         bench.write("wrong.toml", station.replace(written, wrong).as_bytes());
         bench.refused(&check, 4, part, &address);
     }
-    let told = centre.log_until("calls itself `station-2`");
+    let told = centre.log_until("is named `station-2`");
     assert!(told.contains("the caller's key is not trusted") && told.contains(&other), "{told}");
 }
 
