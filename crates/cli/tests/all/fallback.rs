@@ -137,7 +137,7 @@ fn where_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_
     let changing = Changing::new();
     let mut station = changing.under_way();
     changing.change(&LinkConfig { largest: Some(Bytes::new(1_400)), ..line() });
-    let log = station.log_until("vanish");
+    let log = station.log_until("bytes are lost");
     assert!(log.contains("packets on path"), "{log}");
     changing.site.assert_whole();
     let paths = changing.paths(|paths| paths[0]["payload"].as_u64().is_some_and(|size| size > 1_340));
