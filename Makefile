@@ -95,4 +95,4 @@ fuzz: setup
 wheel: setup
 	python3 -m venv target/maturin
 	target/maturin/bin/pip install --quiet --disable-pip-version-check maturin==1.16.0
-	target/maturin/bin/maturin build --locked --release --manifest-path crates/python/Cargo.toml --out target/wheels
+	target/maturin/bin/maturin build --locked --release --manifest-path crates/program/python/Cargo.toml --out target/wheels

@@ -1,8 +1,8 @@
 //! What the far end of a session says of links that share it.
 
 use bytes::Bytes;
-use skyhaul_engine::links::wire::Message;
-use skyhaul_engine::links::{End, Event, LINKS_MAX, Links, WINDOW};
+use skyhaul_sessions::links::wire::Message;
+use skyhaul_sessions::links::{End, Event, LINKS_MAX, Links, WINDOW};
 use skyhaul_transport::{Block, cost};
 use skyhaul_units::FlowId;
 use std::collections::BTreeSet;

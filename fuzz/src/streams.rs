@@ -1,9 +1,9 @@
 //! What the far end of a stream says, and the bytes of a source.
 
 use bytes::Bytes;
+use skyhaul_streams::wire::Message;
+use skyhaul_streams::{Arrival, Finder, Format, Found};
 use skyhaul_units::{Duration, Instant};
-use skyhaul_vlbi::wire::Message;
-use skyhaul_vlbi::{Arrival, Finder, Format, Found};
 
 /// As a block: one that is read is written and read the same, and a group of it goes through the sink's end, where each of its frames
 /// has one fate. As bytes: frames and what lies between them are all there is.
@@ -19,7 +19,7 @@ pub fn streams(input: &[u8]) {
     }
 }
 
-fn goes_through(mut group: skyhaul_vlbi::wire::Group, format: Format) {
+fn goes_through(mut group: skyhaul_streams::wire::Group, format: Format) {
     // Missing frames before it are made; not millions of them.
     group.first %= 64;
     let mut arrival = Arrival::new(format, Duration::ZERO, None);

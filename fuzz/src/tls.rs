@@ -3,8 +3,8 @@
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use skyhaul_identity::{Identity, client_config};
-use skyhaul_tls::wire::{Frame, FrameReader};
-use skyhaul_tls::{TlsEndpoint, TlsEndpointConfig, TlsPath};
+use skyhaul_tcp::wire::{Frame, FrameReader};
+use skyhaul_tcp::{TlsEndpoint, TlsEndpointConfig, TlsPath};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
 use skyhaul_units::Instant;
 use std::io::Write as _;

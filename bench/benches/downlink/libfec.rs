@@ -27,7 +27,7 @@ impl Libfec {
     /// Builds and starts it; says why where that is impossible.
     pub fn start() -> Result<Self, String> {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-        let made = Command::new(format!("{root}/crates/coding/tests/libfec/install.sh"))
+        let made = Command::new(format!("{root}/crates/base/coding/tests/libfec/install.sh"))
             .arg(concat!(env!("CARGO_TARGET_TMPDIR"), "/libfec"))
             .arg(format!("{root}/bench/peers/libfec.c"))
             .output()

@@ -1,0 +1,103 @@
+//! What the store needs of a file system, so that the same code runs on files and on a disk that loses power
+//! on demand.
+//!
+//! Paths are relative to the disk's root, with `/` between parts; this crate makes all of them itself from
+//! numbers and checked names, so none can leave the root. Files only grow at their end, or are cut.
+
+mod real;
+pub mod sim;
+
+use core::fmt::Debug;
+use skyhaul_units::Bytes;
+use std::io;
+use std::sync::Arc;
+
+pub use real::RealDisk;
+
+/// A file system under one root directory.
+pub trait Disk: Debug + Send + Sync {
+    /// The entries of a directory, sorted by name; empty where the directory does not exist.
+    fn list(&self, dir: &str) -> io::Result<Vec<Entry>>;
+    /// Makes a directory and its parents, durably. One that exists is left as it is.
+    fn make_dir(&self, dir: &str) -> io::Result<()>;
+    /// Makes an empty file; one that exists is emptied. Durable after [`Disk::sync_dir`] of its directory.
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens a file that exists.
+    fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Makes creations, renames and removals in this directory durable. An error where [`Disk::in_place`] gives one.
+    fn sync_dir(&self, dir: &str) -> io::Result<()>;
+    /// Gives a file another name, replacing the file that had it, in one step.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &str) -> io::Result<()>;
+    /// Removes an empty directory.
+    fn remove_dir(&self, dir: &str) -> io::Result<()>;
+    /// Space that this process may still fill.
+    fn free_space(&self) -> io::Result<Bytes>;
+    /// An error of the kind `NotFound` where the root is no longer the folder that was taken: it was removed, moved or
+    /// unmounted, and whatever is written under its name now lies elsewhere.
+    fn in_place(&self) -> io::Result<()>;
+}
+
+/// An open file. Shared between threads: a sync may run while another thread appends.
+pub trait DiskFile: Debug + Send + Sync {
+    /// The file's length now, synced or not.
+    fn size(&self) -> io::Result<Bytes>;
+    /// Reads at `offset` until `buffer` is full or the file ends; returns the number of bytes read.
+    fn read_at(&self, buffer: &mut [u8], offset: Bytes) -> io::Result<usize>;
+    /// Writes all of `bytes` at the end. After an error any part of them may have been written.
+    fn append(&self, bytes: &[u8]) -> io::Result<()>;
+    /// Cuts the file to `size`.
+    fn truncate(&self, size: Bytes) -> io::Result<()>;
+    /// Makes what was appended before the call durable (`fdatasync`), under the name that the file was opened by: an
+    /// error of the kind `NotFound` where that name leads to it no longer. Nobody would find what is in it again.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// The name within the directory.
+    pub name: String,
+    /// File or directory.
+    pub kind: EntryKind,
+    /// The file's length; zero for a directory.
+    pub size: Bytes,
+}
+
+/// What a directory entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// Reads a whole small file; refuses one larger than `limit`.
+pub(crate) fn read_small(disk: &dyn Disk, path: &str, limit: Bytes) -> io::Result<Vec<u8>> {
+    let file = disk.open(path)?;
+    let size = file.size()?;
+    if size > limit {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{size} long, at most {limit}")));
+    }
+    let mut bytes = vec![0; size.as_usize()];
+    let read = file.read_at(&mut bytes, Bytes::ZERO)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// What is said of a folder or file that is not where it was.
+pub(crate) fn not_in_place(path: &dyn core::fmt::Display) -> io::Error {
+    let said = format!("{path} is missing: the file or its folder was removed, moved or unmounted");
+    io::Error::new(io::ErrorKind::NotFound, said)
+}
+
+/// Whether an error says that the device, the quota or the largest file size is used up: it ends by itself
+/// when space returns.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}

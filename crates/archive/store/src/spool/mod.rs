@@ -1,0 +1,444 @@
+//! The station's spool: what was captured, until the centre has it in custody and its retention is over.
+//!
+//! One log for all flows, in the order of writing, and a small state file with what the log cannot tell: the
+//! next flow number, what is in custody, which flows are closed. The state file may lag: then the centre is
+//! told something twice, and drops it.
+//!
+//! Memory: what the log keeps (56 bytes a flow and segment, 100 bytes a segment), 80 bytes a live flow, at
+//! most [`MAX_LIVE_FLOWS`] of them. Nothing is kept a record.
+//!
+//! A flow number is never used twice by a spool, and every spool has an identity that was drawn when it was made
+//! (`identity`): what another spool of the same station gave the same number to, a copy that was put back among them, is
+//! another contact.
+
+mod flows;
+mod identity;
+mod reader;
+mod recall;
+mod waiting;
+
+use crate::disk::Disk;
+use crate::log::{
+    Log, LogConfig, LogError, LogStats, NewRecord, Record, SegmentNo, Summary, SyncHandle, Synced,
+};
+use crate::{Cursor, Damage, FlowId, Item, MAX_PAYLOAD, Seq};
+use flows::Flows;
+use identity::Identity;
+use skyhaul_units::{Bytes, Duration, Utc};
+use std::io;
+use std::sync::Arc;
+
+pub use flows::{FLOW_END, MAX_LIVE_FLOWS};
+pub use identity::SpoolDraw;
+pub use reader::{SpoolItem, SpoolReader};
+pub use recall::RecallReader;
+pub use waiting::Waiting;
+
+/// What may be set of a spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpoolConfig {
+    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which
+    /// space is freed.
+    pub segment_size: Bytes,
+    /// What all segments together may fill. Default 64 GiB: 90 minutes at 93 Mbit/s without a line. At least
+    /// four segments.
+    pub max_size: Bytes,
+    /// How long data stays after the centre has it. Default 1 hour. Given up early where room is needed.
+    pub retention: Duration,
+    /// What is left free on the file system. Default 64 MiB: the state file and other programs' logs go on.
+    pub reserve: Bytes,
+}
+
+impl Default for SpoolConfig {
+    fn default() -> Self {
+        Self {
+            segment_size: Bytes::mib(64),
+            max_size: Bytes::mib(64 << 10),
+            retention: Duration::from_secs(3_600),
+            reserve: Bytes::mib(64),
+        }
+    }
+}
+
+/// Why the spool cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// No room, nothing was written. Call again later: it ends by itself when the line has taken something or
+    /// space returns.
+    #[error(
+        "the spool is full: {needed} needed, {available} available; restore the line, free space on the state folder's file system (the spool leaves {reserve} of it free), or raise max_size in [spool]"
+    )]
+    Full {
+        /// What the append needs.
+        needed: Bytes,
+        /// What there is.
+        available: Bytes,
+        /// What is left free on the file system.
+        reserve: Bytes,
+    },
+    /// No such flow is open.
+    #[error("flow {flow} is not open in this spool: open a flow before appending to it")]
+    UnknownFlow {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// Too many flows are open or wait for custody.
+    #[error("{MAX_LIVE_FLOWS} flows are open or wait for the centre, the limit: restore the line")]
+    TooManyFlows,
+    /// All 2,147,483,648 flow numbers of contacts are used up.
+    #[error("all flow numbers are used: give this station a new name and an empty spool")]
+    FlowsUsedUp,
+    /// The configuration cannot work.
+    #[error(
+        "spool: max_size {max_size} is less than four times segment_size {segment_size}: raise max_size or lower segment_size"
+    )]
+    Config {
+        /// As configured.
+        max_size: Bytes,
+        /// As configured.
+        segment_size: Bytes,
+    },
+    /// The state file cannot be read or written.
+    #[error(
+        "{path}: {source}; check the disk, or remove this file: the station then sends the whole spool again, and the centre drops duplicates"
+    )]
+    State {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+    /// The log cannot go on.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// What waits for custody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Records; exact.
+    pub blocks: u64,
+    /// Payload bytes; the segment that custody has reached is counted by its share of records.
+    pub bytes: Bytes,
+    /// How long the oldest of them has waited; within that segment interpolated.
+    pub oldest: Duration,
+}
+
+/// An open flow, to resume a contact after a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenFlow {
+    /// The flow.
+    pub flow: FlowId,
+    /// The place of the next record.
+    pub next: Seq,
+    /// The first place that is not in custody.
+    pub custody: Seq,
+}
+
+/// What a spool has counted since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpoolStats {
+    /// Records appended.
+    pub appended: u64,
+    /// Payload bytes appended.
+    pub bytes: Bytes,
+    /// Appends refused because of no room.
+    pub refused: u64,
+    /// Segments removed after their retention.
+    pub freed: u64,
+    /// Segments removed before their retention was over, because room was needed.
+    pub freed_early: u64,
+    /// Receipts for places that the spool never gave, that is, lost: the disk did not keep what it had
+    /// promised.
+    pub custody_ahead: u64,
+    /// Places that could not be read back.
+    pub missing: u64,
+    /// State files that could not be written; tried again.
+    pub state_failures: u64,
+    /// State files of which one copy was damaged: the other one counted, and both are written again.
+    pub state_mended: u64,
+    /// The log's counters.
+    pub log: LogStats,
+}
+
+/// The station's spool.
+#[derive(Debug)]
+pub struct Spool {
+    disk: Arc<dyn Disk>,
+    config: SpoolConfig,
+    log: Log,
+    flows: Flows,
+    identity: Identity,
+    stats: SpoolStats,
+}
+
+impl Spool {
+    /// Opens the spool on this disk, made where absent. `now` gives a new spool its first flow number, `draw` what tells it, and
+    /// this opening, from others.
+    ///
+    /// # Errors
+    /// [`SpoolError::Config`], [`SpoolError::State`], [`SpoolError::Log`].
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        config: SpoolConfig,
+        now: Utc,
+        draw: SpoolDraw,
+    ) -> Result<Self, SpoolError> {
+        if config.segment_size.as_u64().saturating_mul(4) > config.max_size.as_u64() {
+            let SpoolConfig { max_size, segment_size, .. } = config;
+            return Err(SpoolError::Config { max_size, segment_size });
+        }
+        let log = Log::open(disk.clone(), LOG_DIR, LogConfig { segment_size: config.segment_size })?;
+        let flows = Flows::load(&*disk, &log, now)
+            .map_err(|source| SpoolError::State { path: Flows::path(), source })?;
+        let stats = SpoolStats { state_mended: u64::from(flows.was_damaged()), ..SpoolStats::default() };
+        let mut spool = Self { disk, config, log, flows, identity: Identity::new(draw), stats };
+        spool.identify(draw)?;
+        Ok(spool)
+    }
+
+    /// Opens a flow. Its number is durable when this returns, and never given again.
+    ///
+    /// # Errors
+    /// [`SpoolError::TooManyFlows`], [`SpoolError::FlowsUsedUp`], [`SpoolError::Full`],
+    /// [`SpoolError::State`].
+    pub fn open_flow(&mut self, now: Utc) -> Result<FlowId, SpoolError> {
+        self.free(now)?;
+        if self.flows.len() >= MAX_LIVE_FLOWS {
+            return Err(SpoolError::TooManyFlows);
+        }
+        let flow = self.flows.open().ok_or(SpoolError::FlowsUsedUp)?;
+        let saved = self.flows.save(&*self.disk);
+        if let Err(source) = saved {
+            self.flows.take_back(flow);
+            return Err(self.state_error(source));
+        }
+        Ok(flow)
+    }
+
+    /// Appends to a flow. Durable after the next sync.
+    ///
+    /// # Errors
+    /// [`SpoolError::Full`]: nothing was written, call again later. [`SpoolError::UnknownFlow`],
+    /// [`SpoolError::Log`].
+    pub fn append(&mut self, flow: FlowId, payload: &[u8], now: Utc) -> Result<Seq, SpoolError> {
+        let seq = self.flows.next(flow).ok_or(SpoolError::UnknownFlow { flow })?;
+        let size = Bytes::of(payload.len());
+        if size > MAX_PAYLOAD {
+            return Err(LogError::TooLarge { size }.into());
+        }
+        loop {
+            let (needed, available) = (self.log.growth(size), self.available());
+            let appended = if needed > available {
+                Err(LogError::Full { path: LOG_DIR.to_owned() })
+            } else {
+                self.log.append(NewRecord { flow, seq, written: now, payload })
+            };
+            match appended {
+                Ok(at) => {
+                    self.flows.appended(flow, at);
+                    self.stats.appended += 1;
+                    self.stats.bytes += size;
+                    return Ok(seq);
+                }
+                Err(LogError::Full { .. }) if self.free_one_early()? => {}
+                Err(LogError::Full { .. }) => {
+                    self.stats.refused += 1;
+                    return Err(self.full(needed));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Closes a flow: it takes no more records, and is forgotten once it is wholly in custody. Syncs.
+    /// Nothing happens where it is not open.
+    ///
+    /// # Errors
+    /// [`SpoolError::Log`] where the sync fails. A state file that cannot be written now is tried again by
+    /// [`Spool::free`].
+    pub fn close_flow(&mut self, flow: FlowId) -> Result<(), SpoolError> {
+        self.log.sync()?;
+        self.flows.close(flow);
+        self.save_state();
+        Ok(())
+    }
+
+    /// The centre has every record of the flow below `next` on its disk. Returns how many of them it did not
+    /// have before. [`Seq::FINISHED`] stands for all there are: the centre has processed the contact, and the
+    /// flow is closed. An unknown flow is one that was wholly in custody before.
+    pub fn custody(&mut self, flow: FlowId, next: Seq) -> u64 {
+        let taken = self.flows.custody(flow, next);
+        self.stats.custody_ahead += taken.ahead;
+        taken.blocks
+    }
+
+    /// Removes segments that are wholly in custody and older than their retention, and writes the state file
+    /// where it lags. Call it about once a second. Returns the bytes freed.
+    ///
+    /// # Errors
+    /// [`SpoolError::Log`] where the disk refuses to remove a file.
+    pub fn free(&mut self, now: Utc) -> Result<Bytes, SpoolError> {
+        if self.flows.lags() {
+            self.save_state();
+        }
+        self.remember();
+        let due = |summary: &Summary| {
+            summary.last_written().is_none_or(|written| written + self.config.retention <= now)
+        };
+        let free: Vec<SegmentNo> = self
+            .log
+            .sealed()
+            .filter(|(number, summary)| due(summary) && self.flows.release(*number, summary))
+            .map(|(number, _)| number)
+            .collect();
+        if free.is_empty() {
+            return Ok(Bytes::ZERO);
+        }
+        // The newest record of an open flow says what comes next in it: one must be durable before older ones
+        // go.
+        self.log.sync()?;
+        let mut freed = Bytes::ZERO;
+        for number in &free {
+            freed += self.log.remove(*number)?;
+            self.stats.freed += 1;
+        }
+        self.log.sync_removals()?;
+        Ok(freed)
+    }
+
+    /// A reader at the first record that is not in custody.
+    pub fn reader_from_custody(&self) -> SpoolReader {
+        let waits = |summary: &Summary| self.flows.waits(summary);
+        let first = self.log.segments().find(|(_, summary)| waits(summary)).map(|(number, _)| number);
+        SpoolReader::new(first.map_or_else(|| self.log.end(), Cursor::at_segment))
+    }
+
+    /// The open flows, ascending, to resume their contacts after a restart.
+    pub fn open_flows(&self) -> Vec<OpenFlow> {
+        self.flows.open_flows().collect()
+    }
+
+    /// The lowest flow that has something waiting, or else the next that will be opened.
+    pub fn lowest_flow(&self) -> FlowId {
+        self.flows.live().min().unwrap_or_else(|| self.flows.coming())
+    }
+
+    /// All flows that are open or wait for custody, ascending.
+    pub fn live_flows(&self) -> Vec<FlowId> {
+        self.flows.live().collect()
+    }
+
+    /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It stays in
+    /// the spool while the flow is open, in custody or not.
+    ///
+    /// # Errors
+    /// [`SpoolError::Log`] where the disk refuses.
+    pub fn last_record(&mut self, flow: FlowId) -> Result<Option<Record>, SpoolError> {
+        let Some(at) = self.flows.last_at(flow).filter(|at| *at < self.log.durable()) else {
+            return Ok(None);
+        };
+        Ok(match self.log.read(&mut Cursor::at(at))? {
+            Some(Item::Block(record)) => Some(record),
+            Some(Item::Damaged(_) | Item::SegmentEnd(_)) | None => None,
+        })
+    }
+
+    /// What waits for custody.
+    pub fn depth(&self, now: Utc) -> Depth {
+        self.flows.depth(&self.log, now)
+    }
+
+    /// Whether a record was appended that is not durable.
+    pub fn needs_sync(&self) -> bool {
+        self.log.needs_sync()
+    }
+
+    /// The sync that makes everything appended so far durable, to be run on any thread; `None` where it is.
+    pub fn sync_handle(&self) -> Option<SyncHandle> {
+        self.log.sync_handle()
+    }
+
+    /// Takes the outcome of a sync: readers see what it made durable.
+    ///
+    /// # Errors
+    /// [`SpoolError::Log`] where it failed; the spool then takes nothing more until it is opened again.
+    pub fn synced(&mut self, synced: Synced) -> Result<(), SpoolError> {
+        Ok(self.log.synced(synced)?)
+    }
+
+    /// Makes everything appended so far durable, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Spool::synced`].
+    pub fn sync(&mut self) -> Result<(), SpoolError> {
+        Ok(self.log.sync()?)
+    }
+
+    /// What the segments fill on the disk.
+    pub fn size(&self) -> Bytes {
+        self.log.size()
+    }
+
+    /// Whether the folder that the spool is in is still where it was. Ask about once a second: without a sync nothing
+    /// else shows that it is gone.
+    ///
+    /// # Errors
+    /// As [`Disk::in_place`]: what is appended from now on nobody will find.
+    pub fn in_place(&self) -> io::Result<()> {
+        self.disk.in_place()
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> SpoolStats {
+        SpoolStats { log: self.log.stats(), ..self.stats }
+    }
+
+    /// The newest damages that were met, at most 16.
+    pub fn damages(&self) -> impl Iterator<Item = &Damage> {
+        self.log.damages()
+    }
+
+    fn available(&self) -> Bytes {
+        // Where the disk does not say what is free, the append finds out.
+        let free = self.disk.free_space().map_or(Bytes::new(u64::MAX), |free| free - self.config.reserve);
+        free.min(self.config.max_size - self.log.size())
+    }
+
+    /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before, as `free`
+    /// does.
+    fn free_one_early(&mut self) -> Result<bool, SpoolError> {
+        let oldest = self.log.sealed().find(|(number, summary)| self.flows.release(*number, summary));
+        let Some(number) = oldest.map(|(number, _)| number) else {
+            return Ok(false);
+        };
+        self.log.sync()?;
+        self.log.remove(number)?;
+        self.log.sync_removals()?;
+        self.stats.freed_early += 1;
+        Ok(true)
+    }
+
+    fn save_state(&mut self) {
+        if self.flows.save(&*self.disk).is_err() {
+            self.stats.state_failures += 1;
+        }
+    }
+
+    fn full(&self, needed: Bytes) -> SpoolError {
+        SpoolError::Full { needed, available: self.available(), reserve: self.config.reserve }
+    }
+
+    fn state_error(&self, source: io::Error) -> SpoolError {
+        if crate::is_full(&source) {
+            return self.full(Bytes::kib(4));
+        }
+        SpoolError::State { path: Flows::path(), source }
+    }
+}
+
+/// The spool's directory on its disk.
+const LOG_DIR: &str = "spool";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,500 @@
+//! The limits and directions that hold the source together. They may only be tightened.
+//!
+//! The tests stand in the innermost crate, because that builds in seconds, and `make check` runs them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn no_file_is_longer_than_one_can_read_top_to_bottom() {
+    let long = sources().into_iter().filter_map(|(path, text)| {
+        let lines = production(&text).lines().count();
+        (lines > MAX_PRODUCTION_LINES).then(|| format!("{} has {lines} lines", path.display()))
+    });
+    none(long, "split the file by concept");
+}
+
+#[test]
+fn nothing_is_unfinished_ignored_or_exempt_from_the_limits() {
+    let found = sources().into_iter().flat_map(|(path, text)| {
+        let of = move |banned: &&str| text.contains(*banned).then(|| format!("{}: {banned}", path.display()));
+        UNFINISHED.iter().filter_map(of).collect::<Vec<_>>()
+    });
+    none(found, "finish it, or shorten the function");
+}
+
+#[test]
+fn every_source_file_says_what_it_is_for() {
+    let headless =
+        sources().into_iter().filter(|(path, text)| !path.ends_with("tests.rs") && !text.starts_with("//!"));
+    none(headless.map(|(path, _)| path.display().to_string()), "begin the file with a `//!` head");
+}
+
+#[test]
+fn no_module_has_a_name_that_says_nothing() {
+    let vague = sources().into_iter().filter(|(path, _)| {
+        path.iter()
+            .any(|part| VAGUE.contains(&Path::new(part).file_stem().and_then(|s| s.to_str()).unwrap_or("")))
+    });
+    none(vague.map(|(path, _)| path.display().to_string()), "name it by what it holds");
+}
+
+#[test]
+fn the_core_reads_no_clock_file_socket_thread_or_environment() {
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        let core = SANS_IO.contains(&crate_of(&path)) && path.iter().nth(3).is_some_and(|part| part == "src");
+        if !core || path.ends_with("tests.rs") {
+            continue;
+        }
+        for (index, line) in production(&text).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or("");
+            let banned = BANNED_IN_CORE.iter().filter(|banned| code.contains(**banned));
+            found.extend(banned.map(|banned| format!("{}:{}: {banned}", path.display(), index + 1)));
+        }
+    }
+    none(found.into_iter(), "take time and bytes as arguments");
+}
+
+#[test]
+fn crates_use_only_what_lies_inside_them() {
+    let mut found = Vec::new();
+    for (name, manifest) in manifests() {
+        let Some((_, allowed)) = USES.iter().find(|(known, _)| *known == name) else {
+            found.push(format!("{name} is not in the list of this test"));
+            continue;
+        };
+        for used in ours(&manifest, "dependencies") {
+            if !allowed.contains(&used.as_str()) {
+                found.push(format!("{name} uses {used}"));
+            }
+        }
+    }
+    none(found.into_iter(), "turn the dependency round, or pass the value as an argument");
+}
+
+#[test]
+fn frames_and_the_line_do_not_know_each_other_even_in_tests() {
+    let manifests = manifests();
+    let both = |name: &str| {
+        let manifest = manifests.get(name);
+        ["dependencies", "dev-dependencies"]
+            .map(|table| manifest.map_or(Vec::new(), |m| ours(m, table)))
+            .concat()
+    };
+    assert!(!both("ccsds").contains(&"transport".to_owned()));
+    assert!(!both("transport").contains(&"ccsds".to_owned()));
+}
+
+/// A name has one meaning (docs/glossary.md). The names below mean something in each crate: what they are of.
+#[test]
+fn few_public_types_of_two_crates_share_a_name() {
+    let mut crates: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in sources() {
+        if path.iter().nth(3).is_none_or(|part| part != "src") || path.ends_with("tests.rs") {
+            continue;
+        }
+        for line in production(&text).lines() {
+            let mut words = line.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_');
+            let kind = (words.next() == Some("pub")).then(|| words.next()).flatten();
+            if kind.is_some_and(|kind| ["struct", "enum", "trait", "type"].contains(&kind)) {
+                let name = words.next().unwrap_or_default().to_owned();
+                crates.entry(name).or_default().insert(crate_of(&path).to_owned());
+            }
+        }
+    }
+    let shared =
+        crates.into_iter().filter(|(name, crates)| crates.len() > 1 && !USUAL.contains(&name.as_str()));
+    let shared: Vec<String> = shared
+        .map(|(name, crates)| format!("{name}: {}", crates.into_iter().collect::<Vec<_>>().join(", ")))
+        .collect();
+    let most = MAX_SHARED_NAMES;
+    assert!(
+        shared.len() <= most,
+        "{} names are of types of two crates, {most} may be: rename one of each\n  {}",
+        shared.len(),
+        shared.join("\n  ")
+    );
+    assert!(
+        shared.len() + 5 > most,
+        "only {} names are shared: lower MAX_SHARED_NAMES to that",
+        shared.len()
+    );
+}
+
+#[test]
+fn one_crate_names_the_quic_library() {
+    let naming = manifests().into_iter().filter(|(name, manifest)| {
+        name != "quic" && manifest.get("dependencies").is_some_and(|table| table.get("noq-proto").is_some())
+    });
+    none(naming.map(|(name, _)| name), "use skyhaul-quic");
+}
+
+#[test]
+fn unsafe_code_stands_where_nothing_else_will_do() {
+    let elsewhere = sources()
+        .into_iter()
+        .filter(|(path, text)| production(text).contains("unsafe_code") && !UNSAFE.contains(&crate_of(path)));
+    none(
+        elsewhere.map(|(path, _)| path.display().to_string()),
+        "do it without, or let a crate of the list do it",
+    );
+}
+
+#[test]
+fn every_manifest_takes_the_shared_lints_and_version() {
+    let loose = manifests().into_iter().filter(|(_, manifest)| {
+        let shared = |table: &str, key: &str| {
+            manifest.get(table).and_then(|t| t.get(key)).is_some_and(|value| {
+                value.as_bool() == Some(true)
+                    || value.get("workspace").and_then(toml::Value::as_bool) == Some(true)
+            })
+        };
+        !(shared("lints", "workspace") && shared("package", "version") && shared("package", "license"))
+    });
+    none(loose.map(|(name, _)| name), "follow crates/base/units/Cargo.toml");
+}
+
+#[test]
+fn the_architecture_names_every_crate() {
+    let page = read("ARCHITECTURE.md");
+    let missing = manifests().into_keys().filter(|name| !page.contains(&format!("`{name}`")));
+    none(missing, "add the crate to the map in ARCHITECTURE.md");
+}
+
+#[test]
+fn the_pages_that_a_user_and_a_contributor_look_for_exist() {
+    assert!(read("CHANGELOG.md").contains("## Unreleased"));
+    assert!(read("README.md").contains("make demo") && read("README.md").contains("make test"));
+    for page in
+        ["CONTRIBUTING.md", "RELEASING.md", "LICENSE-APACHE", "LICENSE-MIT", "docs/reference/requirements.md"]
+    {
+        assert!(!read(page).is_empty(), "{page}");
+    }
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut dead = Vec::new();
+    for (path, text) in files("md") {
+        let folder = path.parent().expect("a file has a folder").to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let local = !link.is_empty() && !link.contains("://") && !link.contains(char::is_whitespace);
+            if local && !root().join(&folder).join(link).exists() {
+                dead.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    none(dead.into_iter(), "mend the link");
+}
+
+#[test]
+fn no_file_names_a_path_or_host_of_one_machine() {
+    let local = [
+        concat!("/wo", "rk/"),
+        concat!("/fa", "rm/"),
+        concat!("/ro", "ot/"),
+        concat!("bash_", "jobs"),
+        concat!(".lib", "rary"),
+        concat!("index.crates", ".io"),
+        concat!("py", "pi.org"),
+    ];
+    let mut found = Vec::new();
+    for extension in ["rs", "toml", "md", "py", "sh", "yml", "json", ""] {
+        for (path, text) in files(extension) {
+            let of = |name: &&&str| text.contains(**name);
+            found.extend(local.iter().filter(of).map(|name| format!("{}: {name}", path.display())));
+        }
+    }
+    none(found.into_iter(), "use a path relative to the checkout");
+}
+
+/// Passes when `found` is empty; otherwise shows all of it and what to do.
+fn none(found: impl Iterator<Item = String>, help: &str) {
+    let found: Vec<String> = found.collect();
+    assert!(found.is_empty(), "{help}:\n  {}", found.join("\n  "));
+}
+
+/// The file without what is built for tests alone.
+fn production(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim_start() != "#[cfg(test)]" {
+            kept.push_str(line);
+            kept.push('\n');
+            continue;
+        }
+        // The item ends on its line, or at the brace in the column where it began.
+        let indent = line.len() - line.trim_start().len();
+        let end = format!("{}}}", " ".repeat(indent));
+        let mut item = lines.by_ref().skip_while(|line| line.trim_start().starts_with("#["));
+        let first = item.next().unwrap_or_default();
+        if !first.ends_with(';') && !first.ends_with('}') {
+            let _ = item.find(|line| *line == end);
+        }
+    }
+    kept
+}
+
+/// The crate that a path of `crates/STREET/CRATE/` lies in.
+fn crate_of(path: &Path) -> &str {
+    let below = path.starts_with("crates");
+    path.iter().nth(2).filter(|_| below).and_then(|name| name.to_str()).unwrap_or("")
+}
+
+/// The Rust sources by their path from the checkout, this file left out: it has to say what it bans.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut sources = files("rs");
+    assert!(sources.len() > 10, "the checkout was not found");
+    sources.retain(|(path, _)| !path.ends_with("units/tests/tidy.rs"));
+    sources
+}
+
+/// Text files with `extension`, sorted by path, without what is built or ignored.
+fn files(extension: &str) -> Vec<(PathBuf, String)> {
+    let mut folders = vec![root()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the checkout is readable") {
+            let path = entry.expect("the checkout is readable").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+            if BUILT.contains(&name) {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().and_then(|ext| ext.to_str()).unwrap_or("") == extension
+                && let Ok(text) = std::fs::read_to_string(&path)
+            {
+                let relative = path.strip_prefix(root()).expect("found below the root").to_owned();
+                found.push((relative, text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn manifests() -> BTreeMap<String, toml::Table> {
+    let crates = files("toml").into_iter().filter(|(path, _)| {
+        path.starts_with("crates") && path.ends_with("Cargo.toml") && path.iter().count() == 4
+    });
+    crates
+        .map(|(path, text)| (crate_of(&path).to_owned(), toml::from_str(&text).expect("manifests are TOML")))
+        .collect()
+}
+
+/// The workspace's own crates in one table of a manifest.
+fn ours(manifest: &toml::Table, table: &str) -> Vec<String> {
+    let Some(table) = manifest.get(table).and_then(toml::Value::as_table) else { return Vec::new() };
+    table.keys().filter_map(|name| name.strip_prefix("skyhaul-").map(str::to_owned)).collect()
+}
+
+fn read(page: &str) -> String {
+    std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().expect("the checkout exists")
+}
+
+const MAX_PRODUCTION_LINES: usize = 600;
+
+/// May only shrink; 40 is the aim.
+const MAX_SHARED_NAMES: usize = 200;
+
+/// Names whose meaning is their crate's.
+const USUAL: &[&str] = &[
+    "Config",
+    "ConfigError",
+    "Counters",
+    "Error",
+    "Event",
+    "Header",
+    "Message",
+    "Options",
+    "Reader",
+    "Report",
+    "State",
+    "Stats",
+    "Status",
+    "WireError",
+];
+
+const SANS_IO: &[&str] = &[
+    "units",
+    "coding",
+    "ccsds",
+    "level0",
+    "congestion",
+    "transport",
+    "identity",
+    "sessions",
+    "quic",
+    "tcp",
+    "oneway",
+    "link",
+    "vita49",
+    "page",
+    "probe",
+    "forward",
+    "files",
+    "streams",
+    "compress",
+];
+
+const BANNED_IN_CORE: &[&str] = &[
+    "std::fs",
+    "std::thread",
+    "std::env",
+    "std::process",
+    "tokio",
+    "Instant::now",
+    "SystemTime::now",
+    "UdpSocket",
+    "TcpStream",
+    "TcpListener",
+    "async fn",
+    "println!",
+    "HashMap",
+    "HashSet",
+];
+
+const UNFINISHED: &[&str] = &[
+    "todo!(",
+    "unimplemented!(",
+    "TODO",
+    "FIXME",
+    "XXX",
+    "#[ignore",
+    "allow(clippy::too_many_lines",
+    "allow(clippy::too_many_arguments",
+];
+
+const VAGUE: &[&str] = &["common", "core", "util", "utils", "helper", "helpers", "manager", "types"];
+
+/// Crates with `unsafe`: vector instructions, system calls, a library loaded at run time, and callers in other languages,
+/// which hand over pointers. Each file that has some says at its head what it takes on trust.
+const UNSAFE: &[&str] = &["coding", "net", "emulator", "hdf5", "capi", "python"];
+
+/// What holds nothing written by hand; `.git` is a file where the checkout is one of several.
+const BUILT: &[&str] = &[".git", "target", "artifacts", "coverage", "demo-output", ".venv", "node_modules"];
+
+/// What each crate may use in its production code.
+const USES: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("coding", &["units"]),
+    ("ccsds", &["units", "coding"]),
+    ("level0", &["units", "coding", "ccsds"]),
+    ("hdf5", &["units", "level0"]),
+    ("compress", &["ccsds"]),
+    ("congestion", &["units"]),
+    ("transport", &["units", "coding", "congestion"]),
+    ("identity", &[]),
+    ("sessions", &["units", "transport", "identity"]),
+    ("quic", &["units", "coding", "congestion", "transport", "identity", "sessions"]),
+    ("tcp", &["units", "congestion", "transport", "identity", "sessions"]),
+    ("oneway", &["units", "congestion", "transport", "identity"]),
+    ("host", &["units"]),
+    ("link", &["units"]),
+    ("vita49", &["units"]),
+    ("skyhaul", &["units", "congestion", "transport", "quic", "net"]),
+    ("forward", &["units", "transport"]),
+    ("files", &["units"]),
+    ("capi", &[]),
+    ("python", &["units", "ccsds", "level0", "node"]),
+    ("files-io", &["units", "transport", "net", "files"]),
+    ("streams", &["units"]),
+    ("streams-io", &["units", "net", "streams"]),
+    ("emulator", &["units", "link", "net"]),
+    ("page", &[]),
+    ("probe", &["units", "page"]),
+    (
+        "net",
+        &[
+            "units",
+            "coding",
+            "congestion",
+            "transport",
+            "identity",
+            "sessions",
+            "quic",
+            "tcp",
+            "link",
+            "oneway",
+            "probe",
+            "forward",
+        ],
+    ),
+    ("store", &["units"]),
+    (
+        "lab",
+        &[
+            "units",
+            "coding",
+            "congestion",
+            "transport",
+            "identity",
+            "sessions",
+            "quic",
+            "link",
+            "oneway",
+            "page",
+        ],
+    ),
+    (
+        "node",
+        &[
+            "units",
+            "coding",
+            "ccsds",
+            "level0",
+            "compress",
+            "hdf5",
+            "congestion",
+            "transport",
+            "sessions",
+            "forward",
+            "files",
+            "files-io",
+            "streams",
+            "streams-io",
+            "quic",
+            "net",
+            "store",
+            "vita49",
+        ],
+    ),
+    ("columns", &["units", "ccsds"]),
+    (
+        "cli",
+        &[
+            "units",
+            "coding",
+            "ccsds",
+            "level0",
+            "columns",
+            "hdf5",
+            "congestion",
+            "transport",
+            "identity",
+            "sessions",
+            "emulator",
+            "quic",
+            "oneway",
+            "host",
+            "link",
+            "net",
+            "store",
+            "lab",
+            "node",
+            "probe",
+            "forward",
+            "files",
+            "files-io",
+            "streams",
+            "streams-io",
+        ],
+    ),
+];

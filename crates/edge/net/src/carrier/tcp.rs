@@ -1,0 +1,257 @@
+//! TLS over TCP: connections, their sockets, and where calls are taken.
+//!
+//! The sockets are watched by one epoll instance (epoll(7)), which is what the driver waits for: what a wake-up costs does not
+//! grow with the connections that have nothing to say.
+
+use super::{Arrived, Left};
+use crate::Clock;
+use crate::stream::{Listener, Stream};
+use core::net::{IpAddr, SocketAddr};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use skyhaul_identity::{Fingerprint, Identity};
+use skyhaul_sessions::{Carrier, CarrierEvent, ConnectError, ConnectionId};
+use skyhaul_tcp::{TlsCarrier, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
+use skyhaul_transport::Path;
+use skyhaul_units::{Bytes, Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+/// Connections over TCP and their sockets.
+pub struct TcpCarrier {
+    connections: TlsCarrier,
+    listener: Option<Listener>,
+    /// Calls go from here.
+    local: Option<IpAddr>,
+    sockets: BTreeMap<ConnectionId, Held>,
+    epoll: OwnedFd,
+    /// What was read last, of whatever socket.
+    buffer: Box<[u8]>,
+    /// The system had no place for a call: until then no more are taken.
+    pause: Option<Instant>,
+}
+
+struct Held {
+    stream: Stream,
+    /// What the socket is watched for.
+    watched: EventFlags,
+}
+
+/// Bytes taken in one system call.
+const READ: usize = 256 * 1024;
+/// Sockets looked at in one turn; the others have the next.
+const AT_ONCE: usize = 64;
+/// Calls taken in one turn.
+const CALLS: usize = 16;
+/// Where the system has no more sockets, calls wait this long: there is nothing that would tell of one.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The listener among what is watched; connections are counted from 0.
+const LISTENER: u64 = u64::MAX;
+
+/// How to make a [`TcpCarrier`].
+#[derive(Debug, Clone)]
+pub struct TcpConfig {
+    /// This node's key.
+    pub identity: Identity,
+    /// Keys of the nodes that may call.
+    pub trusted: BTreeSet<Fingerprint>,
+    /// Where calls are taken; `None`: nowhere.
+    pub listen: Option<SocketAddr>,
+    /// The address that calls go from; `None`: the system chooses.
+    pub local: Option<IpAddr>,
+    /// The UDP payload of the paths beside these, in bytes: what was sent on one can be sent again on the other as it is.
+    pub udp_payload: u16,
+}
+
+impl TcpConfig {
+    /// Calls, with `identity`, and takes no calls. Default payload: that of an IPv4 packet of 1500 bytes.
+    pub const fn new(identity: Identity) -> Self {
+        Self { identity, trusted: BTreeSet::new(), listen: None, local: None, udp_payload: 1_472 }
+    }
+}
+
+impl TcpCarrier {
+    /// A carrier without connections.
+    ///
+    /// # Errors
+    /// The address to listen at is in use, not of this host, or not permitted; the system has no more file descriptors.
+    pub fn open(config: TcpConfig) -> io::Result<Self> {
+        let listener = config.listen.map(Listener::bind).transpose()?;
+        let endpoint = TlsEndpoint::new(TlsEndpointConfig {
+            trusted: config.trusted,
+            path: TlsPathConfig::beside(config.udp_payload),
+            ..TlsEndpointConfig::new(config.identity)
+        });
+        let local = config.local;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        if let Some(listener) = &listener {
+            epoll::add(&epoll, listener.fd(), EventData::new_u64(LISTENER), EventFlags::IN)?;
+        }
+        let (connections, sockets) = (TlsCarrier::new(endpoint), BTreeMap::new());
+        Ok(Self { connections, listener, local, sockets, epoll, buffer: vec![0; READ].into(), pause: None })
+    }
+
+    /// Changes whose calls are taken. Connections that stand stay.
+    pub(super) fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
+        self.connections.endpoint().set_trusted(trusted);
+    }
+
+    /// Where it takes calls.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.listener.as_ref()?.local_addr().ok()
+    }
+
+    pub(super) fn poll_fd(&self) -> PollFd<'_> {
+        PollFd::from_borrowed_fd(self.epoll.as_fd(), PollFlags::IN)
+    }
+
+    pub(super) fn receive(&mut self, clock: &Clock) -> io::Result<Arrived> {
+        let nothing = epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
+        let mut ready = [nothing; AT_ONCE];
+        let count = match epoll::wait(&self.epoll, &mut ready, Some(&Timespec::default())) {
+            Ok(count) => count,
+            Err(rustix::io::Errno::INTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        let (mut taken, mut more) = (Bytes::ZERO, count == AT_ONCE);
+        for (id, held) in self.sockets.iter_mut().filter(|(_, held)| held.stream.is_holding()) {
+            if let Some(path) = self.connections.stream(*id) {
+                taken += held.stream.read(clock, path, &mut self.buffer);
+            }
+        }
+        for event in &ready[..count] {
+            // Copied: the fields of what the kernel wrote need not be aligned.
+            let (flags, id) = (event.flags, event.data.u64());
+            if id == LISTENER {
+                more |= self.accept(clock)?;
+                continue;
+            }
+            let id = ConnectionId(id);
+            let (Some(held), Some(path)) = (self.sockets.get_mut(&id), self.connections.stream(id)) else {
+                continue;
+            };
+            if flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP) {
+                held.stream.unblock();
+            }
+            let bytes = held.stream.read(clock, path, &mut self.buffer);
+            more |= bytes.as_usize() >= READ;
+            taken += bytes;
+        }
+        Ok(if more { Arrived::More } else { Arrived::all(taken) })
+    }
+
+    /// Takes calls; says whether there may be more.
+    fn accept(&mut self, clock: &Clock) -> io::Result<bool> {
+        let Some(listener) = &self.listener else { return Ok(false) };
+        for _ in 0..CALLS {
+            let (socket, remote) = match listener.accept() {
+                Ok(Some(call)) => call,
+                Ok(None) => return Ok(false),
+                Err(_) => {
+                    epoll::delete(&self.epoll, listener.fd())?;
+                    self.pause = Some(clock.now() + PAUSE);
+                    return Ok(false);
+                }
+            };
+            // A caller for whom there is no place, or whose socket cannot be used, gets it closed.
+            if let Some(id) = self.connections.accept(clock.now(), remote)
+                && let Some(path) = self.connections.stream(id)
+            {
+                match Stream::on(socket) {
+                    Ok(stream) => drop(self.sockets.insert(id, watch(&self.epoll, id, stream)?)),
+                    Err(error) => path.stream_failed(clock.now(), &error.to_string()),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn transmit(&mut self, clock: &Clock) -> io::Result<Left> {
+        let mut left = Left::Nothing;
+        while let Some((id, remote)) = self.connections.poll_call() {
+            let Some(path) = self.connections.stream(id) else { continue };
+            left = Left::All;
+            match Stream::connect(self.local, remote) {
+                Ok(stream) => drop(self.sockets.insert(id, watch(&self.epoll, id, stream)?)),
+                Err(error) => path.stream_failed(clock.now(), &error.to_string()),
+            }
+        }
+        let mut gone = Vec::new();
+        for (id, held) in &mut self.sockets {
+            let Some(path) = self.connections.stream(*id) else {
+                gone.push(*id);
+                continue;
+            };
+            if held.stream.write(clock, path) {
+                left = left.max(Left::All);
+            }
+            if held.stream.is_holding() && path.wants_read() {
+                // What it had no room for has room now.
+                left = Left::Part;
+            }
+            if path.is_finished() {
+                gone.push(*id);
+                continue;
+            }
+            let wanted = interest(path.wants_read(), held.stream.is_blocked());
+            if wanted != held.watched {
+                epoll::modify(&self.epoll, held.stream.fd(), EventData::new_u64(id.0), wanted)?;
+                held.watched = wanted;
+            }
+        }
+        for id in gone {
+            // Closing a socket ends its being watched: it has no other descriptor.
+            self.sockets.remove(&id);
+        }
+        Ok(left)
+    }
+}
+
+fn watch(epoll: &OwnedFd, id: ConnectionId, stream: Stream) -> io::Result<Held> {
+    let watched = interest(true, stream.is_blocked());
+    epoll::add(epoll, stream.fd(), EventData::new_u64(id.0), watched)?;
+    Ok(Held { stream, watched })
+}
+
+fn interest(read: bool, write: bool) -> EventFlags {
+    let mut flags = EventFlags::empty();
+    flags.set(EventFlags::IN, read);
+    flags.set(EventFlags::OUT, write);
+    flags
+}
+
+impl Carrier for TcpCarrier {
+    fn call(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        expected: Fingerprint,
+        joins: bool,
+    ) -> Result<ConnectionId, ConnectError> {
+        self.connections.call(now, remote, expected, joins)
+    }
+
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path> {
+        self.connections.connection(id)
+    }
+
+    fn poll_event(&mut self) -> Option<CarrierEvent> {
+        self.connections.poll_event()
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        [self.connections.next_timeout(), self.pause].into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.connections.handle_timeout(now);
+        if self.pause.is_some_and(|until| until <= now)
+            && let Some(listener) = &self.listener
+        {
+            let flags = EventFlags::IN;
+            let added = epoll::add(&self.epoll, listener.fd(), EventData::new_u64(LISTENER), flags);
+            self.pause = added.err().map(|_| now + PAUSE);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Runs an engine on the sockets of its carriers, in real time, on one thread.
+
+use crate::Engine;
+use crate::carrier::{Arrived, Carrier, Left};
+use crate::clock::Clock;
+use crate::rest::{self, Gathering};
+use crate::socket::Socket;
+use crate::waker::Waker;
+use rustix::event::{PollFd, PollFlags};
+use skyhaul_sessions::{EngineEvent, SocketId};
+use skyhaul_units::Instant;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What uses the engine's sessions: it feeds them, and takes what they give.
+pub trait Service {
+    /// Something happened.
+    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent);
+
+    /// Called after events and at every wake-up: feed sessions, send receipts. Returns when it wants to be called
+    /// again by itself: a time that has come means at once, after what arrived meanwhile has been taken.
+    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
+
+    /// A carrier to serve from now on, with its socket; asked for after each [`Service::work`] until there is none.
+    fn next_socket(&mut self) -> Option<Carrier> {
+        None
+    }
+
+    /// What becomes readable when the service has something to do, beside the carriers' sockets. Datagrams are then taken as they
+    /// come: letting them gather would keep what is behind it waiting.
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// The socket given last is served under this name.
+    fn socket_added(&mut self, _id: SocketId) {}
+}
+
+/// An engine and its clock.
+pub struct Driver {
+    engine: Engine,
+    clock: Clock,
+    waker: Waker,
+    gathering: Gathering,
+    waits: u64,
+}
+
+/// Rounds of sending, and of filling the room that this made, before receiving has its turn.
+const ROUNDS: usize = 16;
+
+impl Driver {
+    /// Runs `engine`.
+    ///
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub fn new(engine: Engine, clock: Clock) -> io::Result<Self> {
+        Ok(Self::woken_by(Waker::new()?, engine, clock))
+    }
+
+    /// The same where carriers on other threads are to wake it too.
+    pub fn woken_by(waker: Waker, engine: Engine, clock: Clock) -> Self {
+        Self { engine, clock, waker, gathering: Gathering::default(), waits: 0 }
+    }
+
+    /// Adds one more carrier.
+    pub fn add_carrier(&mut self, carrier: impl Into<Carrier>) -> SocketId {
+        self.engine.add_carrier(carrier.into())
+    }
+
+    /// Wakes the driver when the service has something new.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// The carriers, in the order in which they were added.
+    pub fn carriers(&self) -> impl Iterator<Item = &Carrier> {
+        self.engine.carriers()
+    }
+
+    /// The carriers' UDP sockets.
+    pub fn sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.carriers().filter_map(Carrier::socket)
+    }
+
+    /// Datagrams that the system refused to send; they count as lost on the line.
+    pub fn send_errors(&self) -> u64 {
+        self.carriers().map(Carrier::send_errors).sum()
+    }
+
+    /// How often the thread has waited for something to do.
+    pub const fn waits(&self) -> u64 {
+        self.waits
+    }
+
+    /// Runs until `stop` is set, then says farewell to the connected nodes.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn run(&mut self, service: &mut impl Service, stop: &AtomicBool) -> io::Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            let arrived = self.receive()?;
+            self.gathering.took(arrived);
+            let now = self.clock.now();
+            self.engine.handle_timeout(now);
+            let service_due = self.serve(service, now);
+            let more_to_send = self.transmit(now)?;
+            // Neither a service that has more to do now nor a line that has is kept waiting for the clock.
+            if arrived == Arrived::More || more_to_send || service_due.is_some_and(|due| due <= now) {
+                continue;
+            }
+            let due = [self.engine.next_timeout(), service_due].into_iter().flatten().min();
+            self.waits += 1;
+            let own = service.fd();
+            let gathers = arrived == Arrived::Little && own.is_none();
+            if !gathers || !self.gathering.rest(&self.waker, &self.clock, (now, due))? {
+                let own = own.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
+                let fds = self.engine.carriers().filter_map(Carrier::poll_fd).chain(own);
+                rest::wait(&self.waker, &self.clock, due, fds)?;
+            }
+        }
+        let now = self.clock.now();
+        let open: Vec<_> = self.engine.sessions().map(|(id, _)| id).collect();
+        for id in open {
+            self.engine.close(now, id, "the node is stopping");
+        }
+        while self.transmit(now)? {}
+        self.engine.carriers_mut().for_each(Carrier::farewell);
+        Ok(())
+    }
+
+    /// Events and work until neither brings more.
+    fn serve(&mut self, service: &mut impl Service, now: Instant) -> Option<Instant> {
+        self.engine.flush(now);
+        while let Some(event) = self.engine.poll_event() {
+            service.event(now, &mut self.engine, event);
+        }
+        let mut due = service.work(now, &mut self.engine);
+        while let Some(carrier) = service.next_socket() {
+            let id = self.add_carrier(carrier);
+            service.socket_added(id);
+            due = Some(now);
+        }
+        self.engine.flush(now);
+        due
+    }
+
+    /// Takes what has arrived.
+    fn receive(&mut self) -> io::Result<Arrived> {
+        let clock = self.clock;
+        self.engine.carriers_mut().try_fold(Arrived::Nothing, |most, carrier| {
+            carrier.receive(&clock).map(|arrived| arrived.max(most))
+        })
+    }
+
+    /// Sends what is ready; returns whether there may be more.
+    fn transmit(&mut self, now: Instant) -> io::Result<bool> {
+        let clock = self.clock;
+        for round in 0..ROUNDS {
+            let left = self.engine.carriers_mut().try_fold(Left::Nothing, |most, carrier| {
+                carrier.transmit(&clock).map(|left| left.max(most))
+            })?;
+            match left {
+                Left::Part => return Ok(true),
+                // What was filled in does not leave yet.
+                Left::Nothing if round > 0 => return Ok(false),
+                Left::Nothing | Left::All if !self.engine.refill(now) => return Ok(false),
+                Left::Nothing | Left::All => {}
+            }
+        }
+        Ok(true)
+    }
+}

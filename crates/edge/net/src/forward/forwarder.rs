@@ -1,0 +1,127 @@
+//! Forwards on sessions of their own: calls far nodes, takes calls, greets.
+
+use super::forwards::{Forwards, Notify};
+use super::nodes::Calls;
+use super::peer::Member;
+use super::{Counters, Forwarding, Listen, Node, Notice, Rules, Setup, StartError};
+use crate::guests::Range;
+use crate::{Engine, Refusals, Service, Waker};
+use skyhaul_forward::{Local, Role};
+use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig};
+use skyhaul_units::{Duration, Instant};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// Forwards applications' connections over sessions that carry nothing else; see [`super`].
+pub struct Forwarder {
+    pub(super) name: String,
+    pub(super) nodes: Vec<Node>,
+    pub(super) forwards: Forwards,
+    pub(super) calls: Calls,
+    rules: Arc<Rules>,
+    classes: ClassTree,
+    stats: Option<Duration>,
+    /// When statistics are told next, and what they were the last time.
+    next_stats: Option<Instant>,
+    told_stats: Counters,
+    refusals: Refusals,
+}
+
+impl Forwarder {
+    /// Listens where `setup` says. `notify` is told what an operator wants to know; `waker` is the driver's.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn new(setup: Setup, waker: Waker, notify: Notify) -> Result<Self, StartError> {
+        let Setup { name, nodes, listens, remotes, allow, allow_listen, classes, stats, budget } = setup;
+        let names = nodes.iter().map(|node| node.name.clone()).collect();
+        let forwarding = Forwarding { nodes: names, listens, remotes, budget };
+        Ok(Self {
+            name,
+            calls: Calls::new(nodes.len()),
+            nodes,
+            forwards: Forwards::new(forwarding, waker, notify)?,
+            rules: Arc::new(Rules { allow, allow_listen }),
+            classes,
+            stats,
+            next_stats: None,
+            told_stats: Counters::default(),
+            refusals: Refusals::default(),
+        })
+    }
+
+    /// Where it listens, in the order of [`Setup::listens`]: of port 0, with the one that was given. With what the setup says of
+    /// it, and the node's name.
+    pub fn locals(&self) -> impl Iterator<Item = (&Local, &Listen, &str)> {
+        self.forwards.locals()
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> Counters {
+        self.forwards.counters()
+    }
+
+    fn connected(&mut self, engine: &mut Engine, id: SessionId, incoming: bool) {
+        let Some(session) = engine.session(id) else { return };
+        session.open(Opening { name: self.name.clone(), ..Opening::default() });
+        session.share(self.classes.clone(), PolicyConfig::default());
+        let role = if incoming { Role::Called } else { Role::Calling };
+        let (node, rules) = (self.calls.node_of(id), Arc::clone(&self.rules));
+        let member = Member { role, node, rules, range: Range::Own, share: None };
+        self.forwards.begun(id, session, member);
+    }
+
+    /// Tells what was carried since the time before.
+    fn tell_stats(&mut self, now: Instant) {
+        let Some(interval) = self.stats else { return };
+        let due = *self.next_stats.get_or_insert(now + interval);
+        if now < due {
+            return;
+        }
+        self.next_stats = Some(now + interval);
+        let counters = self.counters();
+        let before = core::mem::replace(&mut self.told_stats, counters);
+        let interval = interval + now.since(due);
+        let (counters, before) = (Box::new(counters), Box::new(before));
+        self.forwards.notice(&Notice::Stats { interval, counters, before });
+    }
+}
+
+impl Service for Forwarder {
+    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+        match event {
+            EngineEvent::Connected { id, incoming, .. } => self.connected(engine, id, incoming),
+            EngineEvent::Session { id, event: Event::Greeted { name, .. } } => {
+                self.greeted(now, engine, id, name);
+            }
+            EngineEvent::Session { id, event: Event::Block(received) } => {
+                self.forwards.block(now, engine, id, &received);
+            }
+            EngineEvent::Session { .. } | EngineEvent::PathRefused { .. } => {}
+            EngineEvent::Disconnected { id, reason } => self.disconnected(now, id, reason.to_string()),
+            EngineEvent::Refused { id: Some(id), reason, .. } => {
+                self.disconnected(now, id, reason.to_string());
+            }
+            EngineEvent::Refused { id: None, remote, reason, .. } => {
+                if let Some(refused) = self.refusals.add(now, remote, &reason) {
+                    self.forwards.notice(&Notice::TurnedAway(refused));
+                }
+            }
+        }
+    }
+
+    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+        self.call(now, engine);
+        let due = self.forwards.work(now, engine);
+        self.tell_stats(now);
+        for refused in self.refusals.due(now) {
+            self.forwards.notice(&Notice::TurnedAway(refused));
+        }
+        [Some(due), self.next_stats, self.calls.next_call(), self.refusals.next()].into_iter().flatten().min()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.forwards.fd())
+    }
+}

@@ -1,0 +1,197 @@
+//! What goes through a session that somebody else holds, beside that one's own blocks.
+//!
+//! A station and its centre have one session with each other. The station's uplink and the centre's downlink hold it, for contacts;
+//! [`Guests`] carries applications' connections, files and streams on it, in flows of their own ([`Range`]). Who holds the session gives it the
+//! session's events and calls [`Guests::work`]; it takes no event that is the holder's alone. The class tree of the session decides what
+//! goes first; each service has a [`Share`] of the send buffer beside it, so that none keeps the holder's blocks out.
+//! At the receiving end their blocks leave the session's window at once: windows of their own bound them, and one that
+//! does not read holds back itself alone. A [`Door`] is where programs on other threads have links over the session, each like
+//! one of its own.
+
+mod range;
+mod share;
+
+pub use range::{FIRST_GUEST, Range};
+pub use share::Share;
+
+use crate::exchange::{Door, Lender, Lent};
+use crate::forward::{Counters, Forwarding, Forwards, Member, Notify, Rules, StartError};
+use crate::{Engine, Waker};
+use skyhaul_forward::Role;
+use skyhaul_identity::Fingerprint;
+use skyhaul_sessions::SessionId;
+use skyhaul_sessions::links::End;
+use skyhaul_transport::{ClassTree, Event, Session};
+use skyhaul_units::{Bytes, Instant};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// Blocks of forwards that a session holds and has not told the fate of, at most: half a second of 250 Mbit/s. A session that carries
+/// guests has a send buffer that is as much larger.
+pub const FORWARDS_SHARE: Bytes = Bytes::mib(16);
+/// The same of files: four round trips of 660 ms at 93 Mbit/s.
+pub const FILES_SHARE: Bytes = Bytes::mib(32);
+/// The same of streams: a second of 250 Mbit/s, which is twice the usual lateness bound.
+pub const STREAMS_SHARE: Bytes = Bytes::mib(32);
+
+/// What goes through sessions that somebody else holds.
+pub struct Guests {
+    forwards: Forwards,
+    files: Lent,
+    streams: Lent,
+}
+
+/// Who takes links that far nodes begin for files and streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinksTaken {
+    /// Nobody: they are ended.
+    ByNobody,
+    /// Whoever has the [`Door`] of the service.
+    AtTheDoor,
+}
+
+/// Who is at the far end of a session.
+#[derive(Debug, Clone)]
+pub struct Far {
+    /// Which end of the session this one is.
+    pub role: Role,
+    /// The place of the far node among [`Forwarding::nodes`]; none where no forward leads there.
+    pub node: Option<usize>,
+    /// What it may have this node do.
+    pub rules: Arc<Rules>,
+    /// Its key.
+    pub key: Fingerprint,
+}
+
+impl core::fmt::Debug for Guests {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Guests").field("counters", &self.forwards.counters()).finish_non_exhaustive()
+    }
+}
+
+impl Guests {
+    /// Listens where `forwarding` says. `waker` is the driver's.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn new(
+        forwarding: Forwarding,
+        taken: LinksTaken,
+        waker: Waker,
+        notify: Notify,
+    ) -> Result<Self, StartError> {
+        let files = Lent::new(Range::Files, FILES_SHARE, taken, waker.clone());
+        let streams = Lent::new(Range::Streams, STREAMS_SHARE, taken, waker.clone());
+        Ok(Self { forwards: Forwards::new(forwarding, waker, notify)?, files, streams })
+    }
+
+    /// Where files go in and out; [`Forwarding::nodes`] says which node has which place.
+    pub fn files(&self) -> Door {
+        self.files.door()
+    }
+
+    /// The same of streams.
+    pub fn streams(&self) -> Door {
+        self.streams.door()
+    }
+
+    /// A session has begun; its line is shared as it will be.
+    pub fn begun(&mut self, id: SessionId, session: &Session, far: Far) {
+        let Far { role, node, rules, key } = far;
+        let end = if role == Role::Calling { End::Calling } else { End::Called };
+        for service in [&mut self.files, &mut self.streams] {
+            service.begun(id, Lender { end, node, key });
+        }
+        let (range, share) = (Range::Forwards, Some(FORWARDS_SHARE));
+        self.forwards.begun(id, session, Member { role, node, rules, range, share });
+    }
+
+    /// The far end is who it should be: guests go from now on.
+    pub fn opened(&mut self, id: SessionId, name: &str) {
+        self.forwards.opened(id);
+        self.files.opened(id, name);
+        self.streams.opened(id, name);
+    }
+
+    /// Takes an event of a session where it is of guests; gives back the others.
+    pub fn event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) -> Option<Event> {
+        match event {
+            Event::Block(received) => match Range::of(received.id.flow) {
+                Some(Range::Forwards) => self.forwards.block(now, engine, id, &received),
+                Some(range) => {
+                    if let (Some(service), Some(session)) = (self.links(range), engine.session(id)) {
+                        service.block(session, id, &received);
+                    }
+                }
+                None if received.id.flow >= FIRST_GUEST => {
+                    refuse(engine, id, "a block of an unknown flow");
+                }
+                None => return Some(Event::Block(received)),
+            },
+            Event::Settled { id: block, outcome } => match Range::of(block.flow) {
+                Some(Range::Forwards) => self.forwards.settled(id, block),
+                Some(range) => {
+                    self.links(range).into_iter().for_each(|service| service.settled(id, block, outcome));
+                }
+                None => return Some(Event::Settled { id: block, outcome }),
+            },
+            event => return Some(event),
+        }
+        None
+    }
+
+    /// The service whose links are in this range.
+    fn links(&mut self, range: Range) -> Option<&mut Lent> {
+        match range {
+            Range::Files => Some(&mut self.files),
+            Range::Streams => Some(&mut self.streams),
+            Range::Own | Range::Forwards => None,
+        }
+    }
+
+    /// A session is gone.
+    pub fn ended(&mut self, id: SessionId) {
+        self.forwards.left(id);
+        self.files.ended(id);
+        self.streams.ended(id);
+    }
+
+    /// The far node at this place was called in vain.
+    pub fn unreached(&mut self, node: usize) {
+        self.forwards.unreached(node);
+    }
+
+    /// The line of a session is shared otherwise.
+    pub fn shared(&mut self, id: SessionId, classes: &ClassTree) {
+        self.forwards.shared(id, classes);
+    }
+
+    /// Takes what is new, and hands over what the line has room for. When it wants to be called again by itself.
+    pub fn work(&mut self, now: Instant, engine: &mut Engine) -> Instant {
+        self.files.work(now, engine);
+        self.streams.work(now, engine);
+        self.forwards.work(now, engine)
+    }
+
+    /// Readable when there is something to do; none where nothing can be, and datagrams of the line may gather.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.forwards.fd()).filter(|_| !self.forwards.is_still())
+    }
+
+    /// The forwards.
+    pub const fn forwards(&self) -> &Forwards {
+        &self.forwards
+    }
+
+    /// What was forwarded so far.
+    pub fn counters(&self) -> Counters {
+        self.forwards.counters()
+    }
+}
+
+/// What the far end sent cannot be: it is of another version.
+fn refuse(engine: &mut Engine, id: SessionId, reason: &str) {
+    if let Some(session) = engine.session(id) {
+        session.refuse(reason);
+    }
+}

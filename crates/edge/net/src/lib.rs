@@ -1,0 +1,43 @@
+//! Sockets and real time for the sans-IO core.
+//!
+//! A [`Driver`] runs an engine of sessions over paths of QUIC on UDP sockets and of TLS on TCP. [`relay`] is a UDP relay that behaves like a
+//! long, thin, lossy line, for tests, demonstrations and rehearsals on machines where the kernel's own emulation would
+//! need root.
+
+mod busy;
+mod carrier;
+mod clock;
+mod driver;
+pub mod drops;
+pub mod exchange;
+pub mod forward;
+pub mod guests;
+mod interface;
+mod lane;
+pub mod one_way;
+mod option;
+pub mod probe;
+mod refusals;
+pub mod relay;
+mod rest;
+mod shortage;
+mod socket;
+mod stream;
+mod threads;
+mod waker;
+
+pub use busy::BusyClock;
+pub use carrier::{Carrier, TcpCarrier, TcpConfig, UdpCarrier};
+pub use clock::Clock;
+pub use driver::{Driver, Service};
+pub use interface::interfaces;
+pub use lane::LaneCarrier;
+pub use refusals::{Merged, Network, Refusals, Refused};
+pub use shortage::{Processors, Shortage};
+pub use socket::{Buffers, Incoming, Outgoing, Socket};
+pub use stream::{Listener, Stream};
+pub use threads::{Thread, ThreadTimes};
+pub use waker::Waker;
+
+/// An engine over the carriers that a driver knows.
+pub type Engine = skyhaul_sessions::Engine<Carrier>;

@@ -1,0 +1,209 @@
+//! TCP sockets for paths over TLS: non-blocking, in large pieces, with as little as possible waiting in the kernel.
+//!
+//! A [`Stream`] is one socket; a [`Listener`] takes calls. Neither waits: their owner watches [`Stream::fd`] for reading while
+//! the path wants to, and for writing while [`Stream::is_blocked`].
+
+mod unsent;
+
+use crate::Clock;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt};
+use skyhaul_tcp::TlsPath;
+use skyhaul_units::Bytes;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// A TCP socket with a path on it, which is handed to each call that needs it.
+#[derive(Debug)]
+pub struct Stream {
+    socket: TcpStream,
+    /// Read, and not taken by the path yet.
+    held: Vec<u8>,
+    /// The socket takes nothing now: it is not connected yet, or its buffer is full.
+    blocked: bool,
+    is_shut: bool,
+}
+
+impl Stream {
+    /// Calls `remote`, from `local` where that is given. Returns at once: what becomes of the call shows when the socket is
+    /// read or written.
+    ///
+    /// # Errors
+    /// The system has no more sockets, no way to `remote`, or `local` is not its own.
+    pub fn connect(local: Option<IpAddr>, remote: SocketAddr) -> io::Result<Self> {
+        let family = if remote.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        if let Some(local) = local {
+            bind(&socket, &SocketAddr::new(local, 0))?;
+        }
+        match connect(&socket, &remote) {
+            Ok(()) | Err(Errno::INPROGRESS) => Self::on(socket.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// On a socket that is connected, or will be.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn on(socket: TcpStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        // The path gives whole batches: nothing is gained by holding a short one back.
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        unsent::limit(&socket, MOST_UNSENT)?;
+        Ok(Self { socket, held: Vec::new(), blocked: true, is_shut: false })
+    }
+
+    /// The address here.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// To wait for.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Whether it is worth waiting for the socket to be writable.
+    pub const fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Whether something was read for which the path had no room.
+    pub const fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The socket was found writable, or broken.
+    pub const fn unblock(&mut self) {
+        self.blocked = false;
+    }
+
+    /// Takes what has arrived, by way of `buffer`, some pieces at most, so that sending gets its turn. Returns how much was
+    /// read. Errors of the socket end the path.
+    pub fn read(&mut self, clock: &Clock, path: &mut TlsPath, buffer: &mut [u8]) -> Bytes {
+        let mut total = Bytes::ZERO;
+        for _ in 0..READS {
+            if !self.held.is_empty() {
+                let taken = path.receive(clock.now(), &self.held);
+                self.held.drain(..taken);
+            }
+            if !self.held.is_empty() || !path.wants_read() {
+                break;
+            }
+            match self.socket.read(buffer) {
+                Ok(0) => {
+                    path.end_of_stream(clock.now());
+                    break;
+                }
+                Ok(count) => {
+                    total += Bytes::of(count);
+                    let taken = path.receive(clock.now(), &buffer[..count]);
+                    self.held.extend_from_slice(&buffer[taken..count]);
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    path.stream_failed(clock.now(), &error.to_string());
+                    break;
+                }
+            }
+        }
+        total
+    }
+
+    /// Writes what the path has to say, until it has no more or the socket takes no more. Returns whether anything was
+    /// written. Errors of the socket end the path.
+    pub fn write(&mut self, clock: &Clock, path: &mut TlsPath) -> bool {
+        let mut any = false;
+        loop {
+            let bytes = path.poll_transmit(clock.now());
+            if self.blocked {
+                return any;
+            }
+            if bytes.is_empty() {
+                break;
+            }
+            match self.socket.write(bytes) {
+                Ok(count) => {
+                    path.written(count);
+                    any = true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => path.stream_failed(clock.now(), &error.to_string()),
+            }
+        }
+        if path.is_written_out() && !self.is_shut {
+            self.is_shut = true;
+            // A socket that is broken already has nothing to shut.
+            let _ = self.socket.shutdown(Shutdown::Write);
+        }
+        any
+    }
+}
+
+/// Takes calls.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+}
+
+impl Listener {
+    /// Listens at `address`.
+    ///
+    /// # Errors
+    /// The address is in use, not of this host, or not permitted.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = TcpListener::bind(address)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket })
+    }
+
+    /// The address it is bound to.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// To wait for: readable when somebody calls.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The next call, until `None`.
+    ///
+    /// # Errors
+    /// The system has no more sockets: try again when some were closed.
+    pub fn accept(&self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+        loop {
+            match self.socket.accept() {
+                Ok(call) => return Ok(Some(call)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                // A caller that went away while it waited is not this socket's error (accept(2)).
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Pieces taken before sending gets its turn.
+const READS: usize = 4;
+/// What the kernel takes beyond what TCP may send now: 10 ms at 100 Mbit/s. More would be decided too early; with much
+/// less the socket would often run dry before this process is woken.
+const MOST_UNSENT: i32 = 128 * 1024;
+
+#[cfg(test)]
+mod tests;

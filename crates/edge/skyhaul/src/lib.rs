@@ -1,0 +1,62 @@
+//! Blocks with deadlines, priorities and dependencies between two nodes, over one or several paths.
+//!
+//! A [`Node`] is this host's end: a key, sockets, and whom it trusts. A [`Session`] joins it with another node over one or
+//! several [`Path`]s, and carries [`Block`]s both ways. A block is useless in part; it arrives whole or not at all:
+//!
+//! - [`Block::reliable`] arrives in the order of its flow, however long that takes;
+//! - [`Block::expendable`] is worth something until its deadline, arrives out of order, and costs nothing after it;
+//! - `priority`, `depends_on`, `class` and `redundant` say what goes first, what is worth nothing without what, who pays,
+//!   and what goes over all paths.
+//!
+//! Everything that waits is a future, of any executor. Programs without one put [`Wait::wait`] behind it.
+//!
+//! ```
+//! use skyhaul::{Block, Duration, FlowId, Identity, Node, Outcome, Path, Wait};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Each end has a key, and knows the other's fingerprint.
+//! let (station, centre) = (Identity::generate()?, Identity::generate()?);
+//! let keys = (station.fingerprint(), centre.fingerprint());
+//! let called = Node::named("centre", centre).bind("127.0.0.1:0".parse()?).trust(keys.0).start()?;
+//! let calling = Node::named("station", station).start()?;
+//!
+//! let session = calling.connect([Path::to(called.addresses()[0])], keys.1).wait()?;
+//! let key_frame = Block::expendable(FlowId(1), Duration::from_secs(3), vec![7; 60_000].into());
+//! let key_frame = session.send(key_frame).wait()?;
+//! // Worth nothing without the other, so nothing is spent on it where that one is too late.
+//! let next = Block::expendable(FlowId(1), Duration::from_secs(3), vec![8; 6_000].into());
+//! let next = session.send(Block { depends_on: key_frame.name().wait(), ..next }).wait()?;
+//!
+//! let far = called.accept().wait().ok_or("the node has stopped")?;
+//! let first = far.recv().wait().ok_or("the session has ended")?;
+//! assert_eq!(first.bytes.len(), 60_000);
+//! assert_eq!(key_frame.wait(), Some(Outcome::Delivered));
+//! assert_eq!(next.wait(), Some(Outcome::Delivered));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/` has three programs: text, audio and video of a conference, each with its own deadline.
+
+mod node;
+mod wait;
+
+pub use node::{Node, NodeBuilder, Path};
+pub use wait::Wait;
+
+#[doc(inline)]
+pub use skyhaul_net::exchange::{Incoming, Link as Session, LinkError as SessionError, Sent, StartError};
+#[doc(inline)]
+pub use skyhaul_quic::{Fingerprint, FingerprintError, Identity, IdentityError};
+#[doc(inline)]
+pub use skyhaul_transport::{
+    Block, BlockId, BlockTiming, ClassConfig, ClassError, ClassId, ClassTree, ClassesConfig, MAX_BLOCK, Mode,
+    Outcome, PRIORITY_NORMAL, PathId, PathOptions, PathState, PathStatus, Received, SessionConfig, Stats,
+};
+#[doc(inline)]
+pub use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate, Seq, Utc};
+
+/// The page for programs, whose example is tested with these.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/how-to/library.md")]
+struct Page;

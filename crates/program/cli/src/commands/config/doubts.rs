@@ -1,0 +1,71 @@
+//! What a configuration says that this machine, as it is now, will not do: a key that is not there, a folder that cannot
+//! be made, a fingerprint that nobody's key has.
+
+use rustix::fs::{Access, access};
+use skyhaul_node::config::{Config, PeerKey};
+use skyhaul_quic::{Fingerprint, Identity};
+use std::path::Path;
+
+/// What would keep the node from working, each as a sentence and what to do.
+pub fn doubts(config: &Config) -> Vec<String> {
+    let (node, peers, folders) = match config {
+        Config::Station(station) => {
+            let centre = &station.centre;
+            (&station.node, vec![(centre.name.as_str(), centre.fingerprint)], Vec::new())
+        }
+        Config::Centre(centre) => {
+            let peers = centre.peer.iter().map(|peer| (peer.name.as_str(), peer.fingerprint));
+            let deliveries = centre.delivery.iter().map(|entry| ("a delivery's folder", &*entry.dir));
+            let folders = [("the products' folder", &*centre.products.dir)].into_iter().chain(deliveries);
+            (&centre.node, peers.collect(), folders.collect())
+        }
+    };
+    let own = own(&node.key);
+    let peers = peers.into_iter().filter_map(|(name, key)| peer(name, key, own.as_ref().ok()));
+    let folders = [("the state folder", &*node.state)].into_iter().chain(folders);
+    let folders = folders.filter_map(|(what, path)| folder(what, path));
+    own.as_ref().err().cloned().into_iter().chain(peers).chain(folders).collect()
+}
+
+/// The fingerprint of the node's own key, or why there is none.
+fn own(file: &Path) -> Result<Fingerprint, String> {
+    let place = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("there is no key in {place}; help: make one with `skyhaul keygen {place}`")
+        }
+        _ => format!("the key {place} cannot be read ({error}); help: run this command as the node's user"),
+    })?;
+    let identity = Identity::from_pem(&text);
+    identity.map(|identity| identity.fingerprint()).map_err(|error| format!("{error}, {place}"))
+}
+
+fn peer(name: &str, key: PeerKey, own: Option<&Fingerprint>) -> Option<String> {
+    let help = format!("help: write what `skyhaul keygen FILE --show` prints at {name}");
+    let digits = key.to_string();
+    let digits = digits.rsplit(':').next().unwrap_or(&digits);
+    // A digest repeats itself by no chance; an example does.
+    let is_example = (1..=digits.len() / 2).any(|period| {
+        digits.as_bytes().iter().zip(digits.as_bytes().iter().skip(period)).all(|(a, b)| a == b)
+    });
+    if is_example {
+        return Some(format!("the fingerprint of {name} is from an example, no key has it; {help}"));
+    }
+    let is_own = own == Some(&key.fingerprint());
+    is_own.then(|| format!("the fingerprint of {name} is that of this node's own key; {help}"))
+}
+
+/// Why a folder could not be written to, or made where it is not there.
+fn folder(what: &str, path: &Path) -> Option<String> {
+    let help = "help: create the folder for the node's user, or name another";
+    let there =
+        path.ancestors().find(|folder| folder.symlink_metadata().is_ok() || folder.as_os_str().is_empty());
+    let there = there.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let refuse = |reason: String| Some(format!("{what} {} {reason}; {help}", path.display()));
+    let verb = if there == path { "cannot be written to" } else { "cannot be made" };
+    if !there.is_dir() {
+        return refuse(format!("{verb}: {} is not a folder", there.display()));
+    }
+    let allowed = access(there, Access::WRITE_OK | Access::EXEC_OK);
+    allowed.err().and_then(|error| refuse(format!("{verb}: {}: {error}", there.display())))
+}

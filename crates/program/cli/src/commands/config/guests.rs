@@ -1,0 +1,82 @@
+//! What goes beside contacts, and what another node may have this one do, as it is configured, in words.
+
+use super::words::spoken;
+use skyhaul_forward::{Entrance, Forward, What};
+use skyhaul_node::config::{
+    Allowed, FilesEntry, ForwardEntry, MirrorEntry, PeerEntry, StreamEntry, StreamsEntry,
+};
+use std::io::{self, Write};
+
+/// Applications' forwards.
+pub fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Result<()> {
+    for entry in forwards {
+        let lead = match entry.what() {
+            What::Local(Forward { local, node, target }) => format!("{local} to {target} from {node}"),
+            What::Remote(Forward { local, node, target }) => {
+                format!("{local} at {node} to {target} from here")
+            }
+            What::Socks(Entrance { local, .. }) => format!("{local}, as applications request by SOCKS"),
+            What::Transparent(Entrance { local, .. }) => {
+                format!("{local}, to the original target of diverted connections")
+            }
+        };
+        let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+        let deadline =
+            entry.deadline.map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
+        writeln!(out, "  forward    {lead}{class}{deadline}")?;
+    }
+    Ok(())
+}
+
+/// What another node may have this one do.
+pub fn write_rules(name: &str, (allow, listen): (&Allowed, &Allowed), out: &mut dyn Write) -> io::Result<()> {
+    for (rules, what) in [(allow, "connect to"), (listen, "listen at")] {
+        if !rules.0.is_empty() {
+            let rules: Vec<String> = rules.0.iter().map(ToString::to_string).collect();
+            writeln!(out, "  allows     {name} to have this node {what} {}", rules.join(", "))?;
+        }
+    }
+    Ok(())
+}
+
+/// Folders that the centre of this name gets.
+pub fn write_mirrors((centre, mirrors): (&str, &[MirrorEntry]), out: &mut dyn Write) -> io::Result<()> {
+    for entry in mirrors {
+        let (source, into) = (entry.source.display(), &entry.into.0);
+        let into = if into.is_here() { "the folder there".to_owned() } else { into.to_string() };
+        let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+        let how = if entry.watch { "after every change" } else { "once" };
+        let delete = if entry.delete { ", deletes files that are not here" } else { "" };
+        writeln!(out, "  mirrors    {source} to {into} at {}, {how}{delete}{class}", centre)?;
+    }
+    Ok(())
+}
+
+/// Streams that the centre of this name gets.
+pub fn write_streams((centre, streams): (&str, &[StreamEntry]), out: &mut dyn Write) -> io::Result<()> {
+    for entry in streams {
+        let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+        let (source, lateness) = (&entry.from.0, spoken(entry.lateness));
+        let again = if entry.again { ", restarted when it has ended" } else { "" };
+        writeln!(out, "  streams    {source} to {}:{}, within {lateness}{again}{class}", centre, entry.to)?;
+    }
+    Ok(())
+}
+
+/// A station that may send to this centre, and what else it may do here.
+pub fn write_peer(peer: &PeerEntry, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "  takes      from {}, key {}", peer.name, peer.fingerprint)?;
+    write_rules(peer.name.as_str(), (&peer.allow, &peer.allow_listen), out)?;
+    if let Some(FilesEntry { root, write, read }) = &peer.files {
+        let may = [(*write, "put files in"), (*read, "fetch files from")];
+        let may: Vec<&str> = may.iter().filter(|(may, _)| *may).map(|(_, what)| *what).collect();
+        writeln!(out, "  allows     {} to {} {}", peer.name, may.join(" and "), root.display())?;
+    }
+    if let Some(StreamsEntry { root, allow }) = &peer.streams {
+        let files = root.as_ref().map(|root| format!("files in {}", root.display()));
+        let sinks = allow.0.iter().map(ToString::to_string);
+        let all: Vec<String> = files.into_iter().chain(sinks).collect();
+        writeln!(out, "  allows     {} to stream to {}", peer.name, all.join(", "))?;
+    }
+    Ok(())
+}

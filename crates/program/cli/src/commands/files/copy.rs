@@ -1,0 +1,233 @@
+//! `skyhaul cp`: the end that calls.
+
+use super::course::{Call, Course};
+use super::receipts::Receipts;
+use super::screen::{Screen, Verdict};
+use super::spec::Copy;
+use crate::commands::classes::{Classes, known};
+use crate::commands::far::{self, ways};
+use crate::commands::perf::keys::Keys;
+use crate::commands::perf::line::LineFlags;
+use crate::commands::signals;
+use crate::failure::{Exit, Failure};
+use skyhaul_files::wire::{Direction, Hello, Naming, Options};
+use skyhaul_files::{RelPath, Rule, Selection};
+use skyhaul_files_io::{Inside, Place, Source, Task};
+use skyhaul_net::exchange::Setup;
+use skyhaul_quic::Fingerprint;
+use skyhaul_transport::{ClassId, ClassTree, PRIORITY_NORMAL, SessionConfig};
+use skyhaul_units::{Duration, Rate};
+use std::ffi::OsString;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The arguments of `skyhaul cp`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A file stands under its name when all of it is there, has the hash that was sent, and is on disk. Whatever
+interrupts it, the same command goes on where it was. docs/how-to/files.md says more.
+
+Example:
+  skyhaul cp pass-17/ notes.txt far:incoming --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
+  skyhaul cp 'far:products/*.h5' . --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
+  tar c raw | skyhaul cp - far:raw.tar --node far=198.51.100.1:4740 --key here.key --peer SHA256:…"
+)]
+pub struct Cp {
+    /// Files and folders, then where to: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME` for standard input. One file goes to
+    /// `NODE:DIR/NAME`, or to NAME here, where no folder has that name. Far paths lie in the folder that the far node serves, and may be patterns.
+    #[arg(value_name = "SRC… DEST", required = true, num_args = 2..)]
+    paths: Vec<OsString>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// How it is copied.
+#[derive(clap::Args)]
+pub struct Flags {
+    /// The far node: its name here, and where it listens. Given again with the same name, one more address of it, which the
+    /// session uses besides.
+    #[arg(long, value_name = "NAME=ADDR", required = true)]
+    node: Vec<String>,
+    /// Contents go no faster than this.
+    #[arg(long, value_name = "RATE")]
+    limit: Option<Rate>,
+    /// The class that the sending end, here or there, sends under; it is one of that end's --config.
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    #[command(flatten)]
+    classes: Classes,
+    /// The priority of what is sent beside other blocks; 0 is the most important.
+    #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
+    priority: u8,
+    /// By when a block is wanted at the far end, from when it was read: what is wanted sooner goes first.
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<Duration>,
+    /// What fits takes part; tried before what is to be left out. With these alone nothing else takes part.
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// What fits is left out.
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// A file that is there is compared by its contents, not by length and time.
+    #[arg(long)]
+    checksum: bool,
+    /// Changes nothing, and says what would be copied.
+    #[arg(long)]
+    dry_run: bool,
+    /// Appends a receipt, a line of JSON, for each file that is whole and on disk at the receiving end; left out, to
+    /// `skyhaul/receipts.jsonl` in `$XDG_STATE_HOME` (`~/.local/state`).
+    #[arg(long, value_name = "FILE")]
+    receipts: Option<PathBuf>,
+    /// This node's name, for the other end's log.
+    #[arg(long, value_name = "NAME", default_value = "files")]
+    name: String,
+    /// Prints what happens as lines of JSON to standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Copies to the end, calling again where the session is lost.
+///
+/// # Errors
+/// The command line or a source cannot be used, the far node does not answer or refuses, or something was not copied.
+pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
+    let copy = Copy::read(&command.paths)?;
+    let flags = &command.flags;
+    let (remotes, peer, setup) = flags.far(copy.node(), &command.keys, &command.line)?;
+    let base = flags.hello()?;
+    let class = match copy {
+        Copy::Get { .. } => ClassId::default(),
+        Copy::Put { .. } | Copy::PutPipe { .. } => flags.own_class(&setup.session.classes)?,
+    };
+    let task = |attempt: usize| task(&copy, (&base, class), attempt);
+    // What is wrong here is told before anybody is called.
+    drop(task(0)?);
+    let screen = flags.screen(peer)?;
+    let call = Call { setup, ways: ways(&remotes), peer, node: copy.node().to_owned() };
+    let again = !matches!(copy, Copy::PutPipe { .. });
+    let course = Course { call, again, patient: false, sends: !matches!(copy, Copy::Get { .. }) };
+    let stop = signals::stop_flag()?;
+    course.run(&stop, &task, screen, out).and_then(Verdict::judge)
+}
+
+/// What is done at the `attempt`th call.
+fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result<Task, Failure> {
+    let mut hello = base.clone();
+    match copy {
+        Copy::Put { sources, target, naming, .. } => {
+            hello.target = target.clone();
+            // Folders keep their names: run again, the same command must not find itself in the way.
+            let is_file = sources.iter().all(|source| !source.is_dir());
+            hello.naming = if is_file { *naming } else { Naming::Into };
+            let source = |path: &PathBuf| {
+                Source::local(path, Inside::Itself).map_err(|error| {
+                    let sentence = format!("{} cannot be copied: {error}", path.display());
+                    Failure::from_sentence(Exit::Environment, &sentence)
+                })
+            };
+            let sources = sources.iter().map(source).collect::<Result<_, _>>()?;
+            Ok(Task { hello, class, sources, into: None })
+        }
+        Copy::PutPipe { file, .. } => {
+            let name = file.split().map_or(&[][..], |(_, name)| name);
+            let target = file.split().map_or(RelPath::here(), |(above, _)| above);
+            let name = RelPath::new(name)
+                .map_err(|error| Failure::new(Exit::Usage, &error.to_string(), "give a name"))?;
+            hello.target = target;
+            // Its bytes can be had once: by the first call, not by the look before it.
+            let pipe = (attempt > 0).then(|| Box::new(std::io::stdin()) as _);
+            Ok(Task { hello, class, sources: vec![Source::Pipe(name, pipe)], into: None })
+        }
+        Copy::Get { sources, into, naming, .. } => {
+            hello.direction = Direction::Get;
+            hello.sources.clone_from(sources);
+            let mut into = into.as_path();
+            // What is a folder already, and what has no name of its own, is what it is copied into.
+            if let (Naming::As, false, Some(name)) = (naming, into.is_dir(), into.file_name()) {
+                let name = RelPath::new(name.as_bytes());
+                hello.target =
+                    name.map_err(|error| Failure::new(Exit::Usage, &error.to_string(), "give a name"))?;
+                hello.naming = Naming::As;
+                into = into.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            }
+            if !hello.options.dry_run {
+                std::fs::create_dir_all(into).map_err(|source| into_failure(into, source))?;
+            }
+            let place = match Place::open(into) {
+                Err(error) if hello.options.dry_run && error.kind() == std::io::ErrorKind::NotFound => None,
+                other => Some(other.map_err(|source| into_failure(into, source))?),
+            };
+            Ok(Task { hello, class, sources: Vec::new(), into: place })
+        }
+    }
+}
+
+fn into_failure(into: &Path, source: std::io::Error) -> Failure {
+    let help = "give a writable folder, or a path where one can be created";
+    Failure::io("cannot copy to the folder", &into.display().to_string(), help, source)
+}
+
+impl Flags {
+    /// The far node's addresses and key, and this end's sockets.
+    ///
+    /// # Errors
+    /// The node is not known, or the keys cannot be used.
+    pub fn far(
+        &self,
+        node: &str,
+        keys: &Keys,
+        line: &LineFlags,
+    ) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
+        let session = SessionConfig { classes: self.classes.tree()?, ..super::session() };
+        far::far((&self.node, node), keys, line, (&self.name, session))
+    }
+
+    /// The class of what this end sends.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn own_class(&self, tree: &ClassTree) -> Result<ClassId, Failure> {
+        self.class.as_ref().map_or(Ok(tree.default_leaf()), |class| known(tree, class, "a copy"))
+    }
+
+    /// Where a copy with the node whose key is `peer` is shown.
+    ///
+    /// # Errors
+    /// The receipts cannot be written.
+    pub fn screen(&self, peer: Fingerprint) -> Result<Screen, Failure> {
+        let receipts = match self.dry_run {
+            true => None,
+            false => Receipts::kept(self.receipts.as_deref())?,
+        };
+        Ok(Screen::new(self.json, self.dry_run, receipts, &peer.to_string()))
+    }
+
+    /// What the far end is told, but for what is copied.
+    ///
+    /// # Errors
+    /// A pattern is none.
+    pub fn hello(&self) -> Result<Hello, Failure> {
+        let rule = |include| move |pattern: &String| Rule { include, pattern: pattern.clone() };
+        let included = self.include.iter().map(rule(true));
+        let rules: Vec<Rule> = included.chain(self.exclude.iter().map(rule(false))).collect();
+        Selection::new(rules.clone())
+            .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+        let options = Options {
+            dry_run: self.dry_run,
+            checksum: self.checksum,
+            delete: false,
+            limit: self.limit.filter(|limit| *limit > Rate::ZERO),
+            deadline: self.deadline,
+            priority: self.priority,
+        };
+        let (class, target, sources) = (self.class.clone().unwrap_or_default(), RelPath::here(), Vec::new());
+        let (direction, naming) = (Direction::Put, Naming::Into);
+        Ok(Hello { direction, options, class, naming, target, sources, rules })
+    }
+}

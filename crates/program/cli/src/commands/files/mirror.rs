@@ -1,0 +1,178 @@
+//! `skyhaul sync`: a far folder is made like one here, once or after every change.
+
+use super::copy::Flags;
+use super::course::{Call, Course};
+use super::screen::Verdict;
+use super::spec::Named;
+use crate::commands::far::ways;
+use crate::commands::perf::keys::Keys;
+use crate::commands::perf::line::LineFlags;
+use crate::commands::{signals, stamped};
+use crate::failure::{Exit, Failure};
+use skyhaul_files::wire::Hello;
+use skyhaul_files_io::{Changes, Task, Watch};
+use skyhaul_net::Clock;
+use skyhaul_transport::ClassId;
+use skyhaul_units::Duration;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The arguments of `skyhaul sync`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "What is in SRC is in NODE:DST then, without SRC itself. Whatever interrupts it, the same command goes on where it
+was. docs/how-to/files.md says more.
+
+Example:
+  skyhaul sync /data/products far:products --delete --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
+  skyhaul sync /data/products far:products --watch --node far=198.51.100.1:4740 --key here.key --peer SHA256:…"
+)]
+pub struct Sync {
+    /// The folder here.
+    #[arg(value_name = "SRC")]
+    source: PathBuf,
+    /// The far folder: `NODE:DST`, in the folder that the node serves. It is made where it is not there.
+    #[arg(value_name = "NODE:DST")]
+    target: OsString,
+    /// Removes there what is not here; what --exclude leaves out stays.
+    #[arg(long)]
+    delete: bool,
+    /// Goes on, and copies what changes, until interrupted.
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+impl Sync {
+    /// Whether it goes on until it is stopped.
+    pub const fn is_service(&self) -> bool {
+        self.watch
+    }
+}
+
+/// Mirrors once, or until interrupted.
+///
+/// # Errors
+/// As of copying; the folder cannot be watched.
+pub fn run(command: &Sync, out: &mut dyn Write) -> Result<(), Failure> {
+    let Named::There { node, path, .. } = Named::read(&command.target)? else {
+        let what = format!("`{}` is not a far folder", command.target.display());
+        return Err(Failure::new(Exit::Usage, &what, "write it like NODE:DST"));
+    };
+    if !command.source.is_dir() {
+        let what = format!("`{}` is not a folder", command.source.display());
+        return Err(Failure::new(
+            Exit::Environment,
+            &what,
+            "give the folder to mirror; `skyhaul cp` copies files",
+        ));
+    }
+    let mut hello = command.flags.hello()?;
+    (hello.target, hello.options.delete) = (path, command.delete);
+    let stop = signals::stop_flag()?;
+    // Watched before it is gone through: no change falls between.
+    let watch =
+        command.watch.then(|| Watch::new(&command.source).map_err(|error| unwatched(&command.source, error)));
+    let mirror = Mirror { command, node, hello, stop: &stop };
+    match watch.transpose()? {
+        None => mirror.pass(&Changes::All, out)?.judge(),
+        Some(watch) => mirror.follow(watch, out),
+    }
+}
+
+struct Mirror<'a> {
+    command: &'a Sync,
+    node: String,
+    hello: Hello,
+    stop: &'a AtomicBool,
+}
+
+impl Mirror<'_> {
+    /// Goes through what changed, once.
+    fn pass(&self, changes: &Changes, out: &mut dyn Write) -> Result<Verdict, Failure> {
+        let Sync { flags, keys, line, watch, .. } = self.command;
+        let (remotes, peer, setup) = flags.far(&self.node, keys, line)?;
+        let call = Call { setup, ways: ways(&remotes), peer, node: self.node.clone() };
+        let screen = flags.screen(peer)?;
+        let again = *watch && *changes != Changes::All;
+        let class = flags.own_class(&call.setup.session.classes)?;
+        let course = Course { call, again: true, patient: again, sends: true };
+        course.run(self.stop, &|_| self.task(changes, class), screen, out)
+    }
+
+    fn task(&self, changes: &Changes, class: ClassId) -> Result<Task, Failure> {
+        let root = &self.command.source;
+        let sources = changes.sources(root).map_err(|error| {
+            let sentence = format!("{} cannot be copied: {error}", root.display());
+            Failure::from_sentence(Exit::Environment, &sentence)
+        })?;
+        Ok(Task { hello: self.hello.clone(), class, sources, into: None })
+    }
+
+    /// Goes through what changes until it is interrupted. What could not be copied is tried again after a while.
+    fn follow(&self, mut watch: Watch, out: &mut dyn Write) -> Result<(), Failure> {
+        let clock = Clock::start();
+        let mut changes = Changes::All;
+        let mut is_first = true;
+        loop {
+            let mut retry = None;
+            match self.pass(&changes, out).and_then(Verdict::judge) {
+                Ok(()) => {}
+                Err(failure) if failure.exit() == Exit::Interrupted => return Ok(()),
+                Err(failure) if is_first && failure.exit() == Exit::Usage => return Err(failure),
+                Err(failure) => {
+                    // The reason was told; the mirror goes on.
+                    stamped::say(&failure.to_string());
+                    retry = Some(clock.now() + RETRY);
+                }
+            }
+            is_first = false;
+            changes = loop {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let found = self.quiet(&mut watch)?;
+                match found {
+                    Changes::None if retry.is_some_and(|at| clock.now() >= at) => break Changes::All,
+                    Changes::None => {}
+                    // What failed before is not forgotten for what changed.
+                    _ if retry.is_some() => break Changes::All,
+                    found => break found,
+                }
+            };
+        }
+    }
+
+    /// What changed, once nothing has for a moment: who writes a file often writes the next one too.
+    fn quiet(&self, watch: &mut Watch) -> Result<Changes, Failure> {
+        let mut all = Changes::None;
+        for _ in 0..LOOKS_MAX {
+            std::thread::park_timeout(LOOK);
+            let found = watch.changes().map_err(|error| unwatched(&self.command.source, error))?;
+            if found == Changes::None || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            all = all.and(found);
+        }
+        Ok(all)
+    }
+}
+
+fn unwatched(folder: &Path, source: std::io::Error) -> Failure {
+    let help = "raise fs.inotify.max_user_watches (sysctl) above the number of folders, or run it periodically without --watch";
+    Failure::io("the folder cannot be watched", &folder.display().to_string(), help, source)
+}
+
+/// Between two looks at what changed.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+/// Changes that do not end are copied all the same: after 2 s.
+const LOOKS_MAX: usize = 10;
+/// What could not be copied is tried again.
+const RETRY: Duration = Duration::from_secs(60);

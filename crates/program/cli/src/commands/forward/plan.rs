@@ -1,0 +1,121 @@
+//! What is forwarded: from the command line and a file, to what the forwarder takes.
+
+use super::file::{self, Table};
+use crate::commands::classes::known;
+use crate::failure::{Exit, Failure};
+use skyhaul_forward::{Carriage, Entrance, Forward, What};
+use skyhaul_net::forward::{Forwarding, Node};
+use skyhaul_transport::{ClassTree, ClassesConfig};
+use skyhaul_units::Duration;
+use std::path::PathBuf;
+
+/// What is forwarded.
+#[derive(clap::Args)]
+#[group(id = "forwards", required = true, multiple = true, args = ["local", "remote", "socks", "transparent", "config"])]
+pub struct Forwards {
+    /// Applications that connect to PORT here reach HOST:PORT from the far node; several may be given. A local address other than
+    /// loopback stands before the port; `udp:` before it is for datagrams; `unix:/path` is a socket file, at either side.
+    #[arg(short = 'L', long = "local", value_name = "PORT=NODE:HOST:PORT")]
+    local: Vec<Forward>,
+    /// The other way round: applications that connect to PORT at the far node reach HOST:PORT from here. The far node needs
+    /// --allow-listen.
+    #[arg(short = 'R', long = "remote", value_name = "PORT=NODE:HOST:PORT")]
+    remote: Vec<Forward>,
+    /// Applications say themselves where they want to go from the far node, by SOCKS version 5: connections and datagrams.
+    #[arg(short = 'D', long = "socks", value_name = "PORT[=NODE]")]
+    socks: Vec<Entrance>,
+    /// Connections to any host that this router's rules divert to PORT (TPROXY) are made from the far node.
+    #[arg(long, value_name = "PORT[=NODE]")]
+    transparent: Vec<Entrance>,
+    /// Further forwards, each with a class, priority, deadline and idle time of its own, and the classes, from a file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The class of all for which the file names none; it is one of the file's.
+    #[arg(long, value_name = "NAME", requires = "config")]
+    class: Option<String>,
+    /// The priority of all that is carried; 0 is the most important.
+    #[arg(long, value_name = "N", default_value_t = Carriage::default().priority)]
+    priority: u8,
+    /// By when bytes are wanted at the far end, from when they are read here: what is wanted sooner goes first. Datagrams that are
+    /// later are dropped; without this, after 2 s.
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<Duration>,
+    /// A connection on which nothing comes or goes for this long is reset; a client of datagrams is forgotten, without this
+    /// after 60 s.
+    #[arg(long, value_name = "DURATION")]
+    idle: Option<Duration>,
+}
+
+/// The same, ready to be forwarded.
+#[derive(Debug)]
+pub struct Plan {
+    pub forwarding: Forwarding,
+    pub classes: ClassTree,
+}
+
+impl Forwards {
+    /// What is to be forwarded to and from `nodes`.
+    ///
+    /// # Errors
+    /// The file cannot be read or used; a node or class is not known.
+    pub fn plan(&self, nodes: &[Node]) -> Result<Plan, Failure> {
+        let (classes, tables) = match &self.config {
+            Some(path) => file::read_near(path)?,
+            None => (ClassesConfig::default(), Vec::new()),
+        };
+        let classes = file::tree(&classes)?;
+        let mut plan = Plan { forwarding: Forwarding::default(), classes };
+        let locals = self.local.iter().cloned().map(What::Local);
+        let remotes = self.remote.iter().cloned().map(What::Remote);
+        let socks = self.socks.iter().cloned().map(What::Socks);
+        let transparent = self.transparent.iter().cloned().map(What::Transparent);
+        let flags = locals.chain(remotes).chain(socks).chain(transparent).map(Table::of);
+        for table in flags.chain(tables) {
+            self.add(&mut plan, table, nodes)?;
+        }
+        if plan.forwarding.listens.is_empty() && plan.forwarding.remotes.is_empty() {
+            let help = "write a [[forward]] table with `local = \"8080=centre:10.0.0.5:80\"` into the file, or give -L";
+            return Err(Failure::new(Exit::Usage, "no forward is given", help));
+        }
+        Ok(plan)
+    }
+
+    fn add(&self, plan: &mut Plan, table: Table, nodes: &[Node]) -> Result<(), Failure> {
+        let class = table.class.or_else(|| self.class.clone());
+        let carriage = Carriage {
+            class: class.map_or_else(
+                || Ok(String::new()),
+                |class| known(&plan.classes, &class, "a forward").map(|_| class),
+            )?,
+            priority: table.priority.unwrap_or(self.priority),
+            deadline: table.deadline.or(self.deadline),
+        };
+        let idle = table.idle.or(self.idle);
+        let node = known_node(nodes, table.what.node())?;
+        plan.forwarding.add(table.what, node, carriage, idle);
+        Ok(())
+    }
+}
+
+/// The place of a node; of none that is named, that of the only one.
+fn known_node(nodes: &[Node], name: Option<&str>) -> Result<usize, Failure> {
+    let Some(name) = name else {
+        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        return match *nodes {
+            [_] => Ok(0),
+            _ => {
+                let help = format!("write `=NODE` after the port, with one of {}", names.join(", "));
+                Err(Failure::new(
+                    Exit::Usage,
+                    "there are several far nodes, and a forward does not name one",
+                    &help,
+                ))
+            }
+        };
+    };
+    nodes.iter().position(|node| node.name == name).ok_or_else(|| {
+        let what = format!("the far node `{name}` is not known");
+        let help = format!("give its address, like --node {name}=198.51.100.1:4730");
+        Failure::new(Exit::Usage, &what, &help)
+    })
+}

@@ -1,0 +1,179 @@
+//! `skyhaul perf`: measures what a line carries, with the transport that the nodes use.
+//!
+//! The serving end waits for callers and, unless asked to (`keep`), keeps nothing of what comes; the sending end sends blocks for a time or up to an
+//! amount, and prints what arrived. Latency is measured by the receiving end, between an application's handing over
+//! a block and its delivery; the sender's stamps are read after the two clocks have been compared (`clock`).
+
+mod clock;
+mod keep;
+pub mod keys;
+pub mod line;
+mod message;
+mod one_way;
+pub mod report;
+pub mod send;
+mod serve;
+mod source;
+
+use crate::failure::{Exit, Failure};
+use rustix::time::{ClockId, clock_gettime};
+use skyhaul_net::Engine;
+use skyhaul_net::{
+    Carrier, Clock, Driver, LaneCarrier, Socket, TcpCarrier, TcpConfig, UdpCarrier, Waker, drops,
+};
+use skyhaul_node::log;
+use skyhaul_quic::{Endpoint, EndpointConfig};
+use skyhaul_transport::SessionConfig;
+use skyhaul_units::Bytes;
+use std::io::Write;
+use std::net::SocketAddr;
+
+/// What `skyhaul perf` can do.
+#[derive(clap::Subcommand)]
+pub enum Perf {
+    /// Sends blocks to a serving end and prints what arrived, how fast and how late.
+    Send(send::Send),
+    /// Receives from senders until it is interrupted.
+    Serve(serve::Serve),
+}
+
+/// Carries out one end.
+///
+/// # Errors
+/// An address or key cannot be used, the other end is not there or refuses, or the run was interrupted.
+pub fn run(command: Perf, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Perf::Send(command) => send::run(&command, out),
+        Perf::Serve(command) => serve::run(&command, out),
+    }
+}
+
+/// A socket at `address`.
+///
+/// # Errors
+/// The address or port is not to be had.
+pub fn bind(address: SocketAddr) -> Result<Socket, Failure> {
+    bound(address, Socket::bind(address))
+}
+
+/// A socket at `address`, which further ones of this program may be bound to too.
+fn bind_shared(address: SocketAddr) -> Result<Socket, Failure> {
+    bound(address, Socket::bind_shared(address))
+}
+
+fn bound(address: SocketAddr, socket: std::io::Result<Socket>) -> Result<Socket, Failure> {
+    socket.map_err(|source| {
+        let help = "stop the program that uses the port, or give another address and port of this host";
+        Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
+    })
+}
+
+/// Says what the system refuses of a socket's buffers; others are as the first.
+fn advise(socket: &Socket) {
+    if let Some(advice) = socket.buffers().advice() {
+        log::say(&format!("note: {advice}"));
+    }
+}
+
+/// An engine on a socket for each address; there is at least one. With `lanes` each has a thread of its own.
+///
+/// # Errors
+/// The paths cannot be as configured, or the system has no more threads or descriptors.
+pub fn driver(
+    configs: Vec<(Socket, EndpointConfig)>,
+    lanes: &LaneFlags,
+    clock: Clock,
+) -> Result<Driver, Failure> {
+    driver_with(configs, (lanes, WINDOW), clock)
+}
+
+/// The same with what a far end may have under way.
+///
+/// # Errors
+/// The paths cannot be as configured, or the system has no more threads or descriptors.
+fn driver_with(
+    configs: Vec<(Socket, EndpointConfig)>,
+    (lanes, window): (&LaneFlags, Bytes),
+    clock: Clock,
+) -> Result<Driver, Failure> {
+    let session = SessionConfig {
+        receive_window: window,
+        send_buffer: WINDOW,
+        utc_at_zero: clock.utc_at_start(),
+        ..SessionConfig::default()
+    };
+    if let Some((socket, _)) = configs.first() {
+        advise(socket);
+    }
+    let waker = Waker::new()?;
+    let mut engine: Option<Engine> = None;
+    for (index, (socket, config)) in configs.into_iter().enumerate() {
+        let endpoint =
+            Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+        let carrier = UdpCarrier::new(endpoint, socket);
+        let carrier: Carrier = match lanes.lanes {
+            Some(_) => LaneCarrier::start(carrier, clock, &waker, &format!("lane {index}"))?.into(),
+            None => carrier.into(),
+        };
+        match &mut engine {
+            Some(engine) => drop(engine.add_carrier(carrier)),
+            None => engine = Some(Engine::new(carrier, session.clone())),
+        }
+    }
+    let engine = engine.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))?;
+    Ok(Driver::woken_by(waker, engine, clock))
+}
+
+/// TLS over TCP, at the address to listen at or to call from.
+fn over_tcp(config: TcpConfig) -> Result<TcpCarrier, Failure> {
+    let place = config.listen.map_or("this host".to_owned(), |address| address.to_string());
+    TcpCarrier::open(config).map_err(|source| {
+        let help = "stop the program that uses the port, or omit --tcp";
+        Failure::io("the TCP port cannot be used", &place, help, source)
+    })
+}
+
+/// Where a driver's carriers are.
+fn addresses(driver: &Driver) -> Vec<SocketAddr> {
+    driver.carriers().filter_map(Carrier::local_addr).collect()
+}
+
+/// By which the kernel knows a driver's sockets.
+fn inodes(driver: &Driver) -> Vec<u64> {
+    driver.carriers().filter_map(Carrier::inode).collect()
+}
+
+/// How many connections a path has.
+#[derive(clap::Args, Default)]
+pub struct LaneFlags {
+    /// Connections on each path, each with a thread of its own, so that one core is not the bound; without it, all paths share
+    /// one thread. At the serving end, sockets on each address, over which the system spreads callers.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=LANES_MAX))]
+    lanes: Option<u16>,
+}
+
+impl LaneFlags {
+    fn count(&self) -> usize {
+        usize::from(self.lanes.unwrap_or(1))
+    }
+}
+
+/// Processor time of this process so far, all its threads.
+fn cpu_seconds() -> f64 {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
+}
+
+/// Datagrams that the kernel dropped at the sockets so far.
+fn socket_drops(inodes: &[u64]) -> Option<u64> {
+    drops::kernel_drops(|inode| inodes.contains(&inode))
+}
+
+/// Blocks under way in one direction, counted with their book-keeping: twice 1 Gbit/s at 660 ms and more.
+const WINDOW: Bytes = Bytes::mib(256);
+
+/// Lanes of a path: a session holds 64 paths.
+const LANES_MAX: i64 = 16;
+
+/// The node name both ends give: there is nothing to be told apart by it.
+const NAME: &str = "perf";

@@ -1,0 +1,93 @@
+//! `skyhaul stream`: streams of a constant rate to a far node.
+
+mod call;
+mod course;
+mod screen;
+mod serve;
+
+use crate::failure::{Exit, Failure};
+use skyhaul_streams::wire::{Reason, Refusal};
+use skyhaul_streams_io::{End, SpecError};
+use skyhaul_transport::SessionConfig;
+use skyhaul_units::Bytes;
+use std::io::Write;
+
+/// The arguments of `skyhaul stream`.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "What the line has no room for within the lateness bound is dropped and counted, and the source is never held back. A frame
+that is not there in time becomes an invalid one with its header. docs/how-to/streams.md says more.
+
+Example:
+  skyhaul stream --from udp://0.0.0.0:2630 --to centre:pass17.vdif --node centre=198.51.100.1:4750 --key here.key --peer SHA256:…
+  skyhaul stream --from scan.vdif --to centre:udp://10.0.0.5:2630 --node centre=198.51.100.1:4750 --key here.key --peer SHA256:…
+  skyhaul stream --from vdif:1gbit --to centre:null --node centre=198.51.100.1:4750 --insecure-test"
+)]
+pub struct Stream {
+    #[command(subcommand)]
+    far: Option<Far>,
+    #[command(flatten)]
+    call: call::Call,
+}
+
+/// The other end.
+#[derive(clap::Subcommand)]
+enum Far {
+    /// Takes streams of nodes that call, to the sinks that it allows.
+    Serve(serve::Serve),
+}
+
+/// Carries a stream to its end, or serves until interrupted.
+///
+/// # Errors
+/// The command line, the source or a sink cannot be used; the far node does not answer or refuses; more was lost than the budget.
+pub fn run(command: &Stream, out: &mut dyn Write) -> Result<(), Failure> {
+    match &command.far {
+        Some(Far::Serve(serve)) => serve::run(serve, out),
+        None => call::run(&command.call, out),
+    }
+}
+
+/// What a session of streams keeps: a second of 2 Gbit/s each way.
+fn session() -> SessionConfig {
+    SessionConfig {
+        receive_window: Bytes::mib(256),
+        send_buffer: Bytes::mib(256),
+        ..SessionConfig::default()
+    }
+}
+
+/// How a stream ended that did not come to its end, with the node at its other end.
+fn failure(end: End, node: &str) -> Failure {
+    match end {
+        End::Refused(Refusal { sentence, .. }) => Failure::from_sentence(
+            Exit::Peer,
+            &format!("the far node `{node}` refuses the stream: {sentence}"),
+        ),
+        End::Here(Refusal { reason, sentence }) => {
+            let exit = match reason {
+                Reason::Source => Exit::Result,
+                Reason::Stopped => Exit::Interrupted,
+                Reason::NotAllowed | Reason::Version | Reason::Sink | Reason::Slow => Exit::Environment,
+            };
+            Failure::from_sentence(exit, &sentence)
+        }
+        End::Lost(reason) => {
+            let what = format!("the session with `{node}` was lost ({reason})");
+            let help = "check that the far node and the line are up, then start the stream again; one from udp:// or shm: reconnects by \
+                        itself if the sink accepts a further stream, such as a file with {utc} in its name";
+            Failure::new(Exit::Peer, &what, help)
+        }
+        End::Malformed(what) => {
+            let what = format!("protocol error from the far node `{node}` ({what})");
+            Failure::new(Exit::Peer, &what, "install the same version at both ends")
+        }
+    }
+}
+
+/// What was written as a source or sink and is none.
+fn unread(error: &SpecError) -> Failure {
+    Failure::from_sentence(Exit::Usage, &error.to_string())
+}

@@ -1,0 +1,190 @@
+//! `skyhaul stream --from … --to …`: the source's end.
+
+use super::course::Course;
+use super::screen::{Screen, by_budget};
+use crate::commands::classes::{Classes, known};
+use crate::commands::far::{far, ways};
+use crate::commands::perf::keys::Keys;
+use crate::commands::perf::line::LineFlags;
+use crate::commands::signals;
+use crate::failure::{Exit, Failure};
+use core::str::FromStr;
+use skyhaul_streams::{Format, FormatError};
+use skyhaul_streams_io::{FarSink, Holds, Options, Pace, Source, SourceSpec, groups};
+use skyhaul_transport::{ClassTree, PRIORITY_NORMAL, SessionConfig};
+use skyhaul_units::{Bytes, Duration, Probability};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The arguments of `skyhaul stream`.
+#[derive(clap::Args)]
+pub struct Call {
+    /// Where the stream comes from: a file, `-`, `udp://HOST:PORT` (numbered as VTP and jive5ab do; `?plain` where not), `shm:/NAME`,
+    /// `zero:RATE` or `vdif:RATE`.
+    #[arg(long, value_name = "SOURCE", required = true)]
+    from: Option<String>,
+    /// The far node and its sink, which it has to allow: a file (`{utc}` in its name is the time when the stream begins), `-`,
+    /// `udp://HOST:PORT`, `shm:/NAME` or `null`.
+    #[arg(long, value_name = "NODE:SINK", required = true)]
+    to: Option<String>,
+    /// The far node: its name here, and where it listens. Given again with the same name, one more address of it, which the
+    /// session uses besides.
+    #[arg(long, value_name = "NAME=ADDR", required = true)]
+    node: Vec<String>,
+    /// What it is: `vdif`, `mark5b` or `datagrams`. Left out, VDIF and Mark 5B are found by themselves.
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// How much later than the fastest ones frames are waited for at the sink.
+    #[arg(long, value_name = "DURATION", default_value = "500 ms")]
+    lateness: Duration,
+    /// The share of frames that may lack at the sink; with more the command ends with 1.
+    #[arg(long, value_name = "SHARE")]
+    budget: Option<Probability>,
+    /// How fast it is read: `frames` by the frames' times (files), `live` as it comes, `line` as fast as the line carries, or a rate.
+    #[arg(long, value_name = "PACE")]
+    pace: Option<String>,
+    /// Frames of each thread in a second, where the stream does not tell in its first second.
+    #[arg(long, value_name = "N")]
+    frames_per_second: Option<u32>,
+    /// Frames go in groups of this size at most; what is lost is lost by groups.
+    #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
+    group: Bytes,
+    /// The class that it is sent under; it is one of --config.
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    #[command(flatten)]
+    classes: Classes,
+    /// The priority of its blocks beside others; 0 is the most important.
+    #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
+    priority: u8,
+    /// Writes which frames lack at the sink to this file, a line of JSON for each place.
+    #[arg(long, value_name = "FILE")]
+    loss_map: Option<PathBuf>,
+    /// This node's name, for the other end's log.
+    #[arg(long, value_name = "NAME", default_value = "stream")]
+    name: String,
+    /// Prints what happens as lines of JSON to standard output.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    line: LineFlags,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// Sends the stream to its end; an interrupt ends it in order. Where the session is lost, one that can be goes on as a further one.
+///
+/// # Errors
+/// The command line or the source cannot be used, the far node does not answer or refuses, or more was lost than the budget.
+pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
+    let spec: SourceSpec =
+        command.from.as_deref().unwrap_or_default().parse().map_err(|error| super::unread(&error))?;
+    let (node, sink) = command.target()?;
+    // What is wrong with the far sink's name shows before anybody is called.
+    let sink: FarSink = sink.parse().map_err(|error| super::unread(&error))?;
+    let format = command.format()?;
+    let classes = command.classes.tree()?;
+    let options = command.options(&spec, format, &classes)?;
+    let session = SessionConfig { classes, ..super::session() };
+    let (remotes, peer, setup) =
+        far((&command.node, node), &command.keys, &command.line, (&command.name, session))?;
+    let course =
+        Course { spec, format, sink, options, node: node.to_owned(), ways: ways(&remotes), peer, setup };
+    let (source, stop) = (course.open()?, signals::stop_flag()?);
+    let map = command.loss_map.as_deref().map(super::screen::create).transpose()?;
+    let screen = Screen::new(command.json, command.budget);
+    let (summary, lost) = course.run(source, &stop, &screen)?;
+    screen.finish(&summary, map, out)?;
+    match command.budget.filter(|_| lost > 0) {
+        None => by_budget(&summary, command.budget),
+        Some(budget) => {
+            let what =
+                format!("the session was lost {lost} times: losses of the earlier streams are in no account");
+            let help = format!(
+                "the budget of {budget} cannot be verified; the far end's accounts list the content of each file"
+            );
+            Err(Failure::new(Exit::Result, &what, &help))
+        }
+    }
+}
+
+impl Call {
+    /// The node and the sink.
+    fn target(&self) -> Result<(&str, &str), Failure> {
+        let to = self.to.as_deref().unwrap_or_default();
+        to.split_once(':').filter(|(node, sink)| !node.is_empty() && !sink.is_empty()).ok_or_else(|| {
+            let what = format!("`{to}` is not a far node with a sink");
+            Failure::new(
+                Exit::Usage,
+                &what,
+                "write it like centre:pass17.vdif, centre:udp://10.0.0.5:2630 or centre:null",
+            )
+        })
+    }
+
+    fn format(&self) -> Result<Option<Format>, Failure> {
+        let read = |name: &String| {
+            Format::from_str(name).map_err(|error: FormatError| {
+                Failure::from_sentence(Exit::Usage, &format!("`{name}` is {error}"))
+            })
+        };
+        self.format.as_ref().map(read).transpose()
+    }
+
+    fn options(
+        &self,
+        spec: &SourceSpec,
+        format: Option<Format>,
+        classes: &ClassTree,
+    ) -> Result<Options, Failure> {
+        let pace = match self.pace.as_deref().map(str::parse::<Pace>) {
+            None => Source::pace(spec),
+            Some(pace) => pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?,
+        };
+        if self.frames_per_second == Some(0) {
+            let what = "a stream of 0 frames per second is not possible";
+            return Err(Failure::new(Exit::Usage, what, "give --frames-per-second 1 at least, or omit it"));
+        }
+        let packing = groups(self.group).ok_or_else(|| {
+            Failure::new(
+                Exit::Usage,
+                &format!("groups of {} are not possible", self.group),
+                "give 1 B to 8 MiB",
+            )
+        })?;
+        let frames_per_second = match (self.frames_per_second, spec, pace) {
+            (None, SourceSpec::File(path), Pace::Frames) => Some(learnt(path, format)?),
+            (given, ..) => given,
+        };
+        let class = self.class.as_ref();
+        let class = class.map_or(Ok(classes.default_leaf()), |class| known(classes, class, "a stream"))?;
+        let priority = self.priority;
+        Ok(Options { lateness: self.lateness, pace, frames_per_second, packing, priority, class })
+    }
+}
+
+/// Frames of a thread in a second, of a file that is played by them.
+fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure> {
+    let found = Source::frames_per_second(path, format).map_err(|source| {
+        let help = "give an existing file that this user can read";
+        Failure::io("the source cannot be read", &path.display().to_string(), help, source)
+    })?;
+    found.ok_or_else(|| {
+        let name = path.display();
+        let (what, help) = match Source::holds(path, format) {
+            Ok(Holds::Mark4) => (
+                format!("{name} is a Mark 4 recording; streams carry VDIF and Mark 5B only"),
+                "copy it with `skyhaul cp`, or convert it to VDIF first",
+            ),
+            Ok(Holds::Unknown) => (
+                format!("{name} has neither VDIF nor Mark 5B frames"),
+                "give a recording that has, or copy the file with `skyhaul cp`",
+            ),
+            Ok(Holds::Frames) | Err(_) => (
+                format!("the recording rate of {name} cannot be found from its first frames"),
+                "give --frames-per-second, or --pace with a rate, or --pace line",
+            ),
+        };
+        Failure::new(Exit::Usage, &what, help)
+    })
+}

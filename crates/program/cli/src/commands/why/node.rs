@@ -1,0 +1,512 @@
+//! A session of a node that runs on this machine: two looks at its status, and some in between.
+
+use super::rest::rest;
+use crate::commands::status::Node;
+use crate::failure::{Exit, Failure};
+use skyhaul_node::status::{
+    CentreStatus, LinePath, LineState, LineStatus, NodeStatus, SessionStatus, ShortageStatus, StationPeer,
+    StationStatus, StoreState, ThreadStatus, ask,
+};
+use skyhaul_probe::why::{End, Lack, Listener, Owes, Silence, SourceKind, Transfer, Waited};
+use skyhaul_units::{Duration, Instant};
+
+/// What a node told, and what the session is called.
+pub struct Watched {
+    /// Between whom.
+    pub name: String,
+    /// What is known of it.
+    pub transfer: Transfer,
+}
+
+/// Looks at a running node's session for `span`. Of a centre's, at that with `station`, or at the one that brings most.
+///
+/// # Errors
+/// No node answers, it has no such session, the session ended meanwhile, or the wait was interrupted.
+pub fn watched(node: &Node, station: Option<&str>, span: Duration) -> Result<Watched, Failure> {
+    let socket = node.socket()?;
+    let mut looks = vec![ask(&socket)?];
+    let mut left = span;
+    while left > Duration::ZERO {
+        let step = left.min(LOOK);
+        rest(step)?;
+        left = left.saturating_sub(step);
+        looks.push(ask(&socket)?);
+    }
+    judged(&looks, station).map_err(|failure| failure.at(&socket.display().to_string()))
+}
+
+fn judged(looks: &[NodeStatus], station: Option<&str>) -> Result<Watched, Failure> {
+    let stations: Vec<&StationStatus> = looks.iter().filter_map(as_station).collect();
+    if let (false, Some(station)) = (stations.is_empty(), station) {
+        let what = format!("this node is a station, --station {station} does not apply");
+        return Err(Failure::new(Exit::Usage, &what, "omit --station, or ask a centre"));
+    }
+    match (&stations[..], looks.len()) {
+        ([], _) => {
+            let centres: Vec<&CentreStatus> = looks.iter().filter_map(as_centre).collect();
+            of_centre(&centres, station)
+        }
+        (all, count) if all.len() == count => of_station(all),
+        _ => Err(ended("another node now answers at the socket")),
+    }
+}
+
+fn as_station(status: &NodeStatus) -> Option<&StationStatus> {
+    match status {
+        NodeStatus::Station(station) => Some(station),
+        NodeStatus::Centre(_) => None,
+    }
+}
+
+fn as_centre(status: &NodeStatus) -> Option<&CentreStatus> {
+    match status {
+        NodeStatus::Centre(centre) => Some(centre),
+        NodeStatus::Station(_) => None,
+    }
+}
+
+fn ended(what: &str) -> Failure {
+    Failure::new(Exit::Peer, what, "ask again; if it repeats, check the node's log")
+}
+
+/// The first look and the last.
+fn ends<'a, T>(looks: &[&'a T]) -> Result<(&'a T, &'a T), Failure> {
+    match looks {
+        [first, .., last] => Ok((first, last)),
+        _ => Err(Failure::new(Exit::Usage, "one sample of a node is not enough", "give a longer --watch")),
+    }
+}
+
+/// What a station knows: what it waited for, and what came in.
+fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
+    let (first, last) = ends(looks)?;
+    let session = |line: &LineStatus| line.session.filter(|_| line.state == LineState::Open);
+    let Some((then, now)) = session(&first.line).zip(session(&last.line)) else {
+        let lacks = [first, last].into_iter().find(|look| session(&look.line).is_none());
+        return Err(no_session(&lacks.unwrap_or(last).line));
+    };
+    if first.line.connects != last.line.connects || last.uptime_s <= first.uptime_s {
+        return Err(ended("the line reconnected during the observation"));
+    }
+    let seconds = last.uptime_s - first.uptime_s;
+    let grown = |of: fn(&LineStatus) -> u64| of(&last.line).saturating_sub(of(&first.line));
+    let sent = grown(|line| line.symbols_sent + line.symbols_repeated);
+    let lost = grown(|line| line.symbols_lost);
+    let waited = parts(&then, &now);
+    let input = |look: &StationStatus| look.channels.iter().map(|channel| channel.bytes).sum::<u64>();
+    let millis = |of: fn(&LinePath) -> f64, look: &StationStatus| shortest(&look.line, of);
+    let loaded: Vec<f64> = looks.iter().filter_map(|look| millis(|path| path.rtt_s, look)).collect();
+    let least = looks.iter().filter_map(|look| millis(|path| path.min_rtt_s, look)).reduce(f64::min);
+    // While blocks wait for the line, whoever makes them may well run all the time.
+    let names: &[&str] = if waited.application < MADE_TOO_SLOWLY { &["line"] } else { &["line", "channel"] };
+    let silence = silence(looks);
+    let transfer = Transfer {
+        goodput_bps: rate(arrived(&first.line, &last.line, silence), seconds),
+        silence: Some(silence),
+        sender_lack: lack(
+            (&first.threads, &last.threads),
+            (&first.shortage, &last.shortage),
+            (names, seconds),
+        ),
+        source: source(last),
+        waited,
+        controller: controller(&last.line),
+        declared_bps: declared(&last.line),
+        round_trip_ms: (!loaded.is_empty()).then(|| loaded.iter().sum::<f64>() / loaded.len() as f64),
+        shortest_round_trip_ms: least,
+        loss: if sent == 0 { 0.0 } else { (lost as f64 / sent as f64).min(1.0) },
+        payload: active(&last.line).map(LinePath::full_payload).filter(|payload| *payload > 0).max(),
+        payload_shrunk: shrunk(&last.line),
+        sender_share: busiest((&first.threads, &last.threads), names, seconds),
+        datagrams: sent,
+        window_bytes: Some(now.window_bytes),
+        source_bps: Some(rate(input(last).saturating_sub(input(first)), seconds)),
+        waiting_bytes: Some(last.spool.bytes),
+        ..Transfer::default()
+    };
+    Ok(Watched { name: format!("of station {} to {}", last.name, last.line.peer), transfer })
+}
+
+/// The longest time in which nothing was heard of the centre, while the line had something to wait for. What changes with each of its
+/// answers are the measured round trips.
+fn silence(looks: &[&StationStatus]) -> Silence {
+    let at = |look: &StationStatus| Instant::ZERO + Duration::from_micros((look.uptime_s * 1e6) as u64);
+    let trace = |look: &StationStatus| {
+        let of = |path: &LinePath| path.rtt_s.to_bits() ^ path.min_rtt_s.to_bits().rotate_left(32);
+        look.line.paths.iter().map(of).fold(look.line.bytes_reported, u64::wrapping_add)
+    };
+    let idle = |look: &StationStatus| look.line.session.map_or(0.0, |session| session.waited_s.application);
+    let Some(first) = looks.first() else { return Silence::default() };
+    let mut listener = Listener::new(at(first), trace(first));
+    for pair in looks.windows(2) {
+        let span = pair[1].uptime_s - pair[0].uptime_s;
+        let is_idle = idle(pair[1]) - idle(pair[0]) > span / 2.0;
+        listener.look(at(pair[1]), trace(pair[1]), if is_idle { Owes::Nothing } else { Owes::Answer });
+    }
+    listener.silence()
+}
+
+/// Bytes that reached the centre between two looks, as far as the station can tell.
+fn arrived(then: &LineStatus, now: &LineStatus, silence: Silence) -> u64 {
+    let reported = now.bytes_reported.saturating_sub(then.bytes_reported);
+    let grown = |of: fn(&LineStatus) -> u64| of(now).saturating_sub(of(then));
+    let (first, again) = (grown(|line| line.symbols_sent), grown(|line| line.symbols_repeated));
+    // What is sent into a line that is out does not arrive; nor does what is sent again and again while no block is reported.
+    let is_out = silence.seconds > silence.of_s * ALL_BUT;
+    let is_lost = again > first && grown(|line| line.symbols_lost) > first;
+    if reported == 0 && (is_out || is_lost) { 0 } else { sent_first(then, now) }
+}
+
+/// The datagrams of a path that sends shorter ones than configured, since longer ones vanish.
+fn shrunk(line: &LineStatus) -> Option<u64> {
+    active(line).filter(|path| path.payload < path.full_payload()).map(|path| path.payload).min()
+}
+
+/// What brings a station's data.
+fn source(station: &StationStatus) -> SourceKind {
+    let has = |schemes: &[&str]| {
+        let inputs = station.channels.iter().map(|channel| &*channel.input);
+        inputs.filter(|input| schemes.iter().any(|scheme| input.contains(scheme))).count()
+    };
+    let (live, files) = (has(&["tcp-listen:", "tcp:", "udp:"]), has(&["file:"]));
+    match (live, files) {
+        (1.., _) => SourceKind::Live,
+        (0, 1..) => SourceKind::File,
+        (0, 0) => SourceKind::Program,
+    }
+}
+
+/// Bytes of blocks sent between two looks, what was sent again not counted: a slow line takes seconds for a whole block, and
+/// reports none before.
+fn sent_first(then: &LineStatus, now: &LineStatus) -> u64 {
+    let bytes = |line: &LineStatus| line.paths.iter().map(|path| path.bytes_sent).sum::<u64>();
+    let first = now.symbols_sent.saturating_sub(then.symbols_sent);
+    let again = now.symbols_repeated.saturating_sub(then.symbols_repeated);
+    let sent = bytes(now).saturating_sub(bytes(then)) as f64;
+    (sent * first as f64 / (first + again).max(1) as f64) as u64
+}
+
+fn no_session(line: &LineStatus) -> Failure {
+    let reason = line.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
+    let what = format!("the station has no session with its centre at {}{reason}", line.peer);
+    let help =
+        "check that the centre runs and is reachable: `skyhaul config check --connect` shows the fault";
+    Failure::new(Exit::Peer, &what, help)
+}
+
+/// What of the time between two looks was waited for what.
+fn parts(then: &SessionStatus, now: &SessionStatus) -> Waited {
+    let (then, now) = (then.waited_s, now.waited_s);
+    let [application, window, buffer, classes, path] = [
+        now.application - then.application,
+        now.window - then.window,
+        now.buffer - then.buffer,
+        now.classes - then.classes,
+        now.path - then.path,
+    ]
+    .map(|seconds| seconds.max(0.0));
+    let all = application + window + buffer + classes + path;
+    let part = |seconds: f64| if all > 0.0 { seconds / all } else { 0.0 };
+    Waited {
+        application: part(application),
+        window: part(window),
+        buffer: part(buffer),
+        classes: part(classes),
+        path: part(path),
+    }
+}
+
+/// What a centre knows: whether it keeps up.
+fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, Failure> {
+    let (first, last) = ends(looks)?;
+    let (then, now) = connected(first, last, station)?;
+    if now.bytes_delivered < then.bytes_delivered || last.uptime_s <= first.uptime_s {
+        return Err(ended("the station reconnected during the observation"));
+    }
+    let seconds = last.uptime_s - first.uptime_s;
+    let peers: Vec<&StationPeer> = looks.iter().filter_map(|look| find(look, &now.name)).collect();
+    let shut = |peer: &&&StationPeer| peer.window_bytes > 0 && peer.held_bytes >= peer.window_bytes / 8 * 7;
+    let is_refusing = [first, last].iter().all(|look| look.store.state != StoreState::Ok);
+    let disk = ((last.store.disk_busy_s - first.store.disk_busy_s) / seconds).clamp(0.0, 1.0);
+    let drops = first.socket_drops.zip(last.socket_drops);
+    let transfer = Transfer {
+        seen_from: End::Receiver,
+        goodput_bps: rate(now.bytes_delivered - then.bytes_delivered, seconds),
+        waited: Waited {
+            window: peers.iter().filter(shut).count() as f64 / peers.len().max(1) as f64,
+            ..Waited::default()
+        },
+        receiver_share: busiest((&first.threads, &last.threads), &["line", "store"], seconds),
+        receiver_lack: lack(
+            (&first.threads, &last.threads),
+            (&first.shortage, &last.shortage),
+            (&["line", "store"], seconds),
+        ),
+        // A store that is full is waited for all the time, though no call to the disk takes any.
+        disk_share: Some(if is_refusing { 1.0 } else { disk }),
+        socket_drops: drops.map(|(then, now)| now.saturating_sub(then)),
+        datagrams: now.symbols_received.saturating_sub(then.symbols_received),
+        window_bytes: Some(now.window_bytes),
+        ..Transfer::default()
+    };
+    Ok(Watched { name: format!("of station {} to centre {}", now.name, last.name), transfer })
+}
+
+/// The station that is meant, at the first look and at the last.
+fn connected<'a>(
+    first: &'a CentreStatus,
+    last: &'a CentreStatus,
+    station: Option<&str>,
+) -> Result<(&'a StationPeer, &'a StationPeer), Failure> {
+    let both = last.stations.iter().filter_map(|now| Some((find(first, &now.name)?, now)));
+    let grown =
+        |(then, now): &(&StationPeer, &StationPeer)| now.bytes_delivered.saturating_sub(then.bytes_delivered);
+    let found = both.filter(|(_, now)| station.is_none_or(|station| station == now.name)).max_by_key(grown);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = last.stations.iter().map(|peer| &*peer.name).collect();
+        let what = match station {
+            Some(station) => format!("station {station} is not connected to this centre"),
+            None => "no station is connected to this centre".to_owned(),
+        };
+        let help = match names[..] {
+            [] => "start one; if one runs, `skyhaul status` there shows why it has no session".to_owned(),
+            _ => format!("connected are {}", names.join(", ")),
+        };
+        Failure::new(Exit::Peer, &what, &help)
+    })
+}
+
+fn find<'a>(look: &'a CentreStatus, name: &str) -> Option<&'a StationPeer> {
+    look.stations.iter().find(|peer| peer.name == name)
+}
+
+/// The part of the time for which the busiest of the threads with one of these names ran.
+fn busiest((then, now): (&[ThreadStatus], &[ThreadStatus]), names: &[&str], seconds: f64) -> Option<f64> {
+    let ours = now.iter().filter(|thread| names.contains(&&*thread.name));
+    let ran = ours.map(|thread| {
+        let before = then.iter().find(|before| before.id == thread.id).map_or(0.0, |before| before.cpu_s);
+        ((thread.cpu_s - before) / seconds).clamp(0.0, 1.0)
+    });
+    ran.reduce(f64::max)
+}
+
+/// What kept the thread with one of these names that wanted to run most from running.
+fn lack(
+    (then, now): (&[ThreadStatus], &[ThreadStatus]),
+    (short_then, short_now): (&ShortageStatus, &ShortageStatus),
+    (names, seconds): (&[&str], f64),
+) -> Option<Lack> {
+    let wanted = now.iter().filter(|thread| names.contains(&&*thread.name)).map(|thread| {
+        let before = then.iter().find(|before| before.id == thread.id).cloned().unwrap_or_default();
+        let ready = thread.ready_s - before.ready_s;
+        (thread.cpu_s - before.cpu_s + ready, ready)
+    });
+    let (_, ready) = wanted.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let part = |of: f64| (of / seconds).clamp(0.0, 1.0);
+    let ticks = short_now.ticks.saturating_sub(short_then.ticks);
+    let stolen = short_now.stolen_ticks.saturating_sub(short_then.stolen_ticks);
+    Some(Lack {
+        ready: part(ready),
+        throttled: part(short_now.throttled_s - short_then.throttled_s),
+        stolen: if ticks == 0 { 0.0 } else { stolen as f64 / ticks as f64 },
+    })
+}
+
+fn active(line: &LineStatus) -> impl Iterator<Item = &LinePath> {
+    line.paths.iter().filter(|path| ["active", "silent", "black-hole"].contains(&&*path.state))
+}
+
+/// Of several paths, that of the shortest, in milliseconds.
+fn shortest(line: &LineStatus, of: fn(&LinePath) -> f64) -> Option<f64> {
+    active(line).map(of).filter(|seconds| *seconds > 0.0).reduce(f64::min).map(|seconds| seconds * 1e3)
+}
+
+/// Who decides how fast the paths in use go.
+fn controller(line: &LineStatus) -> String {
+    let mut names: Vec<&str> = active(line)
+        .map(|path| if path.over == "tcp" { "the system's TCP" } else { &*path.controller })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(" and ")
+}
+
+/// What was declared for the paths in use together, where it was for all of them.
+fn declared(line: &LineStatus) -> Option<u64> {
+    let rates: Option<Vec<u64>> = active(line).map(|path| path.declared_bps).collect();
+    rates.filter(|rates| !rates.is_empty()).map(|rates| rates.into_iter().sum())
+}
+
+fn rate(bytes: u64, seconds: f64) -> u64 {
+    (bytes as f64 * 8.0 / seconds) as u64
+}
+
+/// Of the time that was looked: what is heard then is an answer to what was sent before.
+const ALL_BUT: f64 = 0.8;
+
+/// Between two looks: round trips and a window that is shut for a while are seen.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// As the verdict's own rule of what an application may take.
+const MADE_TOO_SLOWLY: f64 = 0.2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_node::status::{ChannelStatus, StoreStatus, WaitedStatus};
+
+    /// A station `seconds` after its line was set up, which waited for a path all the time.
+    fn station(seconds: f64) -> StationStatus {
+        let waited_s = WaitedStatus { path: seconds, ..WaitedStatus::default() };
+        let path = LinePath {
+            state: "active".to_owned(),
+            over: "udp".to_owned(),
+            controller: "line".to_owned(),
+            declared_bps: Some(8_000_000),
+            payload: 1_472,
+            rtt_s: 0.3,
+            min_rtt_s: 0.2,
+            ..LinePath::default()
+        };
+        let thread = |name: &str, share| ThreadStatus {
+            id: 1,
+            name: name.to_owned(),
+            cpu_s: share * seconds,
+            ready_s: share * seconds / 5.0,
+        };
+        StationStatus {
+            name: "s".to_owned(),
+            uptime_s: 100.0 + seconds,
+            threads: vec![
+                ThreadStatus { id: 2, ..thread("line", 0.25) },
+                ThreadStatus { id: 3, ..thread("channel", 1.0) },
+            ],
+            channels: vec![ChannelStatus { bytes: (seconds * 2e6) as u64, ..ChannelStatus::default() }],
+            line: LineStatus {
+                state: LineState::Open,
+                connects: 1,
+                peer: "192.0.2.7:4710".to_owned(),
+                bytes_reported: (seconds * 8e5) as u64,
+                symbols_sent: (seconds * 900.0) as u64,
+                symbols_repeated: (seconds * 100.0) as u64,
+                symbols_lost: (seconds * 50.0) as u64,
+                session: Some(SessionStatus { waited_s, window_bytes: 1 << 26 }),
+                paths: vec![
+                    // A tenth of all symbols is sent again.
+                    LinePath { rtt_s: 0.5, bytes_sent: (seconds * 7e5) as u64, ..path.clone() },
+                    LinePath { bytes_sent: (seconds * 3e5) as u64, ..path },
+                ],
+                ..LineStatus::default()
+            },
+            ..StationStatus::default()
+        }
+    }
+
+    fn looked(looks: Vec<StationStatus>) -> Result<Watched, Failure> {
+        judged(&looks.into_iter().map(NodeStatus::Station).collect::<Vec<_>>(), None)
+    }
+
+    #[test]
+    fn two_looks_at_a_station_give_rates_parts_and_shares_of_the_time_between_them() {
+        let watched = looked(vec![station(2.0), station(6.0)]).unwrap();
+        assert_eq!(watched.name, "of station s to 192.0.2.7:4710");
+        let transfer = watched.transfer;
+        assert_eq!((transfer.goodput_bps, transfer.source_bps), (7_200_000, Some(16_000_000)));
+        assert_eq!((transfer.datagrams, transfer.payload), (4_000, Some(1_472)));
+        assert_eq!((transfer.controller.as_str(), transfer.declared_bps), ("line", Some(16_000_000)));
+        let near = |figure: Option<f64>, wanted: f64| (figure.unwrap() - wanted).abs() < 1e-6;
+        assert!(near(Some(transfer.loss), 0.05) && near(Some(transfer.waited.path), 1.0));
+        assert!(near(transfer.round_trip_ms, 300.0) && near(transfer.shortest_round_trip_ms, 200.0));
+        // The thread that decodes ran all the time, but nobody waited for it.
+        assert!(near(transfer.sender_share, 0.25));
+    }
+
+    #[test]
+    fn a_centre_that_is_not_heard_and_a_quota_that_is_used_up_are_told() {
+        let out = |seconds: f64| {
+            let mut station = station(seconds);
+            // Its threads go on, and what is sent from 3 s on is never answered.
+            let heard = seconds.min(3.0);
+            station.line.paths.iter_mut().for_each(|path| path.rtt_s += heard / 1e3);
+            station.line.bytes_reported = (heard * 8e5) as u64;
+            station.shortage = ShortageStatus { throttled_s: seconds / 4.0, stolen_ticks: 10, ticks: 1_000 };
+            station
+        };
+        let watched = looked((0..=20u32).map(|n| out(2.0 + f64::from(n) / 4.0)).collect()).unwrap();
+        let silence = watched.transfer.silence.unwrap();
+        assert!((silence.seconds - 4.0).abs() < 1e-6 && (silence.at_s - 1.0).abs() < 1e-6, "{silence:?}");
+        assert!(watched.transfer.goodput_bps > 0);
+        let lack = watched.transfer.sender_lack.unwrap();
+        assert!((lack.throttled - 0.25).abs() < 1e-6 && (lack.ready - 0.05).abs() < 1e-6, "{lack:?}");
+        // From the first look on nothing is heard: what is sent arrives nowhere.
+        let dead = looked((0..=8u32).map(|n| out(4.0 + f64::from(n) / 4.0)).collect()).unwrap().transfer;
+        assert_eq!(dead.goodput_bps, 0);
+        let verdict =
+            skyhaul_probe::why::judge(&skyhaul_probe::why::Evidence { line: None, transfer: Some(dead) });
+        assert_eq!(verdict.cause.name(), "outage", "{verdict:?}");
+    }
+
+    #[test]
+    fn who_decodes_too_slowly_counts_where_there_was_nothing_to_send() {
+        let idle = |seconds| {
+            let mut station = station(seconds);
+            if let Some(session) = &mut station.line.session {
+                session.waited_s = WaitedStatus { application: seconds, ..WaitedStatus::default() };
+            }
+            station
+        };
+        let transfer = looked(vec![idle(2.0), idle(6.0)]).unwrap().transfer;
+        assert_eq!((transfer.waited.application, transfer.sender_share), (1.0, Some(1.0)));
+    }
+
+    #[test]
+    fn a_line_that_is_down_or_was_set_up_anew_is_not_judged() {
+        let down = StationStatus {
+            line: LineStatus {
+                reason: Some("no answer from the far end".to_owned()),
+                ..LineStatus::default()
+            },
+            ..station(6.0)
+        };
+        let refusal = looked(vec![station(2.0), down]).err().unwrap().to_string();
+        assert!(
+            refusal.contains("no session") && refusal.contains("no answer from the far end"),
+            "{refusal}"
+        );
+        let mut anew = station(6.0);
+        anew.line.connects = 2;
+        assert!(looked(vec![station(2.0), anew]).is_err());
+        assert!(looked(vec![station(2.0)]).is_err() && looked(vec![station(2.0), station(2.0)]).is_err());
+    }
+
+    #[test]
+    fn a_centre_tells_how_long_its_window_was_shut_and_its_disk_busy() {
+        let centre = |seconds: f64, held: u64| {
+            let peer = |name: &str, rate: f64, held_bytes| StationPeer {
+                name: name.to_owned(),
+                bytes_delivered: (seconds * rate) as u64,
+                symbols_received: (seconds * 100.0) as u64,
+                held_bytes,
+                window_bytes: 1_000,
+                ..StationPeer::default()
+            };
+            NodeStatus::Centre(CentreStatus {
+                name: "c".to_owned(),
+                uptime_s: seconds,
+                stations: vec![peer("a", 1e3, 0), peer("b", 1e6, held)],
+                store: StoreStatus { disk_busy_s: seconds * 0.75, ..StoreStatus::default() },
+                socket_drops: Some((seconds * 3.0) as u64),
+                ..CentreStatus::default()
+            })
+        };
+        let looks = [centre(2.0, 0), centre(3.0, 900), centre(4.0, 990), centre(6.0, 999)];
+        let watched = judged(&looks, None).unwrap();
+        assert_eq!(watched.name, "of station b to centre c");
+        let transfer = watched.transfer;
+        assert_eq!((transfer.seen_from, transfer.goodput_bps), (End::Receiver, 8_000_000));
+        assert_eq!((transfer.waited.window, transfer.disk_share), (0.75, Some(0.75)));
+        assert_eq!((transfer.socket_drops, transfer.datagrams), (Some(12), 400));
+        assert_eq!(judged(&looks, Some("a")).unwrap().transfer.goodput_bps, 8_000);
+        assert!(judged(&looks, Some("x")).is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! The tests of the program, in one binary. They start processes and wait for them: `scripts/test`
+//! runs eight at a time. Tests that measure in real time have a binary of their own, `measured`.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails or skips says so")]
+
+#[path = "../../../../space/level0/tests/all/support/python.rs"]
+mod python;
+#[path = "../../../../space/level0/tests/all/support/shared.rs"]
+mod shared;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bad_input;
+mod commands;
+mod copies;
+mod cp;
+mod decode;
+mod demo;
+mod disk_full;
+mod docs;
+mod downlinks;
+mod fallback;
+mod forward;
+mod front_ends;
+mod gaps;
+mod generate;
+mod handover;
+mod kill;
+mod lab;
+mod live;
+mod log;
+mod nodes;
+mod one_way;
+mod packets;
+mod paths;
+mod pauses;
+mod perf;
+mod probe;
+mod rdr;
+mod readers;
+mod readme;
+mod relay;
+mod replay;
+mod select;
+mod site;
+mod stations;
+mod stream;
+mod tune;
+mod union;
+mod upkeep;
+mod windows;

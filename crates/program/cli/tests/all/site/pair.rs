@@ -1,0 +1,152 @@
+//! A station and a centre as processes, joined by a line that lets one socket through.
+
+use super::tree::Tree;
+use crate::support::node::{self, NODES};
+use crate::support::patience::until;
+use crate::support::process::{Running, printed, run, text};
+use crate::support::recordings::{DAMAGED, recording};
+use serde_json::Value;
+use skyhaul_link::LinkConfig;
+use skyhaul_net::relay::{Relay, RelayConfig, RelayHandle};
+use skyhaul_quic::Fingerprint;
+use skyhaul_units::{Duration, Rate};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+pub struct Pair {
+    folder: tempfile::TempDir,
+    keys: [Fingerprint; 2],
+    line: SocketAddr,
+    handle: RelayHandle,
+    stop: Arc<AtomicBool>,
+    relay: Option<JoinHandle<()>>,
+}
+
+impl Pair {
+    /// A centre with these keys in the table of its station, and these tables behind all others.
+    pub fn prepare(peer: &str, tables: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = node::make_keys(folder.path());
+        let centre = node::free_address();
+        let link = LinkConfig::line(Rate::from_mbps(50), Duration::from_millis(20));
+        let config = RelayConfig::new("127.0.0.1:0".parse().unwrap(), centre, link);
+        let mut relay = Relay::bind(config).unwrap();
+        let (line, handle, stop) = (relay.local_addr(), relay.handle(), Arc::new(AtomicBool::new(false)));
+        let stopped = stop.clone();
+        let relay = Some(std::thread::spawn(move || relay.run(&stopped).unwrap()));
+        let text = format!(
+            "{}[listen]\nbind = \"{centre}\"\ntcp = false\n[products]\ndir = \"products\"\n[[peer]]\nname = \"station\"\n\
+             fingerprint = \"{}\"\n{peer}{tables}",
+            node::table("centre", Path::new("centre")),
+            keys[0]
+        );
+        fs::write(folder.path().join("centre.toml"), text).unwrap();
+        Self { folder, keys, line, handle, stop, relay }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes the station's configuration with these tables.
+    pub fn station(&self, tables: &str) {
+        let text = format!(
+            "{}[centre]\nname = \"centre\"\naddress = \"{}\"\nfingerprint = \"{}\"\n[line]\nrate = \"40 Mbit/s\"\n\
+             [[path]]\ntransport = \"udp\"\n{tables}",
+            node::table("station", Path::new("station")),
+            self.line,
+            self.keys[1]
+        );
+        fs::write(self.folder().join("station.toml"), text).unwrap();
+    }
+
+    pub fn start(&self, name: &str) -> Running {
+        node::start(name, self.folder(), &[])
+    }
+
+    /// The station and the centre.
+    pub fn start_both(&self) -> (Running, Running) {
+        let [station, centre] = NODES.map(|name| self.start(name));
+        (station, centre)
+    }
+
+    /// What a node says of itself; nothing while it does not answer.
+    pub fn status(&self, name: &str) -> Value {
+        let config = format!("{name}.toml");
+        let answer = run(&["status", "--config", &config, "--json"], self.folder());
+        serde_json::from_slice(&answer.stdout).unwrap_or_default()
+    }
+
+    pub fn shown(&self, name: &str) -> String {
+        printed(&["status", "--config", &format!("{name}.toml")], self.folder())
+    }
+
+    /// Where the station's first forward takes applications, once the line is open.
+    pub fn listening(&self) -> String {
+        let look = || {
+            let status = self.status("station");
+            let is_open = status["line"]["state"] == "open";
+            let at = status["forwards"]["listens"][0]["at"].as_str().map(str::to_owned);
+            at.filter(|_| is_open)
+        };
+        until(look, || self.state())
+    }
+
+    /// The products of the only contact, once they are there: packets and hash of each. Their names have the time when they were made.
+    pub fn products(&self) -> Vec<(u64, String)> {
+        let look = || {
+            let status = self.status("centre");
+            let contacts = status["contacts"].as_array()?;
+            let [contact] = &contacts[..] else { return None };
+            let products = contact["products"].as_array().filter(|_| contact["state"] == "done")?;
+            let one = |product: &Value| {
+                let hash = product["sha256"].as_str().unwrap().to_owned();
+                (product["packets"].as_u64().unwrap(), hash)
+            };
+            Some(products.iter().map(one).collect::<Vec<_>>())
+        };
+        let products = until(look, || self.state());
+        assert!(!products.is_empty(), "{}", self.state());
+        products
+    }
+
+    /// Waits until the station's files at the centre are those of `source`, and nothing else.
+    #[track_caller]
+    pub fn mirrored(&self, source: &Tree) {
+        let there = Tree::at(&self.folder().join("files/in"));
+        let look = || (there.contents() == source.contents()).then_some(());
+        until(look, || format!("{:?}\n{}", there.contents().keys(), self.state()));
+    }
+
+    /// Sockets of the station that have sent anything to the centre.
+    pub fn clients(&self) -> u64 {
+        let clients = self.handle.counters().clients;
+        clients.admitted + clients.refused_datagrams
+    }
+
+    /// What a failure shows.
+    pub fn state(&self) -> String {
+        let shown = NODES.map(|name| {
+            let shown = run(&["status", "--config", &format!("{name}.toml")], self.folder());
+            format!("{}{}", text(&shown.stdout), text(&shown.stderr))
+        });
+        format!("{}\n{}", shown.join("\n"), node::logs(self.folder()))
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.relay.take().map(JoinHandle::join);
+        assert!(std::thread::panicking() || ended.is_none_or(|ended| ended.is_ok()));
+    }
+}
+
+/// A channel that plays the damaged recording, with these further keys.
+pub fn channel(keys: &str) -> String {
+    format!("[[channel]]\nname = \"x\"\ninput = \"file:{}\"\n{keys}", recording(DAMAGED).display())
+}

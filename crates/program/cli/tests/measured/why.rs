@@ -1,0 +1,383 @@
+//! `skyhaul why` as its users run it: over loopback, from files, of a TCP connection; and in emulated lines, where there is root.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+
+use crate::support::late::Late;
+use crate::support::process::{Running, printed, run, skyhaul, text};
+use crate::support::quota::Quota;
+use crate::support::refusal::assert_refused;
+use crate::support::schema::assert_valid;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn why(arguments: &[&str], folder: &Path) -> Output {
+    run(&[&["why"], arguments].concat(), folder)
+}
+
+/// The verdict in JSON, held against its schema.
+#[track_caller]
+fn judged(arguments: &[&str], folder: &Path) -> Value {
+    let output = why(&[arguments, &["--json"]].concat(), folder);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid(&verdict, "why.json");
+    verdict
+}
+
+/// What `skyhaul perf send --json` prints of a run of ten seconds at 5 Mbit/s.
+fn run_with(waited: &Value, busiest: &Value) -> String {
+    let run = json!({
+        "goodput_bps": 5_000_000, "steady_bps": 5_000_000, "seconds": 10.0, "waited_s": waited, "busiest_thread": busiest,
+        "control": { "name": "adaptive", "declared_bps": null, "payload": 1472 },
+        "paths": [{ "loaded_rtt_s": 0.1, "min_rtt_s": 0.1 }],
+        "losses": { "sent": 4500, "path": 0, "receive_socket": 0 },
+    });
+    run.to_string()
+}
+
+fn waited(application: f64, window: f64, path: f64) -> Value {
+    json!({ "application": application, "window": window, "buffer": 0.0, "classes": 0.0, "path": path })
+}
+
+#[test]
+fn a_transfer_in_a_file_is_judged_by_what_it_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let idle = json!({ "send": 0.1, "receive": 0.1 });
+    let cases = [
+        ("application", waited(7.0, 0.0, 3.0), idle.clone()),
+        ("flow-window", waited(0.1, 9.0, 0.9), idle.clone()),
+        ("controller", waited(0.0, 0.0, 10.0), idle),
+        ("receiver-processor", waited(0.0, 0.0, 10.0), json!({ "send": 0.4, "receive": 0.98 })),
+    ];
+    for (cause, waited, busiest) in cases {
+        std::fs::write(folder.path().join("run.json"), run_with(&waited, &busiest)).unwrap();
+        let verdict = judged(&["run.json"], folder.path());
+        assert_eq!((&verdict["cause"], &verdict["far"]), (&cause.into(), &Value::Null), "{verdict:#}");
+        let told = printed(&["why", "run.json"], folder.path());
+        for part in [
+            "judged     the transfer run.json\n",
+            &format!("cause      {cause}, confidence"),
+            "\nto do      ",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_line_and_a_transfer_over_it_are_measured_and_judged_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut probe = Running::start(&["probe", "serve", "--bind", "127.0.0.1:0"], folder.path());
+    let mut perf =
+        Running::start(&["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test"], folder.path());
+    let (host, to) = (probe.address(), perf.address());
+    let short = ["--seconds", "4", "--max-rate", "4 Mbit/s", "--watch", "2 s"];
+    let send = ["--send", &to, "--insecure-test", "--cc", "line", "--rate", "1 Mbit/s"];
+    let verdict = judged(&[&[&*host], &short[..], &send].concat(), folder.path());
+    let found = &verdict["found"];
+    assert_eq!((&verdict["far"], &found["transfer"]["declared_bps"]), (&host.into(), &1_000_000.into()));
+    assert!(found["line"]["available_bps"].as_u64() > Some(0), "{found}");
+    let waited = found["transfer"]["waited"].as_object().unwrap();
+    let all: f64 = waited.values().filter_map(Value::as_f64).sum();
+    assert!((all - 1.0).abs() < 1e-6, "{waited:?}");
+}
+
+#[test]
+fn a_tcp_connection_that_nothing_is_written_to_waits_for_its_application() {
+    if Command::new("ss").arg("-V").output().is_err() {
+        eprintln!("SKIPPED: TCP connections are read with ss, of iproute2");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let near = std::net::TcpStream::connect(&at).unwrap();
+    let far = listener.accept().unwrap();
+    let verdict = judged(&["--tcp", &at, "--watch", "300 ms"], folder.path());
+    assert_eq!(
+        (&verdict["cause"], &verdict["transfer"]),
+        (&"application".into(), &format!("TCP {at}").into())
+    );
+    let own = std::process::id().to_string();
+    assert_eq!(judged(&["--tcp", &own, "--watch", "100 ms"], folder.path())["cause"], "application");
+    drop((near, far));
+    let nobody = why(&["--tcp", "192.0.2.1:9"], folder.path());
+    assert_eq!(nobody.status.code(), Some(2));
+    assert!(
+        text(&nobody.stderr).contains("there is no such TCP connection, 192.0.2.1:9"),
+        "{}",
+        text(&nobody.stderr)
+    );
+}
+
+#[test]
+fn what_cannot_be_judged_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("old.json"), r#"{"goodput_bps":1,"bytes":2}"#).unwrap();
+    std::fs::write(folder.join("other.json"), "[]").unwrap();
+    assert_refused(&why(&[], folder), 2, &["there is nothing to judge", "give a host"]);
+    assert_refused(&why(&["a.example", "b.example"], folder), 2, &["two hosts are given"]);
+    assert_refused(&why(&["old.json", "other.json"], folder), 2, &["two transfers are given"]);
+    let old =
+        ["this is not what `skyhaul perf send --json` prints", "old.json", "run it again with this release"];
+    assert_refused(&why(&["old.json"], folder), 2, &old);
+    assert_refused(&why(&["other.json"], folder), 2, &["this is not what", "other.json"]);
+    let named = why(&["--tcp", "centre"], folder);
+    assert!(
+        text(&named.stderr).contains("`centre` does not name a TCP connection"),
+        "{}",
+        text(&named.stderr)
+    );
+}
+
+/// A fault in an emulated line or at its end, and how the transfer over it is made.
+struct Fault {
+    cause: &'static str,
+    /// Of the way up, beside the rate.
+    link: &'static str,
+    /// How the receiving end of the transfer is started.
+    serve: &'static [&'static str],
+    /// Without any, the line alone is judged.
+    transfer: &'static [&'static str],
+    /// The receiver has a small socket buffer and comes to it late.
+    is_late: bool,
+}
+
+impl Fault {
+    /// In a line of 50 ms there and back, with nothing of its own yet.
+    const fn of(cause: &'static str, link: &'static str) -> Self {
+        Self { cause, link, serve: &[], transfer: &[], is_late: false }
+    }
+
+    const fn sent(self, transfer: &'static [&'static str]) -> Self {
+        Self { transfer, ..self }
+    }
+}
+
+const FAULTS: [Fault; 11] = [
+    Fault::of("reordering", "one_way_delay = \"25 ms\", queue = \"60 kB\", reordering = { probability = \"8 %\", extra_delay = \"45 ms\" }")
+        .sent(&["--cc", "cubic"]),
+    Fault::of("jitter", "one_way_delay = \"60 ms\", queue = \"60 kB\", jitter = \"40 ms\""),
+    // Two seconds of each six: whenever it is looked, there is one.
+    Fault::of("outage", OUTAGES).sent(&["--cc", "adaptive"]),
+    Fault::of(
+        "random-loss",
+        "one_way_delay = \"25 ms\", loss = { kind = \"independent\", probability = \"3 %\" }",
+    )
+    .sent(&["--cc", "cubic"]),
+    Fault::of("policer", "one_way_delay = \"25 ms\", policer = { rate = \"2 Mbit/s\", burst = \"16 KiB\" }")
+        .sent(&["--cc", "adaptive"]),
+    Fault::of("queueing", "one_way_delay = \"25 ms\", queue = \"500 kB\"").sent(&["--cc", "cubic"]),
+    Fault::of("declared-rate", PLAIN).sent(&["--cc", "line", "--rate", "2 Mbit/s"]),
+    Fault::of("application", PLAIN).sent(&["--offer", "1 Mbit/s"]),
+    // Nothing of a transfer would arrive: its datagrams are as long as what the devices take.
+    Fault::of("mtu-black-hole", "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 B\""),
+    Fault { is_late: true, ..Fault::of("socket-buffer", PLAIN).sent(&["--cc", "adaptive"]) },
+    // 64 KiB at a round trip of 325 ms are 1.6 Mbit/s.
+    Fault {
+        serve: &["--window", "64 KiB"],
+        ..Fault::of("flow-window", "one_way_delay = \"300 ms\", queue = \"60 kB\"")
+            .sent(&["--block", "8 KiB"])
+    },
+];
+
+const OUTAGES: &str = "one_way_delay = \"25 ms\", queue = \"60 kB\", outages = [
+    { start = \"6 s\", length = \"2 s\" }, { start = \"12 s\", length = \"2 s\" }, { start = \"18 s\", length = \"2 s\" },
+    { start = \"24 s\", length = \"2 s\" }, { start = \"30 s\", length = \"2 s\" }, { start = \"36 s\", length = \"2 s\" },
+    { start = \"42 s\", length = \"2 s\" }, { start = \"48 s\", length = \"2 s\" }, { start = \"54 s\", length = \"2 s\" }]";
+
+const PLAIN: &str = "one_way_delay = \"25 ms\", queue = \"60 kB\"";
+
+/// A lab that is taken down however the test ends.
+struct Lab<'a>(String, &'a Path);
+
+impl Drop for Lab<'_> {
+    fn drop(&mut self) {
+        let _ = run(&["lab", "down", "--kill", "--lab", &self.0], self.1);
+    }
+}
+
+impl Lab<'_> {
+    fn inside(&self, end: &str, arguments: &[&str]) -> Command {
+        let program = env!("CARGO_BIN_EXE_skyhaul");
+        skyhaul(&[&["lab", "exec", "--lab", &self.0, end, "--", program], arguments].concat(), self.1)
+    }
+}
+
+/// The lab of a fault: a line of 6 Mbit/s, and what answers at its far end.
+struct Site<'a> {
+    lab: Lab<'a>,
+    fault: &'a Fault,
+    folder: &'a Path,
+}
+
+const FAR: &str = "198.18.0.2";
+
+impl<'a> Site<'a> {
+    fn new(fault: &'a Fault, folder: &'a Path) -> Self {
+        let name = format!("t-why-{}", fault.cause);
+        let line = format!(
+            "[[link]]\nname = \"line\"\nup = {{ rate = \"6 Mbit/s\", {} }}
+down = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\" }}\n",
+            fault.link
+        );
+        let file = format!("{}.toml", fault.cause);
+        std::fs::write(folder.join(&file), line).unwrap();
+        printed(&["lab", "up", &file, "--lab", &name], folder);
+        Self { lab: Lab(name, folder), fault, folder }
+    }
+
+    fn serving(&self, arguments: &[&str]) -> Running {
+        let mut running = Running::of(self.lab.inside("b", arguments).stdout(Stdio::piped()));
+        running.address();
+        running
+    }
+
+    /// Makes the transfer, and gives the file with what it told.
+    fn sent(&self) -> String {
+        let at = format!("{FAR}:4710");
+        let insecure = ["--insecure-test", "--insecure-beyond-loopback"];
+        let serve = ["perf", "serve", "--bind", &at, insecure[0], insecure[1]];
+        let perf = self.serving(&[&serve, self.fault.serve].concat());
+        let _late = self.fault.is_late.then(|| Late::start(perf.id()));
+        let send = ["perf", "send", "--to", &at, insecure[0], insecure[1], "--duration", "6 s", "--json"];
+        let sent = self.lab.inside("a", &[&send, self.fault.transfer].concat()).output().unwrap();
+        assert!(sent.status.success(), "{}: {}", self.fault.cause, text(&sent.stderr));
+        let report = format!("{}.json", self.fault.cause);
+        std::fs::write(self.folder.join(&report), &sent.stdout).unwrap();
+        report
+    }
+}
+
+/// The cause that is found for a fault.
+fn found(fault: &Fault, folder: &Path) -> String {
+    let site = Site::new(fault, folder);
+    let _probe = site.serving(&["probe", "serve", "--bind", &format!("{FAR}:4720")]);
+    let report = (!fault.transfer.is_empty()).then(|| site.sent());
+    let of: Vec<&str> = [Some(FAR), report.as_deref()].into_iter().flatten().collect();
+    let ask = ["--seconds", "6", "--max-rate", "30 Mbit/s", "--json"];
+    let output = site.lab.inside("a", &[&["why"], &of[..], &ask].concat()).output().unwrap();
+    assert!(output.status.success(), "{}: {}", fault.cause, text(&output.stderr));
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid(&verdict, "why.json");
+    let cause = verdict["cause"].as_str().unwrap_or_default().to_owned();
+    eprintln!("{}: {cause}: {}", fault.cause, verdict["sentence"]);
+    if cause != fault.cause {
+        eprintln!("{verdict:#}");
+    }
+    cause
+}
+
+#[test]
+fn faults_in_emulated_lines_are_found_by_real_packets() {
+    if !has_lab() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let causes: Vec<String> = std::thread::scope(|scope| {
+        // No more at a time than two processors carry.
+        let batches = FAULTS.chunks(6).map(|batch| {
+            let running: Vec<_> =
+                batch.iter().map(|fault| scope.spawn(move || found(fault, folder))).collect();
+            running.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+        });
+        batches.flatten().collect()
+    });
+    // A machine that is busy with other things is a fault of its own, and may well be what a verdict names: then that is right.
+    let right = |(fault, cause): &(&Fault, &String)| {
+        **cause == fault.cause
+            || ["sender-processor", "receiver-processor", "host-drops"].contains(&cause.as_str())
+    };
+    let right = FAULTS.iter().zip(&causes).filter(right).count();
+    assert!(right + 1 >= FAULTS.len(), "{right} of {}: {causes:?}", FAULTS.len());
+}
+
+/// Whether emulated lines can be had; says so where they cannot.
+fn has_lab() -> bool {
+    let has = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
+    if !has {
+        eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
+    }
+    has
+}
+
+#[test]
+fn a_transfer_into_a_hole_for_long_packets_ends_and_the_hole_is_named() {
+    if !has_lab() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fault = Fault::of("mtu-hole", "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 B\"");
+    let site = Site::new(&fault, folder.path());
+    let _probe = site.serving(&["probe", "serve", "--bind", &format!("{FAR}:4720")]);
+    let at = format!("{FAR}:4710");
+    let _perf =
+        site.serving(&["perf", "serve", "--bind", &at, "--insecure-test", "--insecure-beyond-loopback"]);
+    let send = ["--send", &at, "--insecure-test", "--insecure-beyond-loopback", "--watch", "2 s", "--json"];
+    let both = ["why", FAR, "--seconds", "4", "--max-rate", "20 Mbit/s"];
+    for asked in [&both[..], &["why"]] {
+        let output = site.lab.inside("a", &[asked, &send].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_valid(&verdict, "why.json");
+        assert_eq!(verdict["cause"], "mtu-black-hole", "{verdict:#}");
+    }
+}
+
+#[test]
+fn traffic_of_others_is_told_from_a_queue_and_from_a_timid_controller() {
+    if !has_lab() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fault = Fault::of("other-traffic", PLAIN);
+    let site = Site::new(&fault, folder.path());
+    let _probe = site.serving(&["probe", "serve", "--bind", &format!("{FAR}:4720")]);
+    let (at, theirs) = (format!("{FAR}:4710"), format!("{FAR}:4711"));
+    let _perf =
+        site.serving(&["perf", "serve", "--bind", &at, "--insecure-test", "--insecure-beyond-loopback"]);
+    let _others =
+        site.serving(&["perf", "serve", "--bind", &theirs, "--insecure-test", "--insecure-beyond-loopback"]);
+    let fill = [
+        "perf",
+        "send",
+        "--to",
+        &theirs,
+        "--insecure-test",
+        "--insecure-beyond-loopback",
+        "--cc",
+        "cubic",
+        "--duration",
+        "300 s",
+    ];
+    let mut filling = Running::of(site.lab.inside("a", &fill).stdout(Stdio::null()).stderr(Stdio::null()));
+    let ask = ["why", FAR, "--seconds", "12", "--max-rate", "30 Mbit/s", "--json"];
+    let send = ["--send", &at, "--insecure-test", "--insecure-beyond-loopback", "--watch", "6 s"];
+    let output = site.lab.inside("a", &[&ask[..], &send].concat()).output().unwrap();
+    filling.kill();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(verdict["cause"], "other-traffic", "{verdict:#}");
+}
+
+#[test]
+fn a_receiver_that_has_used_up_its_processor_quota_is_named_though_it_is_idle_most_of_the_time() {
+    let quota = match Quota::of(4) {
+        Ok(quota) => quota,
+        Err(reason) => return eprintln!("SKIPPED: no processor quota can be had: {reason}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let serve = ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test"];
+    let mut serving =
+        Running::of(quota.command(env!("CARGO_BIN_EXE_skyhaul"), &serve).stdout(Stdio::piped()));
+    let to = serving.address();
+    let verdict = judged(&["--send", &to, "--insecure-test", "--watch", "4 s"], folder.path());
+    assert_eq!(verdict["cause"], "receiver-processor", "{verdict:#}");
+    let lack = &verdict["found"]["transfer"]["receiver_lack"];
+    assert!(lack["throttled"].as_f64() > Some(0.3), "{verdict:#}");
+    assert!(verdict["found"]["transfer"]["receiver_share"].as_f64() < Some(0.3), "{verdict:#}");
+    assert!(verdict["what_to_do"].as_str().unwrap().starts_with("raise the processor quota"), "{verdict:#}");
+    serving.kill();
+}

@@ -1,0 +1,452 @@
+//! The centre's end of the lines: sessions of trusted stations, blocks to the keeper, receipts back.
+
+use super::keeper::{Kept, ToKeep};
+use super::rivals::{Rivals, Verdict};
+use super::shared::Shared;
+use crate::custody::custody_of;
+use crate::status::{ForwardsStatus, StationPeer};
+use bytes::Bytes;
+use skyhaul_forward::Role;
+use skyhaul_level0::ledger::talk::Talk;
+use skyhaul_net::forward::Rules;
+use skyhaul_net::guests::{Far, Guests};
+use skyhaul_net::{Engine, Refusals, Refused, Service};
+use skyhaul_quic::{Fingerprint, Refusal};
+use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_store::{Admitted as Space, Sender as From, SpoolId, SpoolIdentity, SpoolKnown, StationName};
+use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, SPOOLS_MAX};
+use skyhaul_units::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+/// What the sessions with stations are.
+#[derive(Debug)]
+pub struct Lines {
+    /// The stations that may come, by key.
+    pub peers: BTreeMap<Fingerprint, Admitted>,
+    /// How what the centre sends is shared.
+    pub classes: ClassTree,
+    /// What goes through the sessions beside contacts.
+    pub guests: Guests,
+}
+
+/// What the lines are served by from now on.
+#[derive(Debug)]
+pub struct Adopted {
+    /// The stations that may come, by key.
+    pub peers: BTreeMap<Fingerprint, Admitted>,
+    /// How what the centre sends is shared, where that is otherwise than before.
+    pub classes: Option<ClassTree>,
+}
+
+/// A station that may come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admitted {
+    /// Its name.
+    pub name: StationName,
+    /// Its place in the configuration that the centre began with; none where it was not there.
+    pub place: Option<usize>,
+    /// What it may have this centre do for applications.
+    pub rules: Arc<Rules>,
+}
+
+/// Serves the stations.
+#[derive(Debug)]
+pub struct Downlink {
+    name: String,
+    lines: Lines,
+    shared: Arc<Shared>,
+    connections: BTreeMap<SessionId, Caller>,
+    /// By station: no more than the configuration has.
+    rivals: BTreeMap<StationName, Rivals>,
+    blocks: Sender<ToKeep>,
+    kept: Receiver<Kept>,
+    update_at: Instant,
+    ask_at: Instant,
+    refusals: Refusals,
+}
+
+/// A session with a station.
+#[derive(Debug)]
+struct Caller {
+    admitted: Admitted,
+    key: Fingerprint,
+    /// What it was told of the station's spools.
+    told: Vec<SpoolKnown>,
+    /// Whose contacts it brings; none until it has introduced itself, and of what has no spool.
+    sender: Option<Arc<From>>,
+}
+
+/// Between two looks at the figures.
+const UPDATE: Duration = Duration::from_millis(200);
+/// Between two looks at what is missing: little beside the round trip of any line that loses much.
+const ASK: Duration = Duration::from_millis(50);
+
+impl Downlink {
+    /// Serves the stations of `lines` under the centre's `name`.
+    pub fn new(
+        name: String,
+        mut lines: Lines,
+        shared: Arc<Shared>,
+        channels: (Sender<ToKeep>, Receiver<Kept>),
+    ) -> Self {
+        let (blocks, kept) = channels;
+        // A station that never came is one that is gone.
+        let places: Vec<usize> = lines.peers.values().filter_map(|admitted| admitted.place).collect();
+        places.into_iter().for_each(|place| lines.guests.unreached(place));
+        let (update_at, ask_at) = (Instant::ZERO, Instant::ZERO);
+        let (connections, rivals) = (BTreeMap::new(), BTreeMap::new());
+        let refusals = Refusals::default();
+        Self { name, lines, shared, connections, rivals, blocks, kept, update_at, ask_at, refusals }
+    }
+
+    fn connected(&mut self, now: Instant, engine: &mut Engine, id: SessionId, fingerprint: Fingerprint) {
+        let Some(admitted) = self.lines.peers.get(&fingerprint).cloned() else {
+            return engine.close(now, id, "this key is not in the centre's configuration");
+        };
+        let told = self.shared.store().known(&admitted.name, SPOOLS_MAX);
+        if let Some(session) = engine.session(id) {
+            session.share(self.lines.classes.clone(), PolicyConfig::default());
+            let custody = told.iter().map(custody_of).collect();
+            session.open(Opening { name: self.name.clone(), custody, ..Opening::default() });
+        }
+        tracing::info!(station = admitted.name.as_str(), "connected");
+        self.connections.insert(id, Caller { admitted, key: fingerprint, told, sender: None });
+    }
+
+    /// A station has said which spool it sends from.
+    fn greeted(&mut self, now: Instant, engine: &mut Engine, id: SessionId, spool: SpoolIdentity) {
+        let Some(caller) = self.connections.get(&id) else { return };
+        let (admitted, told) = (caller.admitted.clone(), caller.told.iter());
+        let known = told.clone().find(|known| known.spool.id == spool.id).cloned();
+        let present = self.present(&admitted.name, id);
+        if spool.id == SpoolId::NONE {
+            // Whoever only looks whether the centre answers takes nobody's place.
+            if present.is_none() {
+                self.begin(engine, id);
+            }
+            return;
+        }
+        let is_behind = |known: &SpoolKnown| {
+            known.spool.opening != spool.opening && known.spool.opening.count >= spool.opening.count
+        };
+        if known.as_ref().is_some_and(is_behind) {
+            // It finds out from the greeting, and comes again as another spool.
+            return;
+        }
+        let rivals = self.rivals.entry(admitted.name.clone()).or_default();
+        let verdict = rivals.judge(now, spool, present.map(|(_, spool)| spool));
+        match (verdict, present) {
+            (Verdict::Refuse, _) => return self.refuse_rival(engine, id, &admitted.name),
+            (Verdict::Again | Verdict::Oust, Some((older, _))) => self.replace(now, engine, older, verdict),
+            (Verdict::Again | Verdict::Oust | Verdict::Admit, _) => {}
+        }
+        let admission = self.shared.store().admit(&admitted.name, spool.id);
+        let space = match admission {
+            Ok(space) => space,
+            Err(error) => return self.refuse(engine, id, &error.to_string()),
+        };
+        self.say_other(&admitted.name, spool, &space);
+        let told = known.unwrap_or_default().state;
+        let sender = From { station: admitted.name, space: space.space, spool, told };
+        if let Some(caller) = self.connections.get_mut(&id) {
+            caller.sender = Some(Arc::new(sender));
+        }
+        self.begin(engine, id);
+    }
+
+    /// The session of a station that brings contacts, beside `id`, and its spool.
+    fn present(&self, station: &StationName, id: SessionId) -> Option<(SessionId, SpoolIdentity)> {
+        let others = self.connections.iter().filter(|(other, _)| **other != id);
+        let senders = others.filter_map(|(other, caller)| Some((*other, caller.sender.as_ref()?)));
+        let mut its = senders.filter(|(_, sender)| sender.station == *station);
+        its.next().map(|(other, sender)| (other, sender.spool))
+    }
+
+    /// What goes beside contacts goes from now on.
+    fn begin(&mut self, engine: &mut Engine, id: SessionId) {
+        let Some(caller) = self.connections.get(&id) else { return };
+        let (admitted, key) = (&caller.admitted, caller.key);
+        if let Some(session) = engine.session(id) {
+            let (node, rules) = (admitted.place, Arc::clone(&admitted.rules));
+            self.lines.guests.begun(id, session, Far { role: Role::Called, node, rules, key });
+        }
+        self.lines.guests.opened(id, admitted.name.as_str());
+    }
+
+    /// A session makes place for a newer one.
+    fn replace(&mut self, now: Instant, engine: &mut Engine, older: SessionId, verdict: Verdict) {
+        if verdict == Verdict::Again {
+            // The station came back before its old connection was given up.
+            return self.let_go(now, engine, older, "the station reconnected");
+        }
+        self.forget(older);
+        let reason = "another node with this key has connected since; give each station its own key";
+        if let Some(session) = engine.session(older) {
+            session.replace(reason);
+        }
+    }
+
+    fn refuse_rival(&self, engine: &mut Engine, id: SessionId, station: &StationName) {
+        let reason = "two nodes connect with it in turns: the newer stays connected, the other waits; give each station its own key \
+                      (skyhaul keygen)";
+        self.shared.life.alarm(&the_key_of(station), reason);
+        if let Some(session) = engine.session(id) {
+            let reason = "another node with this key is connected; give each station its own key";
+            session.replace(reason);
+        }
+    }
+
+    fn refuse(&self, engine: &mut Engine, id: SessionId, reason: &str) {
+        self.shared.life.alarm("a station's connection was closed", reason);
+        if let Some(session) = engine.session(id) {
+            session.refuse(reason);
+        }
+    }
+
+    /// Says that a station came with another spool than before.
+    fn say_other(&self, station: &StationName, spool: SpoolIdentity, space: &Space) {
+        if let Some(other) = space.other.filter(|_| !space.is_known) {
+            let (new, old, name) = (spool.id.short(), other.short(), &space.space);
+            let reason = format!(
+                "it connected with spool {new}, before with {old}: its contacts are stored as {name}; unless its disk was replaced, or its \
+                 state folder removed or restored, two nodes use one key"
+            );
+            self.shared.life.alarm(&format!("station {station} has another spool"), &reason);
+        }
+    }
+
+    /// The session is over, or does not count any more.
+    fn forget(&mut self, id: SessionId) {
+        self.lines.guests.ended(id);
+        if let Some(caller) = self.connections.remove(&id)
+            && let Some(sender) = caller.sender
+        {
+            self.shared.gaps().ledger().disconnected(sender.space.as_str());
+        }
+    }
+
+    fn let_go(&mut self, now: Instant, engine: &mut Engine, id: SessionId, reason: &str) {
+        self.forget(id);
+        engine.close(now, id, reason);
+    }
+
+    /// Serves the lines so from now on. A station with other rights, or none any more, is disconnected: it has what it may
+    /// when it calls again.
+    fn adopt(&mut self, now: Instant, engine: &mut Engine, adopted: Adopted) {
+        let trusted: BTreeSet<Fingerprint> = adopted.peers.keys().copied().collect();
+        engine.carriers_mut().for_each(|carrier| carrier.set_trusted(trusted.clone()));
+        let before = core::mem::replace(&mut self.lines.peers, adopted.peers);
+        let of = |peers: &BTreeMap<Fingerprint, Admitted>, station: &StationName| {
+            let found = peers.iter().find(|(_, admitted)| admitted.name == *station);
+            found.map(|(key, admitted)| (*key, admitted.clone()))
+        };
+        let is_other = |caller: &Caller| {
+            let station = &caller.admitted.name;
+            of(&before, station) != of(&self.lines.peers, station)
+        };
+        let others = self.connections.iter().filter(|(_, caller)| is_other(caller));
+        for id in others.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.let_go(now, engine, id, "the centre's configuration of this station has changed");
+        }
+        let Some(classes) = adopted.classes else { return };
+        self.lines.classes = classes;
+        for id in self.connections.keys() {
+            if let Some(session) = engine.session(*id) {
+                session.share(self.lines.classes.clone(), PolicyConfig::default());
+            }
+            self.lines.guests.shared(*id, &self.lines.classes);
+        }
+    }
+
+    fn session_event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) {
+        let Some(caller) = self.connections.get(&id) else { return };
+        let (station, sender) = (&caller.admitted.name, &caller.sender);
+        let Some(event) = self.lines.guests.event(now, engine, id, event) else { return };
+        match event {
+            Event::Greeted { name, .. } if name != station.as_str() => {
+                let reason = format!(
+                    "this key belongs to `{}` here, but the station is named `{name}`: correct `name` in one of the two configurations",
+                    station.as_str()
+                );
+                tracing::warn!("{reason}");
+                if let Some(session) = engine.session(id) {
+                    session.refuse(&reason);
+                }
+            }
+            Event::Greeted { spool, .. } => self.greeted(now, engine, id, spool),
+            Event::Custody { .. } | Event::Settled { .. } => {}
+            Event::Application { body } => match (Talk::decode(&body), sender) {
+                (Ok(Talk::Answer(answer)), Some(sender)) => {
+                    self.shared.gaps().ledger().answer(sender.space.as_str(), &answer);
+                }
+                (Ok(_), _) => {}
+                (Err(error), _) => tracing::warn!(station = station.as_str(), "{error}"),
+            },
+            Event::PathUp(_) | Event::PathResized(_) => {}
+            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
+            Event::Block(received) => match sender {
+                Some(sender) => {
+                    let block = ToKeep { connection: id, sender: Arc::clone(sender), received };
+                    // A keeper that is gone has failed, and the centre is stopping.
+                    let _ = self.blocks.send(block);
+                }
+                // What a node sends that is not admitted is sent again where it is.
+                None => {
+                    if let Some(session) = engine.session(id).filter(|session| session.is_open()) {
+                        session.refuse("only a station's spool sends blocks of contacts");
+                    }
+                }
+            },
+            Event::Closed(reason) => {
+                tracing::info!(station = station.as_str(), "disconnected: {reason}");
+                self.forget(id);
+            }
+        }
+    }
+
+    fn kept(&self, engine: &mut Engine, kept: Kept) {
+        match kept {
+            Kept::Written(id, len) => {
+                if let Some(session) = engine.session(id) {
+                    session.release(len);
+                }
+            }
+            Kept::Durable(receipt) => {
+                let is_its = |caller: &Caller| {
+                    let sender = caller.sender.as_ref().filter(|sender| sender.space == receipt.station);
+                    sender.is_some_and(|sender| self.shared.store().is_taken_up(sender))
+                };
+                let connection = self.connections.iter().find(|(_, caller)| is_its(caller));
+                if let Some(session) = connection.and_then(|(id, _)| engine.session(*id)) {
+                    session.receipt(receipt.flow, receipt.next);
+                }
+            }
+            Kept::Broken(id, reason) => self.refuse(engine, id, &reason),
+            Kept::Overtaken(id, reason) => {
+                if let Some(session) = self.connections.get(&id).and_then(|_| engine.session(id)) {
+                    session.refuse(&reason);
+                }
+            }
+        }
+    }
+
+    /// Asks the stations for what is missing of their contacts.
+    fn ask(&self, now: Instant, engine: &mut Engine) {
+        for (id, caller) in &self.connections {
+            let Some(station) = caller.sender.as_ref().map(|sender| &sender.space) else { continue };
+            let Some(session) = engine.session(*id).filter(|session| session.is_open()) else { continue };
+            loop {
+                let ask = self.shared.gaps().ledger().ask(station.as_str(), now);
+                let Some(ask) = ask else { break };
+                let (number, contact, frames) =
+                    (ask.number, ask.contact, ask.spans.iter().map(|span| span.count));
+                let frames: u64 = frames.sum();
+                if session.tell(Bytes::from(Talk::Ask(ask).encode())).is_err() {
+                    // The line holds back: asked again when it is looked at next.
+                    self.shared.gaps().ledger().not_asked(number);
+                    break;
+                }
+                tracing::info!(
+                    station = station.as_str(),
+                    contact = contact.0,
+                    frames,
+                    "missing frames requested"
+                );
+            }
+        }
+    }
+
+    fn update(&self, engine: &Engine) {
+        let stations = engine.sessions().filter_map(|(id, session)| {
+            let station = &self.connections.get(&id)?.admitted.name;
+            let stats = session.stats();
+            Some(StationPeer {
+                name: station.as_str().to_owned(),
+                bytes_delivered: stats.bytes_delivered,
+                blocks_delivered: stats.blocks_delivered,
+                blocks_repaired: stats.blocks_repaired,
+                blocks_in_flight: stats.blocks_in_flight,
+                symbols_received: stats.symbols_received,
+                held_bytes: session.held().as_u64(),
+                window_bytes: session.receive_window().as_u64(),
+            })
+        });
+        self.shared.stations(stations.collect());
+        self.shared.forwards(ForwardsStatus::of(self.lines.guests.forwards()));
+    }
+}
+
+impl Drop for Downlink {
+    fn drop(&mut self) {
+        let now = self.shared.now();
+        self.refusals.rest(now).iter().for_each(warn);
+    }
+}
+
+fn warn(refused: &Refused) {
+    tracing::warn!("{refused}");
+}
+
+impl Service for Downlink {
+    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+        match event {
+            EngineEvent::Connected { id, fingerprint, .. } => self.connected(now, engine, id, fingerprint),
+            EngineEvent::Session { id, event } => self.session_event(now, engine, id, event),
+            EngineEvent::Disconnected { id, reason } => {
+                if let Some(caller) = self.connections.get(&id) {
+                    tracing::info!(station = caller.admitted.name.as_str(), "disconnected: {reason}");
+                }
+                self.forget(id);
+            }
+            EngineEvent::PathRefused { .. } => {}
+            // A station that calls over UDP and TCP takes the one back when the other stands first.
+            EngineEvent::Refused { remote, reason: Refusal::Withdrawn, .. } => {
+                tracing::debug!(%remote, "{}", Refusal::Withdrawn);
+            }
+            EngineEvent::Refused { remote, fingerprint, reason, .. } => {
+                self.shared.count_refused();
+                if let Some(refused) = self.refusals.add(now, remote, &reason) {
+                    let key = fingerprint.map_or("no key presented".to_owned(), |key| key.to_string());
+                    tracing::warn!(key, "{refused}");
+                }
+            }
+        }
+    }
+
+    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+        while let Ok(kept) = self.kept.try_recv() {
+            self.kept(engine, kept);
+        }
+        if let Some(adopted) = self.shared.to_adopt() {
+            self.adopt(now, engine, adopted);
+        }
+        self.refusals.due(now).iter().for_each(warn);
+        if now >= self.ask_at {
+            self.ask_at = now + ASK;
+            self.ask(now, engine);
+        }
+        if now >= self.update_at {
+            self.update_at = now + UPDATE;
+            self.update(engine);
+            for (station, rivals) in &mut self.rivals {
+                if rivals.is_over(now) {
+                    self.shared.life.clear_alarm(&the_key_of(station));
+                }
+            }
+        }
+        let guests_due = self.lines.guests.work(now, engine);
+        Some(self.update_at.min(self.ask_at).min(guests_due))
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.lines.guests.fd()
+    }
+}
+
+/// What the alarm is about.
+fn the_key_of(station: &StationName) -> String {
+    format!("the key of station {station}")
+}

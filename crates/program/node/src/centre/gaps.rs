@@ -1,0 +1,328 @@
+//! The ledger of gaps at the centre: told of every frame that is durable, kept in the state folder, put to the stations.
+
+use super::shared::Shared;
+use crate::fault::Fault;
+use crate::status::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
+use skyhaul_ccsds::continuity::Sign;
+use skyhaul_ccsds::frame::Frame;
+use skyhaul_ccsds::mission::{Content, Mission};
+use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_ccsds::record::Open;
+use skyhaul_level0::construction::ProductKind;
+use skyhaul_level0::ledger::{
+    AskedAgain, ContactId, Gap, GapState, Ledger, Opened, PacketGap, PacketGapState, PacketLoss, Place, Seen,
+};
+use skyhaul_level0::report::Product;
+use skyhaul_store::{Disk, Ledger as Records, LedgerError, RealDisk, Seq, StationName};
+use skyhaul_units::{Duration, FlowId, Instant};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The ledger, and where it is kept.
+#[derive(Debug)]
+pub struct Gaps {
+    ledger: Ledger,
+    records: Records,
+    damaged: Vec<String>,
+    saved_at: Instant,
+}
+
+/// Between two times that what changed is kept: after a kill, blocks since then are looked through again.
+const SAVE: Duration = Duration::from_secs(2);
+/// Gaps told at once.
+const TOLD_MAX: usize = 8_192;
+const FOLDER: &str = "level0/gaps";
+
+impl Gaps {
+    /// Opens the ledger in the folder of the state; `first_ask` is above the number of every question of earlier runs,
+    /// `stations` are those that can be asked.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        first_ask: u64,
+        stations: &BTreeSet<String>,
+    ) -> Result<Self, LedgerError> {
+        let records = Records::open(disk.clone(), FOLDER)?;
+        let mended = records.mend(&records.load()?)?;
+        let mut gaps = Self::load(records, first_ask)?;
+        gaps.damaged.extend(mended);
+        gaps.ledger.stations(stations);
+        Ok(gaps)
+    }
+
+    fn load(records: Records, first_ask: u64) -> Result<Self, LedgerError> {
+        let loaded = records.load()?;
+        let (mut ledger, mut damaged) = (Ledger::new(first_ask), loaded.damaged);
+        for (name, body) in &loaded.records {
+            if let Err(error) = ledger.restore(body) {
+                damaged.push(format!("{name}: {error}"));
+            }
+        }
+        Ok(Self { ledger, records, damaged, saved_at: Instant::ZERO })
+    }
+
+    /// Records that the disk gave back damaged.
+    pub fn damaged(&self) -> &[String] {
+        &self.damaged
+    }
+
+    /// The ledger.
+    pub const fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    /// Has stations asked again for what was unrecoverable.
+    ///
+    /// # Errors
+    /// There is no gap of frames that the filter takes: something in it is mistyped, or nothing was missed there.
+    pub fn ask_again(&mut self, which: &GapFilter) -> Result<GapsAsked, Fault> {
+        let AskedAgain { contacts, gaps, frames, left } = self.ledger.ask_again(|id, opened, gap| {
+            which.takes((&id.station, id.flow.0), &opened.mission, Some(gap.channel.scid.value()))
+        });
+        let is_filtered = *which != GapFilter::default();
+        if contacts == 0 && is_filtered {
+            let help = "list the stations, contacts and spacecraft with `skyhaul gaps`";
+            return Err(Fault::configuration(
+                "no gap of frames is known for this contact",
+                "skyhaul gaps ask",
+                help,
+            ));
+        }
+        Ok(GapsAsked { contacts, gaps, frames, left })
+    }
+
+    /// What has changed since it was last kept; none where that was not long ago and nothing is over.
+    pub fn changes(&mut self, now: Instant) -> Option<Changes> {
+        if now < self.saved_at + SAVE {
+            return None;
+        }
+        self.saved_at = now;
+        Some(self.all_changes())
+    }
+
+    /// What has changed since it was last kept.
+    pub fn all_changes(&mut self) -> Changes {
+        let changed = self.ledger.changed();
+        let record = |id: ContactId| Some((name(&id), self.ledger.record(&id)?));
+        let written = changed.iter().cloned().filter_map(record).collect();
+        let removed = self.ledger.forgotten().iter().map(name).collect();
+        Changes { records: self.records.clone(), changed, written, removed }
+    }
+
+    /// Changes could not be kept: they are to be kept again.
+    pub fn not_kept(&mut self, changes: Changes) {
+        self.ledger.not_kept(changes.changed);
+    }
+
+    /// How many gaps there are.
+    pub fn counts(&self) -> GapCounts {
+        let totals = self.ledger.totals();
+        let mut counts = GapCounts {
+            overflow: totals.overflow,
+            unfollowed: totals.unfollowed,
+            asks: totals.asks,
+            ..GapCounts::default()
+        };
+        for gap in self.ledger.contacts().flat_map(|(_, _, gaps)| gaps) {
+            counts.missing_frames += gap.missing();
+            match gap.state {
+                GapState::Open => counts.open += 1,
+                GapState::Requested { .. } => counts.requested += 1,
+                GapState::Filled => counts.filled += 1,
+                GapState::Unrecoverable(_) => counts.unrecoverable += 1,
+            }
+        }
+        counts
+    }
+
+    /// All that is known.
+    pub fn report(&self) -> GapReport {
+        let mut gaps = Vec::new();
+        for (id, opened, frames) in self.ledger.contacts() {
+            gaps.extend(frames.map(|gap| of_frames(id, opened, gap)));
+            gaps.extend(self.ledger.packets(id).map(|(gap, state)| of_packets(id, opened, gap, state)));
+        }
+        let older = gaps.len().saturating_sub(TOLD_MAX);
+        gaps.drain(..older);
+        GapReport { counts: self.counts(), gaps }
+    }
+}
+
+/// What a centre's state folder knows to be missing, whether the centre runs or not, and the records that cannot be read.
+/// Questions that are on their way are not kept: their gaps show as open.
+///
+/// # Errors
+/// It is no such folder, or cannot be read.
+pub fn kept(state: &Path) -> Result<(GapReport, Vec<String>), Fault> {
+    let help = "give the folder that `state` of a centre's configuration names";
+    let refused = |error: &dyn core::fmt::Display| {
+        Fault::environment(format!("the ledger of gaps cannot be read ({error})"), state.display(), help)
+    };
+    if !state.join(FOLDER).is_dir() {
+        return Err(refused(&"it has no folder level0/gaps"));
+    }
+    let records = Records::as_it_is(Arc::new(RealDisk::look(state)), FOLDER);
+    let gaps = Gaps::load(records, 0).map_err(|error| refused(&error))?;
+    Ok((gaps.report(), gaps.damaged))
+}
+
+/// What is to be written: without the ledger, whose lock the line waits for.
+#[derive(Debug)]
+pub struct Changes {
+    records: Records,
+    changed: BTreeSet<ContactId>,
+    written: Vec<(String, Vec<u8>)>,
+    removed: Vec<String>,
+}
+
+impl Changes {
+    /// Writes it; it is durable when this returns.
+    ///
+    /// # Errors
+    /// The disk refuses: what has changed is looked through again after a restart, as far as the store has it.
+    pub fn write(&self) -> Result<(), LedgerError> {
+        self.written.iter().try_for_each(|(name, record)| self.records.put(name, record))?;
+        self.removed.iter().try_for_each(|name| self.records.remove(name))
+    }
+}
+
+fn name(id: &ContactId) -> String {
+    format!("{}-{}", id.station, id.flow)
+}
+
+fn of_frames(id: &ContactId, opened: &Opened, gap: &Gap) -> GapStatus {
+    let (state, why) = match gap.state {
+        GapState::Open => (GapProgress::Open, None),
+        GapState::Requested { .. } => (GapProgress::Requested, None),
+        GapState::Filled => (GapProgress::Filled, None),
+        GapState::Unrecoverable(why) => (GapProgress::Unrecoverable, Some(why.text().to_owned())),
+    };
+    GapStatus {
+        station: id.station.clone(),
+        flow: id.flow.0,
+        channel: opened.channel.clone(),
+        mission: opened.mission.clone(),
+        scid: Some(gap.channel.scid.value()),
+        vcids: vec![gap.channel.vcid.value()],
+        apid: None,
+        first: gap.first,
+        missed: gap.missed,
+        missing: Some(gap.missing()),
+        asked: gap.asked,
+        from: gap.before.received.to_string(),
+        to: gap.after.received.to_string(),
+        state,
+        why,
+    }
+}
+
+fn of_packets(id: &ContactId, opened: &Opened, gap: &PacketGap, state: PacketGapState) -> GapStatus {
+    let (state, why) = match state {
+        PacketGapState::Filled => (GapProgress::Filled, None),
+        PacketGapState::Requested => (GapProgress::Requested, None),
+        PacketGapState::Open => (GapProgress::Open, None),
+        PacketGapState::Unrecoverable(PacketLoss::Frames) => {
+            (GapProgress::Unrecoverable, Some("frames are missing that no recording has"))
+        }
+        PacketGapState::Unrecoverable(PacketLoss::NotSent) => {
+            (GapProgress::Unrecoverable, Some("no frame is missing: the spacecraft did not send the packets"))
+        }
+    };
+    GapStatus {
+        station: id.station.clone(),
+        flow: id.flow.0,
+        channel: opened.channel.clone(),
+        mission: opened.mission.clone(),
+        scid: None,
+        vcids: gap.vcids.iter().map(|vcid| vcid.value()).collect(),
+        apid: Some(gap.apid.value()),
+        first: u64::from(gap.first),
+        missed: u64::from(gap.missed),
+        missing: None,
+        asked: 0,
+        from: gap.from.to_string(),
+        to: gap.to.to_string(),
+        state,
+        why: why.map(str::to_owned),
+    }
+}
+
+/// Watches the frames of one contact for the ledger.
+#[derive(Debug)]
+pub struct Watch {
+    id: ContactId,
+    mission: Option<Mission>,
+    seen: Vec<Seen>,
+}
+
+impl Watch {
+    /// Of a contact of which nothing is read yet.
+    pub fn new(station: &StationName, flow: FlowId) -> Self {
+        let id = ContactId { station: station.as_str().to_owned(), flow };
+        Self { id, mission: None, seen: Vec::new() }
+    }
+
+    /// The contact begins.
+    pub fn open(&mut self, open: &Open, mission: &Mission, shared: &Shared) {
+        let opened = Opened {
+            channel: open.channel.clone(),
+            mission: mission.name().to_owned(),
+            at: open.opened,
+            completes: open.completes,
+        };
+        shared.gaps().ledger().open(&self.id, opened);
+        self.mission = Some(mission.clone());
+    }
+
+    /// A frame of the block being read.
+    pub fn frame(&mut self, frame: &CapturedFrame) {
+        let Some(mission) = self.mission.as_ref().filter(|_| frame.is_good()) else { return };
+        let Ok(parsed) = Frame::parse(&frame.bytes, mission.frame()) else { return };
+        let is_idle = mission.content(parsed.channel.vcid) == Content::Idle;
+        if is_idle || !mission.covers(parsed.channel.scid) {
+            return;
+        }
+        let place = Place { received: frame.received, position: frame.position };
+        let Sign { count, packet, .. } = Sign::of(&parsed, frame, mission);
+        let seen =
+            Seen { channel: parsed.channel, count: count.value, modulus: count.modulus, place, packet };
+        self.seen.push(seen);
+    }
+
+    /// The block is read.
+    pub fn block(&mut self, block: Seq, shared: &Shared) {
+        let seen = core::mem::take(&mut self.seen);
+        shared.gaps().ledger().block(&self.id, block, &seen);
+    }
+
+    /// A block cannot be read back, or the station's disk did not give it.
+    pub fn damaged(&self, shared: &Shared) {
+        shared.gaps().ledger().damaged(&self.id);
+    }
+
+    /// The contact has ended and gave these products; what is known of it is durable when this returns.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn close(&self, products: &[Product], shared: &Shared) -> Result<(), LedgerError> {
+        let whole = products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
+        let apids = whole.flat_map(|product| &product.sidecar.apids);
+        let packets = apids.flat_map(|apid| {
+            apid.gap_list.iter().map(|gap| PacketGap {
+                vcids: apid.vcids.clone(),
+                apid: apid.apid,
+                first: gap.first_missing,
+                missed: gap.missed,
+                from: gap.preceding.received.min(gap.following.received),
+                to: gap.preceding.received.max(gap.following.received),
+            })
+        });
+        let packets = packets.collect();
+        shared.gaps().ledger().close(&self.id, packets);
+        let changes = shared.gaps().all_changes();
+        shared.keep_gaps(changes)
+    }
+}

@@ -1,0 +1,119 @@
+//! Files that stations put into, or fetch from, their folders here: each transfer over a link of the station's session, on a thread
+//! of its own.
+
+use super::shared::Shared;
+use skyhaul_files::Reason;
+use skyhaul_files_io::{Cancel, Counters, End, Event, Fate, Reports, Root};
+use skyhaul_net::exchange::{Door, Link};
+use skyhaul_quic::Fingerprint;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+/// Serves the stations' files.
+#[derive(Debug)]
+pub struct Incoming {
+    door: Door,
+    /// By the station's key, its name and its folder; those that have one.
+    roots: BTreeMap<Fingerprint, (String, Root)>,
+    shared: Arc<Shared>,
+}
+
+/// Transfers at a time; each has five threads.
+const TRANSFERS_MAX: usize = 64;
+/// Those at a time that are told that they are too many.
+const DECLINES_MAX: usize = 16;
+/// Events that wait to be counted.
+const EVENTS: usize = 1_024;
+
+impl Incoming {
+    /// Serves these folders.
+    pub const fn new(door: Door, roots: BTreeMap<Fingerprint, (String, Root)>, shared: Arc<Shared>) -> Self {
+        Self { door, roots, shared }
+    }
+
+    /// Goes on until the centre ends, which closes the door.
+    pub fn run(self) {
+        let cancel = Cancel::default();
+        let running = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            while let Some(Some(link)) = cancel.or(self.door.accept()) {
+                let (this, running) = (&self, &running);
+                let place = running.fetch_add(1, Ordering::Relaxed);
+                if place >= TRANSFERS_MAX + DECLINES_MAX {
+                    // Its station hears that the link has ended, and begins another one.
+                    running.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
+                scope.spawn(move || {
+                    this.serve(&link, place);
+                    running.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+        });
+    }
+
+    fn serve(&self, link: &Link, place: usize) {
+        let cancel = Cancel::default();
+        let root = link.peer().and_then(|key| self.roots.get(&key));
+        let declined = match root {
+            _ if place >= TRANSFERS_MAX => {
+                let sentence =
+                    format!("the centre has {TRANSFERS_MAX} transfers in progress, its limit; retry later");
+                skyhaul_files_io::decline(link, Reason::Busy, &sentence, &cancel)
+            }
+            None => {
+                let sentence = "the centre does not accept files from this station; add [peer.files] to its [[peer]] there";
+                skyhaul_files_io::decline(link, Reason::NotAllowed, sentence, &cancel)
+            }
+            Some((station, root)) => return self.transfer(link, (station, root), &cancel),
+        };
+        if let Err(end) = declined {
+            tracing::debug!(?end, "transfer rejected; station disconnected");
+        }
+    }
+
+    fn transfer(&self, link: &Link, (station, root): (&str, &Root), cancel: &Cancel) {
+        let (events, told) = sync_channel(EVENTS);
+        let reports = Reports { events, counters: Arc::new(Counters::default()) };
+        self.shared.files(station, |files| files.transfers += 1);
+        let end = std::thread::scope(|scope| {
+            let counting = scope.spawn(move || self.count(station, told));
+            let end = skyhaul_files_io::serve(link, root, &reports, cancel);
+            drop(reports);
+            counting.join().expect("counting does not panic");
+            end
+        });
+        self.shared.files(station, |files| files.transfers -= 1);
+        match end {
+            Ok(()) => {}
+            Err(End::Refused(refused) | End::Here(refused)) => {
+                tracing::warn!(station, "files refused: {refused}");
+            }
+            Err(End::Malformed(what)) => {
+                tracing::warn!(station, "files: protocol error from station: {what}")
+            }
+            Err(End::Lost(_) | End::Cancelled) => {
+                tracing::info!(station, "files: transfer interrupted; it resumes later");
+            }
+        }
+    }
+
+    fn count(&self, station: &str, told: Receiver<Event>) {
+        for Event { path, bytes, fate } in told {
+            match fate {
+                Fate::Copied(_) => self.shared.files(station, |files| {
+                    files.copied += 1;
+                    files.bytes += bytes;
+                }),
+                Fate::Removed => self.shared.files(station, |files| files.removed += 1),
+                Fate::Failed(refusal) | Fate::Refused(refusal) => {
+                    self.shared.files(station, |files| files.failed += 1);
+                    tracing::warn!(station, %path, "{refusal}");
+                }
+                Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Writes arrived blocks to the store, waits for the disk, and only then lets receipts go out.
+
+use super::shared::Shared;
+use crate::custody::{Stamps, keep};
+use crate::fault::Fault;
+use crate::services;
+use crate::status::StoreState;
+use skyhaul_net::Clock;
+use skyhaul_sessions::SessionId;
+use skyhaul_store::{Receipt, Sender as From, StoreError};
+use skyhaul_transport::Received;
+use skyhaul_units::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+/// A block that arrived. How many wait is bounded by the sessions' windows: their memory is given back only when the
+/// keeper is done with them.
+#[derive(Debug)]
+pub struct ToKeep {
+    /// Over which connection.
+    pub connection: SessionId,
+    /// From whom.
+    pub sender: Arc<From>,
+    /// What.
+    pub received: Received,
+}
+
+/// What the keeper tells the downlink.
+#[derive(Debug)]
+pub enum Kept {
+    /// A block of this length is written: its memory goes back to flow control.
+    Written(SessionId, usize),
+    /// Blocks are durable.
+    Durable(Receipt),
+    /// The connection cannot go on, and why.
+    Broken(SessionId, String),
+    /// Others brought data since it began: the station is to call again.
+    Overtaken(SessionId, String),
+}
+
+/// The keeper's thread.
+#[derive(Debug)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+    clock: Clock,
+    /// The longest that a block waits for others before the disk is waited for.
+    sync_interval: Duration,
+    blocks: Receiver<ToKeep>,
+    kept: Sender<Kept>,
+    unsynced_since: Option<Instant>,
+}
+
+/// Between two attempts when the store is full.
+const RETRY: Duration = Duration::from_millis(200);
+/// The stop flag is looked at this often.
+const IDLE: Duration = Duration::from_millis(200);
+/// Between two looks whether the state folder is still there.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two looks for contacts whose retention is over.
+const FREE: Duration = Duration::from_secs(60);
+const FULL: &str = "stations are paused";
+
+impl Keeper {
+    /// A keeper that takes from `blocks` and tells `kept`.
+    pub fn new(
+        shared: Arc<Shared>,
+        clock: Clock,
+        sync_interval: Duration,
+        channels: (Receiver<ToKeep>, Sender<Kept>),
+    ) -> Self {
+        let (blocks, kept) = channels;
+        Self { shared, clock, sync_interval, blocks, kept, unsynced_since: None }
+    }
+
+    /// Runs until the downlink has hung up.
+    pub fn run(mut self) {
+        let (mut free_at, mut look_at) = (Instant::ZERO, Instant::ZERO);
+        loop {
+            let now = self.clock.now();
+            let due = self.unsynced_since.map(|since| since + self.sync_interval);
+            let patience = due.map_or(IDLE, |due| due.since(now));
+            match self.blocks.recv_timeout(patience.to_std()) {
+                Ok(block) => self.keep(block),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.sync();
+                    return;
+                }
+            }
+            if due.is_some_and(|due| due <= self.clock.now()) {
+                self.sync();
+            }
+            if self.clock.now() >= look_at {
+                look_at = self.clock.now() + LOOK;
+                self.look();
+            }
+            if self.clock.now() >= free_at {
+                free_at = self.clock.now() + FREE;
+                let freed = self.shared.store().free(self.clock.utc());
+                if let Err(error) = freed {
+                    self.shared.life.alarm("old contacts cannot be removed", &error.to_string());
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, block: ToKeep) {
+        let ToKeep { connection, sender, received } = block;
+        let stamps = Stamps::of(&received.timing, self.clock.utc_at_start());
+        loop {
+            let mut store = self.shared.store();
+            let kept = self.shared.disk.during(|| keep(&mut store, &sender, &received, &stamps));
+            drop(store);
+            match kept {
+                Ok(None) => {
+                    self.unsynced_since.get_or_insert(self.clock.now());
+                    break;
+                }
+                Ok(Some(receipt)) => {
+                    if self.look() {
+                        self.tell(Kept::Durable(receipt));
+                    }
+                    break;
+                }
+                Err(StoreError::Full { .. }) if self.shared.life.is_stopping() => return,
+                Err(error @ StoreError::Full { .. }) => {
+                    self.shared.store_state(StoreState::Full);
+                    self.shared.life.alarm(FULL, &error.to_string());
+                    self.sync();
+                    self.shared.life.pause(RETRY);
+                }
+                Err(error @ (StoreError::Gap { .. } | StoreError::TooManyContacts)) => {
+                    self.tell(Kept::Broken(connection, error.to_string()));
+                    return;
+                }
+                Err(error @ StoreError::Overtaken { .. }) => {
+                    self.tell(Kept::Overtaken(connection, error.to_string()));
+                    return;
+                }
+                Err(error) => {
+                    return self.fail("the store failed", &error.to_string());
+                }
+            }
+        }
+        self.shared.store_state(StoreState::Ok);
+        self.shared.life.clear_alarm(FULL);
+        self.tell(Kept::Written(connection, received.bytes.len()));
+    }
+
+    /// Whether the state folder is where it was; ends the centre where it is not. Says what damage was mended.
+    fn look(&self) -> bool {
+        let (in_place, mended, states) = {
+            let store = self.shared.store();
+            (store.in_place(), store.mended().map(ToString::to_string), store.stats().state_mended)
+        };
+        if let Some(damage) = mended {
+            self.shared.life.alarm("damage in the store was repaired", &damage);
+        }
+        if states > 0 {
+            self.shared.life.alarm("a list of finished contacts was damaged", services::STATE_MENDED);
+        }
+        in_place.map_err(|error| self.shared.life.fail(services::gone(&error))).is_ok()
+    }
+
+    /// Waits for the disk without keeping the store from its readers.
+    fn sync(&mut self) {
+        self.unsynced_since = None;
+        let handle = self.shared.store().sync_handle();
+        let Some(handle) = handle else { return };
+        let synced = self.shared.disk.during(|| handle.sync());
+        let mut store = self.shared.store();
+        let commit = store.synced(synced);
+        let now = self.clock.utc();
+        for receipt in &commit.receipts {
+            // Before the processor can read them: it asks when they became durable.
+            self.shared.committed(&receipt.station, receipt.flow, receipt.next, now);
+        }
+        drop(store);
+        for receipt in commit.receipts {
+            self.tell(Kept::Durable(receipt));
+        }
+        if let Some((station, flow, error)) = commit.failed.into_iter().next() {
+            let what = format!("the store failed at flow {flow} of {}", station.as_str());
+            self.fail(&what, &error.to_string());
+        }
+        self.shared.wake_processor();
+    }
+
+    fn fail(&self, what: &str, reason: &str) {
+        let help = "repair the disk and restart the centre: it continues from the data on disk";
+        let gone = self.shared.store().in_place().err();
+        let fault = gone.map_or_else(|| Fault::environment(what, reason, help), |gone| services::gone(&gone));
+        self.shared.life.fail(fault);
+    }
+
+    fn tell(&self, kept: Kept) {
+        // A downlink that is gone has stopped, and the station will be told at its next greeting.
+        let _ = self.kept.send(kept);
+        self.shared.life.wake_line();
+    }
+}

@@ -1,0 +1,272 @@
+//! The centre: takes data from trusted stations, keeps it, and makes Level-0 products of it.
+//!
+//! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one for Level-0
+//! (`processor`), one for products of several contacts (`assembly`), one that hands
+//! products over (`delivery`), one for each receiver of live packets (`live`), one that takes files (`incoming`, with one for each transfer), one that takes streams (`streams`, with two for each), one that answers for status. They meet in `shared`.
+
+mod archive;
+mod assembly;
+mod contact;
+mod delivery;
+mod downlink;
+mod files;
+mod gaps;
+mod incoming;
+mod keeper;
+mod live;
+mod processor;
+mod rdr;
+mod reload;
+mod rivals;
+mod shared;
+mod streams;
+
+use crate::config::{CentreConfig, PeerEntry};
+use crate::custody::PREFACE;
+use crate::fault::Fault;
+use crate::guests;
+use crate::services::{self, Window};
+use crate::status::{Reply, Request, StatusServer};
+use assembly::{Assembler, Book};
+use delivery::{Deliverer, DeliveryList};
+use downlink::{Admitted, Downlink, Lines};
+use gaps::Gaps;
+pub use gaps::kept as kept_gaps;
+use incoming::Incoming;
+use keeper::Keeper;
+use live::Receivers;
+use processor::Processor;
+pub use reload::Reload;
+use shared::{Kept, Shared};
+use skyhaul_files_io::{Claims, Place, Root};
+use skyhaul_net::guests::{Guests, LinksTaken};
+use skyhaul_net::{Carrier, Clock, Driver, Socket, TcpConfig};
+use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
+use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
+use skyhaul_streams_io::Allowed;
+use skyhaul_units::{Bytes, Duration};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use streams::Streams;
+
+/// The stop flag is looked at this often.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs a centre until `stop` is set.
+///
+/// # Errors
+/// The centre cannot start, or cannot go on; what it has receipted is in its store.
+pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> Result<(), Fault> {
+    let clock = Clock::start();
+    services::make_state_folder(&config.node.state)?;
+    services::make_folder(&config.products.dir)?;
+    for consumer in &config.delivery {
+        services::make_folder(&consumer.dir)?;
+    }
+    let peers = peers(config, &config.peer)?;
+    let driver = driver(config, &peers, clock)?;
+    let kept = open_store(config, clock)?;
+    let bound = driver.carriers().find_map(Carrier::local_addr);
+    let sockets = driver.carriers().filter_map(Carrier::inode).collect();
+    let address = bound.unwrap_or(config.listen.bind).to_string();
+    tracing::info!("listening on {address}");
+    let live = Receivers::start(&config.live, clock)?;
+    let name = config.node.name.to_string();
+    let shared = Arc::new(Shared::new((name, address), kept, live, clock, driver.waker()));
+    shared.sockets(sockets);
+    shared.hold_contacts();
+    for record in shared.book().damaged().iter().chain(shared.deliveries().damaged()) {
+        shared.life.alarm("a record of Level-0 products is damaged", record);
+    }
+    for record in shared.gaps().damaged() {
+        shared.life.alarm("a record of gaps is damaged", record);
+    }
+    let status = shared.clone();
+    let server = StatusServer::start(&config.node.status_socket(), move |request| match request {
+        Request::Status => Reply::Status(Box::new(status.status())),
+        Request::Gaps => Reply::Gaps(Box::new(status.gaps().report())),
+        Request::AskGaps(which) => match status.gaps().ask_again(&which) {
+            Ok(asked) => {
+                status.life.wake_line();
+                Reply::Asked(asked)
+            }
+            Err(fault) => Reply::Answer(Err(fault).into()),
+        },
+        _ => {
+            let help = "send the command to a station: only stations have paths";
+            Reply::Answer(
+                Err(Fault::configuration("a centre has no paths", "the status socket", help)).into(),
+            )
+        }
+    })?;
+    let of = shared.clone();
+    let guests = guests::start((config.forwarding(), LinksTaken::AtTheDoor), driver.waker(), move |tell| {
+        tell(&of.life);
+    })?;
+    let threads = start(config, peers, &shared, clock, (driver, guests))?;
+    while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
+        shared.life.pause(LOOK);
+        reload.look(&shared);
+    }
+    shared.life.stop();
+    for thread in threads {
+        // A thread that panicked has said so; what is on the disk is checked at the next start.
+        let _ = thread.join();
+    }
+    drop(server);
+    shared.life.failure().map_or(Ok(()), Err)
+}
+
+/// The stations of `config`, whose forwards are those of the ones that the centre began with.
+fn peers(config: &CentreConfig, begun: &[PeerEntry]) -> Result<BTreeMap<Fingerprint, Admitted>, Fault> {
+    let admitted = |peer: &PeerEntry| {
+        let place = begun.iter().position(|begun| begun.name == peer.name);
+        let name = StationName::new(peer.name.as_str()).map_err(|error| {
+            Fault::configuration(error.to_string(), "[[peer]]", "give the station another name")
+        })?;
+        Ok((peer.fingerprint.fingerprint(), Admitted { name, place, rules: Arc::new(peer.rules()) }))
+    };
+    config.peer.iter().map(admitted).collect()
+}
+
+/// The folders of those stations that have one.
+fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>, Fault> {
+    let (claims, classes) = (Claims::default(), config.classes());
+    let mut roots = BTreeMap::new();
+    for peer in &config.peer {
+        let Some(files) = &peer.files else { continue };
+        services::make_folder(&files.root)?;
+        let place = Place::open(&files.root).map_err(|error| {
+            let help = "give this user read permission, or configure another folder";
+            Fault::environment(format!("the folder cannot be used ({error})"), files.root.display(), help)
+        })?;
+        let root = Root {
+            place,
+            read: files.read,
+            write: files.write,
+            claims: claims.clone(),
+            classes: classes.clone(),
+        };
+        roots.insert(peer.fingerprint.fingerprint(), (peer.name.to_string(), root));
+    }
+    Ok(roots)
+}
+
+/// Where the streams of each station may go.
+fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Allowed)>, Fault> {
+    let of = |peer: &PeerEntry| {
+        let allowed = match &peer.streams {
+            None => Allowed::default(),
+            Some(streams) => {
+                streams.root.as_deref().map(services::make_folder).transpose()?;
+                let place = streams.root.as_deref().unwrap_or(Path::new("[peer.streams]")).display();
+                streams.allowed().map_err(|error| {
+                    let help = "give this user write permission there, or configure another folder";
+                    Fault::environment(format!("the folder cannot be used ({error})"), place, help)
+                })?
+            }
+        };
+        Ok((peer.fingerprint.fingerprint(), (peer.name.to_string(), allowed)))
+    };
+    config.peer.iter().map(of).collect()
+}
+
+fn driver(
+    config: &CentreConfig,
+    peers: &BTreeMap<Fingerprint, Admitted>,
+    clock: Clock,
+) -> Result<Driver, Fault> {
+    let identity = services::identity(&config.node)?;
+    let bind = config.listen.bind;
+    let payload = services::udp_payload(config.listen.mtu, bind.is_ipv6());
+    let path = PathConfig { udp_payload: payload, controller: config.controller(), ..PathConfig::default() };
+    let endpoint = EndpointConfig {
+        trusted: peers.keys().copied().collect(),
+        listen: true,
+        ..EndpointConfig::new(identity.clone(), path, clock.std_start())
+    };
+    let own = Window { receive: config.session.receive_window, send: Bytes::mib(1) };
+    let send = if config.has_guests() { guests::window(own).send } else { own.send };
+    let window = Window { send, ..own };
+    let place = bind.to_string();
+    let carrier = services::carrier(Socket::bind(bind), &place, endpoint)?;
+    let at = carrier.socket().local_addr().unwrap_or(bind);
+    let mut driver = services::driver(carrier.into(), &place, window, clock)?;
+    if config.listen.tcp {
+        let trusted = peers.keys().copied().collect();
+        let over_tcp =
+            TcpConfig { trusted, listen: Some(at), udp_payload: payload, ..TcpConfig::new(identity) };
+        driver.add_carrier(services::over_tcp(over_tcp, &place)?);
+    }
+    Ok(driver)
+}
+
+fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
+    let settings = ContactConfig {
+        max_size: config.store.max_size,
+        retention: config.store.retention,
+        preface: PREFACE,
+        ..ContactConfig::default()
+    };
+    let fault = |error: String| {
+        let help = "repair the disk or the permissions, then restart the centre";
+        Fault::environment(format!("the store cannot be used: {error}"), config.node.state.display(), help)
+    };
+    let state = &config.node.state;
+    let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let store = ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
+    let book = Book::open(&disk, config.product_rules()).map_err(|error| fault(error.to_string()))?;
+    let deliveries = DeliveryList::open(&disk, config.delivery.clone());
+    let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
+    // Questions are numbered by the time: above those of every earlier run.
+    let first_ask = clock.utc().as_micros().max(0).cast_unsigned();
+    // Under the name of the station are the contacts of its first spool, of others under names made of it.
+    let names = config.peer.iter().filter_map(|peer| StationName::new(peer.name.as_str()).ok());
+    let stations = names.flat_map(|station| store.spaces(&station)).map(|space| space.to_string()).collect();
+    let gaps = Gaps::open(&disk, first_ask, &stations);
+    Ok(Kept { store, book, deliveries, gaps: gaps.map_err(|error| fault(error.to_string()))? })
+}
+
+fn start(
+    config: &CentreConfig,
+    peers: BTreeMap<Fingerprint, Admitted>,
+    shared: &Arc<Shared>,
+    clock: Clock,
+    (mut driver, guests): (Driver, Guests),
+) -> Result<Vec<JoinHandle<()>>, Fault> {
+    // Bounded by the sessions' windows: see `ToKeep`.
+    let (blocks, to_keep) = channel();
+    let (kept, receipts) = channel();
+    let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, (to_keep, kept));
+    let processor = Processor::new(shared.clone(), clock, config.product_rules());
+    let name = config.node.name.to_string();
+    let deliverer = Deliverer::new(shared.clone(), clock, name, config.products.dir.clone());
+    let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
+    let incoming = Incoming::new(guests.files(), roots(config)?, shared.clone());
+    let streams = Streams::new(guests.streams(), sinks(config)?, (shared.clone(), clock));
+    let lines = Lines { peers, classes: config.classes(), guests };
+    let mut downlink = Downlink::new(config.node.name.to_string(), lines, shared.clone(), (blocks, receipts));
+    let of = shared.clone();
+    let line = services::thread("line", move || {
+        if let Err(error) = driver.run(&mut downlink, of.life.stop_flag()) {
+            let help = "restart the centre: all acknowledged data is in the store";
+            of.life.fail(Fault::environment(
+                format!("the socket of the lines failed ({error})"),
+                "the lines",
+                help,
+            ));
+        }
+    })?;
+    let keeper = services::thread("store", move || keeper.run())?;
+    let processor = services::thread("level0", move || processor.run())?;
+    let assembler = services::thread("assembly", move || assembler.run())?;
+    let deliverer = services::thread("delivery", move || deliverer.run())?;
+    let incoming = services::thread("files", move || incoming.run())?;
+    let streams = services::thread("streams", move || streams.run())?;
+    Ok(vec![line, keeper, processor, assembler, deliverer, incoming, streams])
+}

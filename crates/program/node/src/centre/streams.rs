@@ -1,0 +1,116 @@
+//! Streams of stations to sinks here: each over a link of the station's session, on a thread of its own.
+
+use super::shared::Shared;
+use skyhaul_net::Clock;
+use skyhaul_net::exchange::{Door, Link};
+use skyhaul_quic::Fingerprint;
+use skyhaul_streams::Counters;
+use skyhaul_streams_io::{Allowed, End, Look, Run, Waiter, serve};
+use skyhaul_units::Duration;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Takes the stations' streams.
+#[derive(Debug)]
+pub struct Streams {
+    door: Door,
+    /// By the station's key: its name, and where its streams may go.
+    stations: BTreeMap<Fingerprint, (String, Allowed)>,
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+/// Streams at a time; each has two threads.
+const STREAMS_MAX: usize = 64;
+/// Between two looks whether the centre ends.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Streams {
+    /// Takes them to these sinks.
+    pub fn new(
+        door: Door,
+        stations: BTreeMap<Fingerprint, (String, Allowed)>,
+        (shared, clock): (Arc<Shared>, Clock),
+    ) -> Self {
+        Self { door, stations, shared, clock }
+    }
+
+    /// Goes on until the centre ends.
+    pub fn run(self) {
+        let (waiter, running) = (Waiter::new(self.clock), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            while !self.shared.life.is_stopping() {
+                let link = match waiter.within(LOOK, self.door.accept()) {
+                    None => continue,
+                    Some(None) => return,
+                    Some(Some(link)) => link,
+                };
+                let station = link.peer().and_then(|key| self.stations.get(&key));
+                let (Some((station, allowed)), true) =
+                    (station, running.load(Ordering::Relaxed) < STREAMS_MAX)
+                else {
+                    // Its station hears that the link has ended, and begins another one.
+                    continue;
+                };
+                running.fetch_add(1, Ordering::Relaxed);
+                let (this, running) = (&self, &running);
+                scope.spawn(move || {
+                    this.take(&link, (station, allowed));
+                    running.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+        });
+    }
+
+    fn take(&self, link: &Link, (station, allowed): (&str, &Allowed)) {
+        let before = Mutex::new(Counters::default());
+        let count = |counters: &Counters| {
+            let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
+            let since = counters.since(&before);
+            *before = *counters;
+            self.shared.streams(station, |streams| {
+                streams.received += since.received;
+                streams.repaired += since.repaired;
+                streams.late += since.late;
+                streams.lost += since.lost;
+                streams.bytes += since.bytes;
+            });
+        };
+        let sink = Mutex::new(None);
+        let tell = |look: &Look| count(&look.counters);
+        let run = Run { clock: self.clock, stop: self.shared.life.stop_flag(), tell: &tell };
+        let end = serve(link, allowed, &run, &|hello| {
+            tracing::info!(station, sink = hello.sink, "stream of {} started", hello.format.name());
+            self.shared.streams(station, |streams| streams.sinks.push(hello.sink.clone()));
+            *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(hello.sink.clone());
+        });
+        let sink = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.shared.streams(station, |streams| {
+            if let Some(place) = streams.sinks.iter().position(|open| Some(open) == sink.as_ref()) {
+                streams.sinks.remove(place);
+            }
+            if end.is_ok() {
+                streams.ended += 1;
+            } else {
+                streams.failed += 1;
+            }
+        });
+        match end {
+            Ok(summary) => {
+                count(&summary.counters);
+                let (sent, missing) = (summary.counters.sent, summary.counters.missing());
+                tracing::info!(station, sink, sent, missing, "stream ended");
+            }
+            Err(End::Here(refusal) | End::Refused(refusal)) => {
+                tracing::warn!(station, sink, "stream aborted: {}", refusal.sentence);
+            }
+            Err(End::Malformed(what)) => {
+                tracing::warn!(station, sink, "stream aborted: protocol error from station: {what}");
+            }
+            Err(End::Lost(reason)) => {
+                tracing::warn!(station, sink, "stream aborted: {reason}");
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `[[mirror]]` and `[peer.files]`: folders of a station that the centre gets, over the session that they have.
+
+use super::error::ConfigError;
+use super::section::section;
+use skyhaul_files::wire::{Direction, Hello, Naming, Options};
+use skyhaul_files::{RelPath, Rule, Selection};
+use skyhaul_transport::ClassTree;
+use skyhaul_units::{Duration, Rate};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+section! {
+    /// A folder here that a folder of the centre is made like, as `skyhaul sync` does; the centre's `[peer.files]` says where. Up to 16.
+    "[[mirror]]" MirrorEntry checked by MirrorEntry::check {
+        /// The folder here.
+        source: PathBuf => required,
+        /// The folder at the centre, in the one that it has for this station; `.` is that one itself. It is made where it is not there.
+        into: FarFolder => required,
+        /// Removes there what is not here; what `exclude` leaves out stays.
+        delete: bool => "false",
+        /// Goes on, and copies what changes; otherwise it is done once after each start of the station.
+        watch: bool => "true",
+        /// Patterns: what fits takes part; tried before `exclude`. With these alone nothing else takes part.
+        include: Patterns => "[]",
+        /// Patterns: what fits is left out.
+        exclude: Patterns => "[]",
+        /// A file that is there is compared by its contents, not by length and time.
+        checksum: bool => "false",
+        /// Contents go no faster than this; left out: as fast as the line has room for.
+        limit: Rate => optional,
+        /// The class that it is sent under; left out: the first that has no parts.
+        class: String => optional,
+        /// Its priority within the class, 0 (the most important) to 255: live data goes first.
+        priority: u8 => "7",
+        /// By when a block is wanted at the centre, from when it was read: what is wanted sooner goes first; left out: none.
+        deadline: Duration => optional,
+    }
+}
+
+section! {
+    /// What the station above may do with files of this centre; left out: nothing.
+    "[peer.files]" FilesEntry checked by FilesEntry::check {
+        /// The folder that nothing leads out of; made where it does not exist.
+        root: PathBuf => required,
+        /// The station may put files there.
+        write: bool => "true",
+        /// The station may fetch files from there.
+        read: bool => "false",
+    }
+}
+
+/// A folder below the one that the centre has for the station.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FarFolder(pub RelPath);
+
+/// Patterns of names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Patterns(pub Vec<String>);
+
+impl FromStr for FarFolder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        RelPath::written(text.as_bytes()).map(Self).map_err(|error| {
+            format!("`{text}` is not a folder of the centre ({error}); write it without `..`")
+        })
+    }
+}
+
+super::name::from_text!(FarFolder);
+
+impl FromStr for Patterns {
+    type Err = &'static str;
+
+    /// The default of a key alone: a file writes an array.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "[]" { Ok(Self::default()) } else { Err("an array of patterns") }
+    }
+}
+
+impl MirrorEntry {
+    fn check(&self) -> Result<(), String> {
+        if self.limit == Some(Rate::ZERO) {
+            return Err("a limit of 0 bit/s copies nothing; write it like \"20 Mbit/s\"".to_owned());
+        }
+        Selection::new(self.rules()).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn rules(&self) -> Vec<Rule> {
+        let rule = |include| move |pattern: &String| Rule { include, pattern: pattern.clone() };
+        let included = self.include.0.iter().map(rule(true));
+        included.chain(self.exclude.0.iter().map(rule(false))).collect()
+    }
+
+    /// What the centre is told.
+    pub fn hello(&self) -> Hello {
+        let options = Options {
+            dry_run: false,
+            checksum: self.checksum,
+            delete: self.delete,
+            limit: self.limit,
+            deadline: self.deadline,
+            priority: self.priority,
+        };
+        Hello {
+            direction: Direction::Put,
+            options,
+            class: self.class.clone().unwrap_or_default(),
+            naming: Naming::Into,
+            target: self.into.0.clone(),
+            sources: Vec::new(),
+            rules: self.rules(),
+        }
+    }
+}
+
+impl FilesEntry {
+    fn check(&self) -> Result<(), String> {
+        if self.read || self.write {
+            return Ok(());
+        }
+        Err("[peer.files] lets the station neither write nor read; remove the table, or one `false`"
+            .to_owned())
+    }
+}
+
+/// That each mirror names a class that is there.
+pub(super) fn check(
+    (text, file): (&str, &Path),
+    mirrors: &[MirrorEntry],
+    tree: &ClassTree,
+) -> Result<(), ConfigError> {
+    if mirrors.len() > MAX_MIRRORS {
+        return Err(ConfigError::many((text, file), HEADING, mirrors.len(), MAX_MIRRORS));
+    }
+    for (nth, mirror) in mirrors.iter().enumerate() {
+        if let Some(class) = mirror.class.as_ref().filter(|class| tree.find(class).is_none()) {
+            let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
+            return Err(ConfigError::no_class(
+                (text, file),
+                (HEADING, nth, "class"),
+                (class, "a mirror"),
+                &leaves,
+            ));
+        }
+    }
+    Ok(())
+}
+
+const HEADING: &str = "[[mirror]]";
+/// Each has a thread, and a link of the session.
+const MAX_MIRRORS: usize = 16;

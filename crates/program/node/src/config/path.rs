@@ -1,0 +1,142 @@
+//! `[[path]]`: the ways to the centre, and when they are known to be out.
+
+use super::name::{HostPort, InterfaceName, Name, from_text};
+use super::section::section;
+use super::time::Time;
+use skyhaul_units::Rate;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+section! {
+    /// One way to the centre. Several are used together; without any there is one, from any local address.
+    "[[path]]" LinePath checked by LinePath::check {
+        /// What status, logs and `skyhaul path` call it; left out: `path-1`, `path-2` and so on, by its place.
+        name: Name => optional,
+        /// The local IP address that it goes from. Left out: the system chooses.
+        local: IpAddr => optional,
+        /// The network interface that it goes through, in place of `local`: whatever address of the remote's family it has.
+        interface: InterfaceName => optional,
+        /// The centre's host and port on this way; left out: those of `[centre]`.
+        remote: HostPort => optional,
+        /// What it goes over: `udp`; `tcp`, where UDP is blocked; or `auto`: UDP, and TCP at the same host and port while UDP
+        /// brings no answer.
+        transport: Transport => "auto",
+        /// The rate that the station may use on it; left out: that of `[line]`.
+        rate: Rate => optional,
+        /// Sending on it costs: it carries only what would be late on the others.
+        metered: bool => "false",
+        /// It is used only while no other way works.
+        standby: bool => "false",
+        /// When it is known to be out: tables `[[path.outage]]`.
+        outage: Outages => optional,
+    }
+}
+
+section! {
+    /// A time in which the path above is known to carry nothing, from a contact plan: it is left in time, raises no alarm, and
+    /// is used at once afterwards. Up to 64 a path.
+    "[[path.outage]]" Outage checked by Outage::check {
+        /// When it goes, in UTC, such as `2026-11-22T12:30:00Z`.
+        from: Time => required,
+        /// When it is back.
+        until: Time => required,
+    }
+}
+
+/// What a path goes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// UDP, and TCP while that brings no answer.
+    Auto,
+    /// QUIC over UDP.
+    Udp,
+    /// TLS over TCP.
+    Tcp,
+}
+
+impl FromStr for Transport {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "udp" => Ok(Self::Udp),
+            "tcp" => Ok(Self::Tcp),
+            _ => Err(format!("`{text}` is not a transport of a path; write auto, udp or tcp")),
+        }
+    }
+}
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+from_text!(Transport);
+
+/// The outages of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Outages(pub Vec<Outage>);
+
+impl LinePath {
+    /// The one way of a station that names none.
+    pub fn any() -> Self {
+        super::section::left_out()
+    }
+
+    /// The same with the name that it has by its `place`, from 0, where it says none.
+    pub fn named(&self, place: usize) -> Self {
+        let name = self.name.clone().unwrap_or_else(|| Name::numbered("path", place + 1));
+        Self { name: Some(name), ..self.clone() }
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> &str {
+        self.name.as_ref().map_or("path", Name::as_str)
+    }
+
+    /// Its outages.
+    pub fn outages(&self) -> &[Outage] {
+        self.outage.as_ref().map_or(&[], |outages| &outages.0)
+    }
+
+    /// Where it goes from, in words.
+    pub fn place(&self) -> String {
+        match (&self.interface, self.local) {
+            (Some(interface), _) => interface.to_string(),
+            (None, Some(local)) => local.to_string(),
+            (None, None) => "any address".to_owned(),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.interface.is_some() && self.local.is_some() {
+            return Err("a path has both `local` and `interface`; write one of them".to_owned());
+        }
+        if self.rate == Some(Rate::ZERO) {
+            return Err("a path of 0 bit/s carries nothing; write its rate like \"93 Mbit/s\"".to_owned());
+        }
+        if self.outages().len() > MAX_OUTAGES {
+            let count = self.outages().len();
+            return Err(format!(
+                "the path has {count} outages; write at most {MAX_OUTAGES}, the earliest ones"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Outage {
+    fn check(&self) -> Result<(), String> {
+        if self.from < self.until {
+            return Ok(());
+        }
+        Err(format!("the outage ends at {} before it begins; write `until` after `from`", self.until))
+    }
+}
+
+/// What a session takes of hints for one path.
+const MAX_OUTAGES: usize = 64;

@@ -1,0 +1,212 @@
+//! `[[stream]]` and `[peer.streams]`: constant-rate streams of a station that the centre gets, over the session that they have.
+
+use super::error::ConfigError;
+use super::forwards::AsFlag;
+use super::section::section;
+use skyhaul_streams::Format;
+use skyhaul_streams_io::{
+    self as streams, Allowed, Options, Pace, SinkSpec, Source, SourceError, SourceSpec, groups,
+};
+use skyhaul_transport::{ClassId, ClassTree};
+use skyhaul_units::{Bytes, Duration};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+section! {
+    /// A stream of a constant rate from here to a sink of the centre, as `skyhaul stream` carries it; the centre's `[peer.streams]` has to
+    /// allow the sink. Up to 16.
+    "[[stream]]" StreamEntry checked by StreamEntry::check {
+        /// Where it comes from: a file, `udp://HOST:PORT` (numbered as VTP and jive5ab do; `?plain` where not), `shm:/NAME`, `zero:RATE` or
+        /// `vdif:RATE`.
+        from: AsFlag<SourceSpec> => required,
+        /// Where it goes at the centre: a new file in the folder that it has for this station, `udp://HOST:PORT`, `shm:/NAME` or `null`. `{utc}`
+        /// in it is the time when the stream begins, such as `20260314T150926Z`: each one gets a file of its own.
+        to: FarSink => required,
+        /// What it is: `vdif`, `mark5b` or `datagrams`; left out: VDIF and Mark 5B are found by themselves.
+        format: AsFlag<Format> => optional,
+        /// How much later than the fastest ones frames are waited for at the sink.
+        lateness: Duration => "500 ms",
+        /// How fast it is read: `frames` by the frames' times, `live` as it comes, `line` as fast as the line carries, or a rate; left out:
+        /// files by the frames' times, others as they come.
+        pace: AsFlag<Pace> => optional,
+        /// Frames of each thread in a second; left out: the stream tells in its first second.
+        frames_per_second: u32 => optional,
+        /// Frames go in groups of this size at most; what is lost is lost by groups.
+        group: Bytes => "64 KiB",
+        /// Begins anew when it has ended, for a ring that is written again, for example; otherwise it is done once after each start of the
+        /// station.
+        again: bool => "false",
+        /// The class that it is sent under; left out: the first that has no parts.
+        class: String => optional,
+        /// Its priority within the class, 0 (the most important) to 255.
+        priority: u8 => "1",
+    }
+}
+
+section! {
+    /// Where streams of the station above may go at this centre; left out: nowhere.
+    "[peer.streams]" StreamsEntry checked by StreamsEntry::check {
+        /// The folder for files, which nothing leads out of; made where it does not exist; left out: no files.
+        root: PathBuf => optional,
+        /// Sinks that the station may name: `null`, `udp://HOST:PORT`, `udp://HOST:PORT?plain` or `shm:/NAME` (with `?size=SIZE` for rings up to
+        /// that size).
+        allow: Sinks => "[]",
+    }
+}
+
+/// A sink of the centre, with the time of its stream to be put in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FarSink(pub streams::FarSink);
+
+/// Sinks of this node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sinks(pub Vec<SinkSpec>);
+
+impl core::fmt::Display for FarSink {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for FarSink {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<streams::FarSink>() {
+            Ok(sink) if *sink.spec() == SinkSpec::Pipe => {
+                Err("a centre has no standard output for a stream; name a file, an address or a ring"
+                    .to_owned())
+            }
+            Ok(sink) => Ok(Self(sink)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+super::name::from_text!(FarSink);
+
+impl<'de> serde::Deserialize<'de> for Sinks {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let sinks = <Vec<AsFlag<SinkSpec>> as serde::Deserialize>::deserialize(deserializer)?;
+        Ok(Self(sinks.into_iter().map(|sink| sink.0).collect()))
+    }
+}
+
+impl FromStr for Sinks {
+    type Err = &'static str;
+
+    /// The default of a key alone: a file writes an array.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "[]" { Ok(Self::default()) } else { Err("an array of sinks") }
+    }
+}
+
+impl StreamEntry {
+    fn check(&self) -> Result<(), String> {
+        if self.from.0 == SourceSpec::Pipe {
+            return Err(
+                "a station has no standard input for a stream; name a file, an address or a ring".to_owned()
+            );
+        }
+        if self.frames_per_second == Some(0) {
+            return Err("a stream of 0 frames per second is not possible; write 1 at least, or leave it out"
+                .to_owned());
+        }
+        if groups(self.group).is_none() {
+            return Err(format!("groups of {} are not possible; write 1 B to 8 MiB", self.group));
+        }
+        Ok(())
+    }
+
+    /// The source, opened.
+    ///
+    /// # Errors
+    /// It cannot be used now.
+    pub fn open(&self) -> Result<Source, SourceError> {
+        Source::open(&self.from.0, self.format())
+    }
+
+    fn format(&self) -> Option<Format> {
+        self.format.as_ref().map(|format| format.0)
+    }
+
+    /// How it is sent. Reads the beginning of a file that is played by its frames' times.
+    ///
+    /// # Errors
+    /// In words: how fast the file was recorded is not to be found.
+    pub fn options(&self) -> Result<Options, String> {
+        let pace = self.pace.as_ref().map_or_else(|| Source::pace(&self.from.0), |pace| pace.0);
+        let frames_per_second = match (self.frames_per_second, &self.from.0, pace) {
+            (None, SourceSpec::File(path), Pace::Frames) => {
+                let found = Source::frames_per_second(path, self.format());
+                let found = found.map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
+                Some(found.ok_or_else(|| {
+                    let what = "its recording rate cannot be found from its first frames";
+                    format!("{what}; give `frames_per_second`, or `pace` with a rate, and `format` if it is neither VDIF nor Mark 5B")
+                })?)
+            }
+            (given, ..) => given,
+        };
+        let packing = groups(self.group).expect("it was checked when the configuration was read");
+        let (lateness, priority, class) = (self.lateness, self.priority, ClassId::default());
+        Ok(Options { lateness, pace, frames_per_second, packing, priority, class })
+    }
+
+    pub(super) fn resolve(&mut self, base: &Path) {
+        if let SourceSpec::File(path) = &mut self.from.0 {
+            super::from_base(base, path);
+        }
+    }
+}
+
+impl StreamsEntry {
+    fn check(&self) -> Result<(), String> {
+        if self.allow.0.contains(&SinkSpec::Pipe) {
+            return Err("a centre has no standard output for a stream; remove \"-\" from `allow`".to_owned());
+        }
+        if self.allow.0.iter().any(|sink| matches!(sink, SinkSpec::File(_))) {
+            return Err(
+                "`allow` names a sink that is not a file; files go into the folder that `root` names"
+                    .to_owned(),
+            );
+        }
+        if self.root.is_none() && self.allow.0.is_empty() {
+            return Err(
+                "[peer.streams] allows no sink; give `root` for files, or `allow`, or remove the table"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// What may be a sink.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn allowed(&self) -> std::io::Result<Allowed> {
+        Allowed::new(self.root.as_deref(), self.allow.0.clone())
+    }
+}
+
+/// That each stream names a class that is there.
+pub(super) fn check(
+    (text, file): (&str, &Path),
+    streams: &[StreamEntry],
+    tree: &ClassTree,
+) -> Result<(), ConfigError> {
+    if streams.len() > MAX_STREAMS {
+        return Err(ConfigError::many((text, file), HEADING, streams.len(), MAX_STREAMS));
+    }
+    for (nth, stream) in streams.iter().enumerate() {
+        if let Some(class) = stream.class.as_ref().filter(|class| tree.find(class).is_none()) {
+            let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
+            let at = (HEADING, nth, "class");
+            return Err(ConfigError::no_class((text, file), at, (class, "a stream"), &leaves));
+        }
+    }
+    Ok(())
+}
+
+const HEADING: &str = "[[stream]]";
+/// Each has three threads, and a link of the session.
+const MAX_STREAMS: usize = 16;

@@ -1,0 +1,74 @@
+//! What stations and centres do alike for what shares their sessions with contacts.
+
+use crate::fault::Fault;
+use crate::life::Life;
+use crate::services::Window;
+use skyhaul_net::Waker;
+use skyhaul_net::forward::{Forwarding, Notice, StartError};
+use skyhaul_net::guests::{FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, Guests, LinksTaken, STREAMS_SHARE};
+use skyhaul_store::FLOW_END;
+use skyhaul_units::Bytes;
+
+// The spool gives contacts no flow that is another one's.
+const _: () = assert!(FLOW_END.0 == FIRST_GUEST.0);
+
+/// What arrives of a session that guests have a part in: windows of applications bound it behind that. Eight round trips of 660 ms at
+/// 93 Mbit/s.
+const RECEIVE: Bytes = Bytes::mib(64);
+
+/// The memory of a session with guests, where `own` is enough without.
+pub fn window(own: Window) -> Window {
+    Window {
+        receive: own.receive.max(RECEIVE),
+        send: own.send + FORWARDS_SHARE + FILES_SHARE + STREAMS_SHARE,
+    }
+}
+
+/// Listens for applications, and tells what happens in the log and among the alarms, both of which `life` has.
+///
+/// # Errors
+/// A port or socket file cannot be listened at.
+pub fn start(
+    (forwarding, taken): (Forwarding, LinksTaken),
+    waker: Waker,
+    life: impl Fn(&dyn Fn(&Life)) + Send + 'static,
+) -> Result<Guests, Fault> {
+    let notify = Box::new(move |notice: &Notice| life(&|life| tell(life, notice)));
+    let guests = Guests::new(forwarding, taken, waker, notify).map_err(|error| match error {
+        StartError::System(_) => Fault::environment(
+            error.to_string(),
+            "[[forward]]",
+            "close other programs, or raise this user's limit of open files (ulimit -n)",
+        ),
+        StartError::Listen { local, source } => Fault::environment(
+            format!("cannot listen on {local} ({source})"),
+            "[[forward]]",
+            "stop the program that uses it, or write another port or socket file",
+        ),
+    })?;
+    for (local, listen, node) in guests.forwards().locals() {
+        tracing::info!(%local, node, leads = ?listen.arrival, "forward listening for applications");
+    }
+    Ok(guests)
+}
+
+fn tell(life: &Life, notice: &Notice) {
+    match notice {
+        Notice::Refused { target, sentence, .. } => tracing::warn!("cannot connect to {target}: {sentence}"),
+        Notice::FarListens { node, at, target } => {
+            life.clear_alarm(&unheard(node, at));
+            tracing::info!("{node} listens on {at}, forwarding to {target} here");
+        }
+        Notice::FarRefuses { node, at, sentence, .. } => life.alarm(&unheard(node, at), sentence),
+        Notice::Listens { at, target } => {
+            tracing::info!("listening on {at}, forwarding to {target} at the other node")
+        }
+        Notice::ListensNot { at, sentence, .. } => tracing::warn!("cannot listen on {at}: {sentence}"),
+        // Who comes and goes, the node itself says.
+        _ => {}
+    }
+}
+
+fn unheard(node: &str, at: &skyhaul_forward::Local) -> String {
+    format!("{node} does not listen on {at} for a forward")
+}

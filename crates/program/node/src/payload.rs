@@ -1,0 +1,226 @@
+//! What a block of a contact holds, in the spool, on the wire and in the centre's store.
+//!
+//! | field | size | what |
+//! |---|---|---|
+//! | version | u8 | 1, or 2 where the records are packed |
+//! | closed | i64 | microseconds since 1970 when the block was closed at the station |
+//! | position | u64 | bits of the input that are in this block or before it: where a file is read on after a restart |
+//! | set aside, corrected symbols | u64, u64 | totals of the contact up to the end of this block |
+//! | channel | u8 + text | the station's name for the input |
+//! | frames | u16 + 11 each | good frames of the contact up to the end of this block: spacecraft u16, channel u8, count u64 |
+//! | records | to the end | contact records, the first frame among them readable by itself; packed as [`skyhaul_compress`] says, or not |
+//!
+//! A block that the station's disk did not give back is the single byte 0.
+//!
+//! On the wire and in the store 8 bytes stand before it: microseconds since 1970 when the block was taken out of the
+//! spool for sending.
+
+use skyhaul_ccsds::id::{Channel, Scid, Vcid};
+use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_ccsds::record::MAX_CLOSE_CHANNELS;
+use skyhaul_compress::{UnpackError, unpack};
+use skyhaul_units::Utc;
+use std::borrow::Cow;
+
+/// A block's head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// When the block was closed at the station.
+    pub closed: Utc,
+    /// Where the input goes on.
+    pub position: BitPosition,
+    /// Frames set aside in the contact so far.
+    pub set_aside: u64,
+    /// Symbols corrected in good frames of the contact so far.
+    pub corrected_symbols: u64,
+    /// The station's name for the input, at most 255 bytes.
+    pub channel: String,
+    /// Good frames of the contact so far, by virtual channel; at most [`MAX_CLOSE_CHANNELS`].
+    pub frames: Vec<(Channel, u64)>,
+}
+
+/// What follows a block's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// Contact records.
+    Records(&'a [u8]),
+    /// The same, packed.
+    Packed(&'a [u8]),
+}
+
+/// Why a block is none of a contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// Written by another version of the program.
+    #[error(
+        "block of version {0}, this program reads versions 1 and 2; install the same release at both ends"
+    )]
+    Version(u8),
+    /// The station's disk did not give the block back; its frames are lost.
+    #[error("the station's disk could not read this block")]
+    Lost,
+    /// Shorter than its head.
+    #[error("the block ends inside its header")]
+    Truncated,
+    /// The records cannot be unpacked.
+    #[error("its records cannot be read: {0}; the contact's log is damaged")]
+    Packed(#[from] UnpackError),
+}
+
+/// Bytes that the time of taking adds on the wire.
+pub const TAKEN: usize = 8;
+
+/// What a station sends for a block that its disk did not give back, so that those behind it can follow.
+pub const LOST: &[u8] = &[0];
+
+const VERSION: u8 = 1;
+const VERSION_PACKED: u8 = 2;
+/// Most bytes of records in a block: what a station gathers (192 KiB), one record more, and room.
+const RECORDS_MAX: usize = 1 << 20;
+const FIXED: usize = 1 + 8 + 8 + 8 + 8 + 1;
+const FRAMES_ENTRY: usize = 2 + 1 + 8;
+
+impl Head {
+    /// Appends the head to `out`, and what follows it.
+    pub fn encode(&self, content: Content<'_>, out: &mut Vec<u8>) {
+        let channel = &self.channel.as_bytes()[..self.channel.len().min(255)];
+        let (version, bytes) = match content {
+            Content::Records(bytes) => (VERSION, bytes),
+            Content::Packed(bytes) => (VERSION_PACKED, bytes),
+        };
+        out.push(version);
+        out.extend_from_slice(&self.closed.as_micros().to_be_bytes());
+        out.extend_from_slice(&self.position.as_bits().to_be_bytes());
+        out.extend_from_slice(&self.set_aside.to_be_bytes());
+        out.extend_from_slice(&self.corrected_symbols.to_be_bytes());
+        out.push(channel.len() as u8);
+        out.extend_from_slice(channel);
+        let frames = &self.frames[..self.frames.len().min(MAX_CLOSE_CHANNELS)];
+        out.extend_from_slice(&(frames.len() as u16).to_be_bytes());
+        for (channel, count) in frames {
+            out.extend_from_slice(&channel.scid.value().to_be_bytes());
+            out.push(channel.vcid.value());
+            out.extend_from_slice(&count.to_be_bytes());
+        }
+        out.extend_from_slice(bytes);
+    }
+
+    /// When a block was closed, where it is one of this version.
+    pub fn closed(bytes: &[u8]) -> Option<Utc> {
+        let fixed = bytes.get(..FIXED).filter(|fixed| [VERSION, VERSION_PACKED].contains(&fixed[0]))?;
+        Some(Utc::from_micros(number(&fixed[1..9]).cast_signed()))
+    }
+
+    /// Takes the head off a block; what is left holds its records.
+    ///
+    /// # Errors
+    /// [`PayloadError`].
+    pub fn decode(bytes: &[u8]) -> Result<(Self, Content<'_>), PayloadError> {
+        let version = *bytes.first().ok_or(PayloadError::Truncated)?;
+        if bytes == LOST {
+            return Err(PayloadError::Lost);
+        }
+        let content = match version {
+            VERSION => Content::Records,
+            VERSION_PACKED => Content::Packed,
+            other => return Err(PayloadError::Version(other)),
+        };
+        let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or(PayloadError::Truncated)?;
+        let word = |at: usize| number(&fixed[at..at + 8]);
+        let (channel, rest) =
+            rest.split_at_checked(usize::from(fixed[FIXED - 1])).ok_or(PayloadError::Truncated)?;
+        let (count, rest) = rest.split_first_chunk::<2>().ok_or(PayloadError::Truncated)?;
+        let len = usize::from(u16::from_be_bytes(*count)) * FRAMES_ENTRY;
+        let (frames, records) = rest.split_at_checked(len).ok_or(PayloadError::Truncated)?;
+        let entry = |entry: &[u8]| {
+            let (scid, vcid) = (Scid::from_bits(number(&entry[..2]) as u16), Vcid::from_bits(entry[2]));
+            (Channel { scid, vcid }, number(&entry[3..]))
+        };
+        let head = Self {
+            closed: Utc::from_micros(word(1).cast_signed()),
+            position: BitPosition::from_bits(word(9)),
+            set_aside: word(17),
+            corrected_symbols: word(25),
+            channel: skyhaul_units::printable(&String::from_utf8_lossy(channel), channel.len()),
+            frames: frames.chunks_exact(FRAMES_ENTRY).map(entry).collect(),
+        };
+        Ok((head, content(records)))
+    }
+}
+
+impl<'a> Content<'a> {
+    /// The records.
+    ///
+    /// # Errors
+    /// [`PayloadError::Packed`].
+    pub fn records(self) -> Result<Cow<'a, [u8]>, PayloadError> {
+        match self {
+            Self::Records(bytes) => Ok(Cow::Borrowed(bytes)),
+            Self::Packed(bytes) => Ok(Cow::Owned(unpack(bytes, RECORDS_MAX)?)),
+        }
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// A block as it goes on the wire: the time of taking, then `payload`.
+pub fn with_taken(taken: Utc, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(TAKEN + payload.len());
+    out.extend_from_slice(&taken.as_micros().to_be_bytes());
+    out.extend_from_slice(payload);
+    out
+}
+
+/// The time of taking, and the payload behind it.
+///
+/// # Errors
+/// The block is shorter than that.
+pub fn split_taken(bytes: &[u8]) -> Result<(Utc, &[u8]), PayloadError> {
+    let (taken, payload) = bytes.split_first_chunk::<TAKEN>().ok_or(PayloadError::Truncated)?;
+    Ok((Utc::from_micros(i64::from_be_bytes(*taken)), payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn heads_survive(
+            closed in any::<i32>(), position in any::<u64>(), totals in any::<(u64, u64)>(), channel in ".{0,40}",
+            frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20), is_packed in any::<bool>(),
+        ) {
+            let channel_of = |scid, vcid| Channel { scid: Scid::from_bits(scid), vcid: Vcid::from_bits(vcid) };
+            let head = Head {
+                closed: Utc::from_micros(i64::from(closed)),
+                position: BitPosition::from_bits(position),
+                set_aside: totals.0,
+                corrected_symbols: totals.1,
+                channel,
+                frames: frames.into_iter().map(|(scid, vcid, count)| (channel_of(scid, vcid), count)).collect(),
+            };
+            let mut bytes = Vec::new();
+            let content = if is_packed { Content::Packed } else { Content::Records };
+            head.encode(content(b""), &mut bytes);
+            for cut in 0..bytes.len() {
+                prop_assert_eq!(Head::decode(&bytes[..cut]), Err(PayloadError::Truncated));
+            }
+            bytes.extend_from_slice(b"records");
+            prop_assert_eq!(Head::closed(&bytes), Some(head.closed));
+            // What a terminal would act on is taken out of names.
+            let channel = skyhaul_units::printable(&head.channel, head.channel.len());
+            let decoded = Head { channel, ..head };
+            prop_assert_eq!(Head::decode(&bytes), Ok((decoded, content(b"records"))));
+            let wire = with_taken(Utc::from_micros(7), &bytes);
+            prop_assert_eq!(split_taken(&wire), Ok((Utc::from_micros(7), &bytes[..])));
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        assert_eq!(Head::decode(&[9, 0]), Err(PayloadError::Version(9)));
+    }
+}

@@ -1,0 +1,214 @@
+//! The TCP side of a path that goes over UDP where that works: when TCP is called, and when it is left again.
+//!
+//! ```text
+//!                             UDP is called, or does not answer, for 3 s;
+//!   UDP works                 it is silent, or a black hole: at once             TCP is up
+//!   (TCP is not called) ──────────────────────────────────────────► called ──────────────► it carries
+//!          ▲                                                                                  │ UDP is tried again after
+//!          │ UDP has worked for 10 s: TCP is left                                             │ 60 s, then ever more
+//!          └────────────────────────────────── standby ◄──────────────────────────────────────┘ seldom, and is up
+//! ```
+
+use skyhaul_sessions::SocketId;
+use skyhaul_transport::{PathId, PathState};
+use skyhaul_units::{Duration, Instant};
+
+/// The TCP side of a path.
+#[derive(Debug)]
+pub struct Twin {
+    /// The carrier that it goes over; opened when it is needed first.
+    pub socket: Option<SocketId>,
+    /// What the session calls it, from the call on.
+    pub path: Option<PathId>,
+    /// Why it was called, or did not come up.
+    pub reason: Option<String>,
+    retry_at: Instant,
+    /// Since when UDP works, or does not.
+    works: Option<Instant>,
+    fails: Option<Instant>,
+    is_standby: bool,
+    pause: Duration,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing.
+    Stay,
+    /// Call the centre over TCP.
+    Call,
+    /// UDP works: TCP waits.
+    StandBy,
+    /// UDP does not work any more: TCP is used as the path is.
+    Lead,
+    /// UDP has worked for long enough: close the connection over TCP.
+    Leave,
+}
+
+/// UDP without an answer for so long may be blocked: at 660 ms and 10 % loss a call takes 2 s.
+pub const FALL_BACK: Duration = Duration::from_secs(3);
+/// UDP that works for so long after it did not is believed: what blocks by volume or time does it sooner.
+const PROOF: Duration = Duration::from_secs(10);
+/// Between two calls over TCP.
+const RETRY: Duration = Duration::from_secs(5);
+/// UDP is tried again after this while TCP carries, then after twice as long each time up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+impl Default for Twin {
+    fn default() -> Self {
+        Self {
+            socket: None,
+            path: None,
+            reason: None,
+            retry_at: Instant::ZERO,
+            works: None,
+            fails: None,
+            is_standby: false,
+            pause: FIRST_PAUSE,
+        }
+    }
+}
+
+impl Twin {
+    /// What to do now, where the session says so of the two sides.
+    pub fn step(&mut self, now: Instant, udp: Option<PathState>) -> Step {
+        if matches!(udp, Some(PathState::Active | PathState::Standby)) {
+            self.fails = None;
+            let since = *self.works.get_or_insert(now);
+            let is_proven = now.since(since) >= PROOF;
+            if is_proven {
+                self.pause = FIRST_PAUSE;
+            }
+            return match self.path {
+                Some(_) if is_proven => Step::Leave,
+                Some(_) if !core::mem::replace(&mut self.is_standby, true) => Step::StandBy,
+                _ => Step::Stay,
+            };
+        }
+        self.works = None;
+        if udp == Some(PathState::Absent) {
+            // It is foretold to be out, and TCP goes the same way.
+            self.fails = None;
+            return Step::Stay;
+        }
+        let since = *self.fails.get_or_insert(now);
+        if self.path.is_some() {
+            let was_standby = core::mem::replace(&mut self.is_standby, false);
+            return if was_standby { Step::Lead } else { Step::Stay };
+        }
+        // The session has waited long enough before it said so.
+        let is_certain = matches!(udp, Some(PathState::Silent | PathState::BlackHole));
+        if (now.since(since) < FALL_BACK && !is_certain) || now < self.retry_at {
+            return Step::Stay;
+        }
+        self.retry_at = now + RETRY;
+        Step::Call
+    }
+
+    /// The session has it.
+    pub fn called(&mut self, path: PathId, reason: &str) {
+        self.path = Some(path);
+        self.reason = Some(reason.to_owned());
+        self.is_standby = false;
+    }
+
+    /// It is gone, or did not come up.
+    pub fn down(&mut self, now: Instant, reason: &str) {
+        self.path = None;
+        self.reason = Some(reason.to_owned());
+        self.retry_at = now + RETRY;
+    }
+
+    /// There is no session.
+    pub fn ended(&mut self) {
+        self.path = None;
+        self.works = None;
+        self.fails = None;
+    }
+
+    /// How long UDP, which has just failed, is left alone; none where TCP does not stand in for it.
+    pub fn next_pause(&mut self) -> Option<Duration> {
+        self.path?;
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        Some(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACTIVE: Option<PathState> = Some(PathState::Active);
+
+    fn at(secs: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn tcp_is_called_after_three_seconds_without_udp_and_again_after_five() {
+        let mut twin = Twin::default();
+        assert_eq!(twin.step(at(0), Some(PathState::Probing)), Step::Stay);
+        assert_eq!(twin.step(at(2), None), Step::Stay);
+        assert_eq!(twin.step(at(3), None), Step::Call);
+        assert_eq!(twin.step(at(4), None), Step::Stay);
+        assert_eq!(twin.step(at(8), None), Step::Call);
+        twin.called(PathId(4), "no answer over UDP");
+        assert_eq!(twin.step(at(60), Some(PathState::Stalled)), Step::Stay);
+        twin.down(at(61), "it broke");
+        assert_eq!(twin.step(at(65), None), Step::Stay);
+        assert_eq!(twin.step(at(66), None), Step::Call);
+    }
+
+    #[test]
+    fn tcp_waits_when_udp_is_back_is_left_when_that_lasts_and_leads_again_when_it_does_not() {
+        let mut twin = Twin::default();
+        twin.called(PathId(0), "no answer over UDP");
+        assert_eq!(twin.step(at(60), ACTIVE), Step::StandBy);
+        assert_eq!(twin.step(at(61), ACTIVE), Step::Stay);
+        assert_eq!(twin.step(at(69), Some(PathState::Stalled)), Step::Lead);
+        assert_eq!(twin.step(at(70), Some(PathState::Stalled)), Step::Stay);
+        assert_eq!(twin.step(at(71), ACTIVE), Step::StandBy);
+        assert_eq!(twin.step(at(80), ACTIVE), Step::Stay);
+        assert_eq!(twin.step(at(81), ACTIVE), Step::Leave);
+        twin.down(at(81), "UDP works again");
+        assert_eq!(twin.step(at(82), ACTIVE), Step::Stay);
+        assert_eq!(twin.step(at(90), None), Step::Stay);
+        assert_eq!(twin.step(at(93), None), Step::Call);
+    }
+
+    #[test]
+    fn udp_is_tried_ever_more_seldom_while_it_fails_and_as_before_after_it_worked() {
+        let mut twin = Twin::default();
+        assert_eq!(twin.next_pause(), None, "nothing stands in for it");
+        twin.called(PathId(0), "no answer over UDP");
+        let pauses: Vec<u64> =
+            (0..6).filter_map(|_| twin.next_pause()).map(|pause| pause.as_nanos() / 1_000_000_000).collect();
+        assert_eq!(pauses, [60, 120, 240, 480, 600, 600]);
+        assert_eq!(twin.step(at(0), ACTIVE), Step::StandBy);
+        assert_eq!(twin.step(at(10), ACTIVE), Step::Leave);
+        assert_eq!(twin.next_pause(), Some(FIRST_PAUSE));
+    }
+
+    #[test]
+    fn tcp_is_called_at_once_where_udp_has_fallen_silent_or_swallows_full_packets() {
+        for state in [PathState::Silent, PathState::BlackHole] {
+            let mut twin = Twin::default();
+            assert_eq!(twin.step(at(0), ACTIVE), Step::Stay);
+            assert_eq!(twin.step(at(20), Some(state)), Step::Call, "{state:?}");
+            twin.called(PathId(1), "no answer over UDP");
+            assert_eq!(twin.step(at(21), Some(state)), Step::Stay);
+            assert_eq!(twin.step(at(30), ACTIVE), Step::StandBy);
+            assert_eq!(twin.step(at(40), ACTIVE), Step::Leave);
+        }
+    }
+
+    #[test]
+    fn a_foretold_outage_is_no_reason_to_call_over_tcp() {
+        let mut twin = Twin::default();
+        for second in 0..30 {
+            assert_eq!(twin.step(at(second), Some(PathState::Absent)), Step::Stay);
+        }
+    }
+}

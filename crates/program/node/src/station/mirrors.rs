@@ -1,0 +1,245 @@
+//! Folders that the centre's are made like, each on a thread of its own over a link of the session.
+
+use super::shared::Shared;
+use crate::config::MirrorEntry;
+use crate::status::{MirrorState, MirrorStatus};
+use skyhaul_files_io::{Cancel, Changes, Counters, End, Event, Fate, Reports, Task, Watch};
+use skyhaul_net::Clock;
+use skyhaul_net::exchange::Door;
+use skyhaul_transport::ClassId;
+use skyhaul_units::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+
+/// Makes one folder of the centre like one here.
+#[derive(Debug)]
+pub struct Mirror {
+    config: MirrorEntry,
+    /// Its place in the configuration.
+    place: usize,
+    door: Door,
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+/// How a pass did not come to its end.
+#[derive(Debug)]
+enum Trouble {
+    /// The session has ended: it goes on over the next one.
+    Lost,
+    /// In words.
+    Failed(String),
+}
+
+/// Between two looks at what changed, and whether the station ends.
+const LOOK: Duration = Duration::from_millis(200);
+/// Changes that do not end are copied all the same: after 2 s.
+const LOOKS_MAX: usize = 10;
+/// What could not be copied is tried again.
+const RETRY: Duration = Duration::from_secs(60);
+/// Between two links where the first was lost.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Events that wait to be counted.
+const EVENTS: usize = 1_024;
+
+impl Mirror {
+    /// The mirror of this place in the configuration.
+    pub fn new((config, place): (MirrorEntry, usize), door: Door, shared: Arc<Shared>, clock: Clock) -> Self {
+        Self { config, place, door, shared, clock }
+    }
+
+    /// Goes on until the station ends; one that is not to watch, until it was done once.
+    pub fn run(self) {
+        while !self.shared.life.is_stopping() {
+            // Watched before it is gone through: no change falls between.
+            let watch = self.config.watch.then(|| Watch::new(&self.config.source)).transpose();
+            match watch {
+                Ok(watch) => {
+                    if self.follow(watch) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    let help =
+                        "make the folder, or raise fs.inotify.max_user_watches above the number of folders";
+                    self.failed(&format!("it cannot be watched ({error}); {help}"));
+                }
+            }
+            self.rest(RETRY);
+        }
+    }
+
+    /// Goes through what changes; whether nothing is to be done any more.
+    fn follow(&self, mut watch: Option<Watch>) -> bool {
+        let mut changes = Changes::All;
+        while !self.shared.life.is_stopping() {
+            let retry = match self.pass(&changes) {
+                Ok(()) => None,
+                Err(Trouble::Lost) => {
+                    self.show(|status| status.state = MirrorState::Waiting);
+                    self.shared.life.pause(PAUSE);
+                    continue;
+                }
+                Err(Trouble::Failed(sentence)) => {
+                    self.failed(&sentence);
+                    Some(self.clock.now() + RETRY)
+                }
+            };
+            changes = match (&mut watch, retry) {
+                (Some(watch), _) => match self.wait_for_changes(watch, retry) {
+                    Some(changes) => changes,
+                    None => return false,
+                },
+                (None, Some(_)) => {
+                    self.rest(RETRY);
+                    Changes::All
+                }
+                (None, None) => return true,
+            };
+        }
+        true
+    }
+
+    /// What changed, once something has; everything, where a former pass is to be tried again. `None` where nothing can be told of
+    /// changes any more.
+    fn wait_for_changes(&self, watch: &mut Watch, retry: Option<Instant>) -> Option<Changes> {
+        while !self.shared.life.is_stopping() {
+            match self.quiet(watch) {
+                Ok(Changes::None) if retry.is_some_and(|at| self.clock.now() >= at) => {
+                    return Some(Changes::All);
+                }
+                Ok(Changes::None) => {}
+                // What failed before is not forgotten for what changed.
+                Ok(_) if retry.is_some() => return Some(Changes::All),
+                Ok(found) => return Some(found),
+                Err(error) => {
+                    self.failed(&format!("it can no longer be watched ({error})"));
+                    return None;
+                }
+            }
+        }
+        Some(Changes::None)
+    }
+
+    /// What changed, once nothing has for a moment: who writes a file often writes the next one too.
+    fn quiet(&self, watch: &mut Watch) -> std::io::Result<Changes> {
+        let mut all = Changes::None;
+        for _ in 0..LOOKS_MAX {
+            self.shared.life.pause(LOOK);
+            let found = watch.changes()?;
+            if found == Changes::None || self.shared.life.is_stopping() {
+                break;
+            }
+            all = all.and(found);
+        }
+        Ok(all)
+    }
+
+    /// Goes through what changed, once, from when the line is open.
+    fn pass(&self, changes: &Changes) -> Result<(), Trouble> {
+        let cancel = Cancel::default();
+        let (events, told) = sync_channel(EVENTS);
+        let reports = Reports { events, counters: Arc::new(Counters::default()) };
+        std::thread::scope(|scope| {
+            let cancelled = &cancel;
+            let worker = scope.spawn(move || self.carry(changes, &reports, cancelled));
+            let failures = self.count(&told, &cancel);
+            worker.join().expect("no thread of a transfer panics")?;
+            match failures {
+                (0, _) => {
+                    self.shared.life.clear_alarm(&self.name());
+                    self.show(|status| {
+                        (status.state, status.passes, status.reason) =
+                            (MirrorState::Done, status.passes + 1, None);
+                    });
+                    Ok(())
+                }
+                (count, first) => {
+                    Err(Trouble::Failed(format!("{count} files not copied; the first: {first}")))
+                }
+            }
+        })
+    }
+
+    fn carry(&self, changes: &Changes, reports: &Reports, cancel: &Cancel) -> Result<(), Trouble> {
+        let hello = self.config.hello();
+        let link = cancel.or(self.door.connect(CENTRE, &hello.class));
+        let Some(Ok(link)) = link else { return Err(Trouble::Lost) };
+        self.show(|status| status.state = MirrorState::Copying);
+        let source = &self.config.source;
+        let sources = changes
+            .sources(source)
+            .map_err(|error| Trouble::Failed(format!("{} cannot be copied: {error}", source.display())))?;
+        // The link has the class by its name: a reload may give it another number.
+        let ended = skyhaul_files_io::call(
+            &link,
+            Task { hello, class: ClassId::default(), sources, into: None },
+            reports,
+            cancel,
+        );
+        ended.map_err(|end| match end {
+            End::Lost(_) | End::Cancelled => Trouble::Lost,
+            End::Refused(refused) => Trouble::Failed(format!("the centre refuses: {refused}")),
+            End::Here(refused) => Trouble::Failed(refused.to_string()),
+            End::Malformed(what) => Trouble::Failed(format!("protocol error from the centre ({what})")),
+        })
+    }
+
+    /// Counts what happens until the transfer has ended; ends it where the station does. Failures, and the first of them in words.
+    fn count(&self, told: &Receiver<Event>, cancel: &Cancel) -> (u64, String) {
+        let mut failures = (0, String::new());
+        loop {
+            match told.recv_timeout(LOOK.to_std()) {
+                Ok(Event { path, bytes, fate }) => match fate {
+                    Fate::Copied(_) => self.show(|status| {
+                        status.copied += 1;
+                        status.bytes += bytes;
+                    }),
+                    Fate::Removed => self.show(|status| status.removed += 1),
+                    Fate::Failed(refusal) | Fate::Refused(refusal) => {
+                        if failures.0 == 0 {
+                            failures.1 = format!("{path}: {refusal}");
+                        }
+                        failures.0 += 1;
+                    }
+                    Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
+                },
+                Err(RecvTimeoutError::Timeout) if self.shared.life.is_stopping() => cancel.set(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return failures,
+            }
+        }
+    }
+
+    fn failed(&self, sentence: &str) {
+        self.shared.life.alarm(&self.name(), sentence);
+        self.show(|status| {
+            (status.state, status.reason) = (MirrorState::Failed, Some(sentence.to_owned()));
+        });
+    }
+
+    fn name(&self) -> String {
+        format!("the mirror of {}", self.config.source.display())
+    }
+
+    fn show(&self, change: impl FnOnce(&mut MirrorStatus)) {
+        self.shared.mirror(self.place, change);
+    }
+
+    /// Waits for so long, or until the station ends.
+    fn rest(&self, span: Duration) {
+        let until = self.clock.now() + span;
+        while self.clock.now() < until && !self.shared.life.is_stopping() {
+            self.shared.life.pause(LOOK);
+        }
+    }
+}
+
+/// What status shows of a mirror that has done nothing yet.
+pub fn shown(config: &MirrorEntry) -> MirrorStatus {
+    let (source, into) = (config.source.display().to_string(), config.into.0.to_string());
+    MirrorStatus { source, into, ..MirrorStatus::default() }
+}
+
+/// The place of the only node that a station calls.
+const CENTRE: usize = 0;

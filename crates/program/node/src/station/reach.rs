@@ -1,0 +1,134 @@
+//! Whether the centre can be reached with this configuration, found out once: for whoever sets a station up.
+//!
+//! The whole way is gone: address, keys, version, names. Nothing is captured or sent. The centre takes the newest
+//! connection of a station, so a running station of the same name is interrupted for a second.
+
+use super::sockets::resolve;
+use super::uplink::Centre;
+use super::{centre_of, driver};
+use crate::config::StationConfig;
+use crate::fault::Fault;
+use skyhaul_net::Engine;
+use skyhaul_net::{Clock, Service};
+use skyhaul_quic::Refusal;
+use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_transport::{CloseReason, Event, Opening};
+use skyhaul_units::{Duration, Instant};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The longest wait for an answer: six round trips of a long line with repetitions.
+const ANSWER: Duration = Duration::from_secs(10);
+/// A refusal may follow the centre's greeting after a round trip; this much later it would have come.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Reaches the centre once, and says how long a round trip takes.
+///
+/// # Errors
+/// The key cannot be read, the address is not found, or the centre refuses or does not answer within 10 s.
+pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
+    let clock = Clock::start();
+    let centre = centre_of(config);
+    let address = resolve(&centre.address).map_err(|what| {
+        Fault::configuration(what, "[centre]", "correct `address`, or check the host's name service")
+    })?;
+    let (mut driver, _) = driver(config, clock)?;
+    let stop = AtomicBool::new(false);
+    let mut attempt = Attempt {
+        name: config.node.name.to_string(),
+        centre,
+        address,
+        stop: &stop,
+        connection: None,
+        greeted: None,
+        outcome: None,
+    };
+    driver
+        .run(&mut attempt, &stop)
+        .map_err(|error| Fault::environment(format!("the socket failed ({error})"), address, "try again"))?;
+    attempt.outcome.expect("the driver runs until there is an outcome")
+}
+
+/// One attempt to reach the centre.
+struct Attempt<'a> {
+    name: String,
+    centre: Centre,
+    address: SocketAddr,
+    stop: &'a AtomicBool,
+    connection: Option<SessionId>,
+    /// When the centre's greeting came, and the round trip until then.
+    greeted: Option<(Instant, Duration)>,
+    outcome: Option<Result<Duration, Fault>>,
+}
+
+impl Attempt<'_> {
+    fn end(&mut self, outcome: Result<Duration, Fault>) {
+        self.outcome.get_or_insert(outcome);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn refused(&mut self, sentence: &str) {
+        let (what, help) = sentence.rsplit_once(": ").unwrap_or((sentence, HELP));
+        self.end(Err(Fault::peer(what, self.address, help)));
+    }
+
+    fn session(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: &Event) {
+        match event {
+            Event::Greeted { name, .. } if *name != self.centre.name => self.refused(&format!(
+                "the centre is named `{name}`, not `{}`: correct `name` in one of the two configurations",
+                self.centre.name
+            )),
+            Event::Greeted { .. } => {
+                let rtt = engine.estimate(id).unwrap_or_default().min_rtt;
+                self.greeted = Some((now, rtt));
+            }
+            Event::Closed(CloseReason::Path(reason)) => self.refused(&reason.to_string()),
+            Event::Closed(reason) => self.refused(&reason.to_string()),
+            Event::Block(_) | Event::Custody { .. } | Event::Settled { .. } | Event::PathUp(_) => {}
+            Event::Application { .. } => {}
+            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) | Event::PathResized(_) => {}
+        }
+    }
+}
+
+impl Service for Attempt<'_> {
+    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+        match event {
+            EngineEvent::Connected { id, .. } => {
+                if let Some(session) = engine.session(id) {
+                    session.open(Opening { name: self.name.clone(), ..Opening::default() });
+                }
+            }
+            EngineEvent::Session { id, event } => self.session(now, engine, id, &event),
+            EngineEvent::Refused { reason: Refusal::Failed(text), .. } => {
+                let what = format!("the handshake failed ({text})");
+                self.end(Err(Fault::peer(what, self.address, HELP)));
+            }
+            EngineEvent::Refused { reason, .. } => self.refused(&reason.to_string()),
+            EngineEvent::Disconnected { reason, .. } => self.refused(&reason.to_string()),
+            EngineEvent::PathRefused { .. } => {}
+        }
+    }
+
+    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+        if self.connection.is_none() && self.outcome.is_none() {
+            match engine.connect(now, self.address, self.centre.fingerprint) {
+                Ok(id) => self.connection = Some(id),
+                Err(error) => self.refused(&error.to_string()),
+            }
+        }
+        let due = match self.greeted {
+            Some((at, rtt)) => at + rtt + SETTLE,
+            None => Instant::ZERO + ANSWER,
+        };
+        if now >= due {
+            match self.greeted {
+                Some((_, rtt)) => self.end(Ok(rtt)),
+                None => self.refused(&Refusal::NoAnswer.to_string()),
+            }
+        }
+        Some(due)
+    }
+}
+
+const HELP: &str = "compare the keys, names and releases of both ends";

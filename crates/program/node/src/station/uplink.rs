@@ -1,0 +1,685 @@
+//! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees what is in custody.
+
+mod health;
+
+use super::fallback::FALL_BACK;
+use super::foresight::{self, Behind, Foresight, Said, in_words};
+use super::order::Order;
+use super::paths::Paths;
+use super::rivals::{Rivals, SHARED_KEY};
+use super::shared::Shared;
+use crate::config::Sharing;
+use crate::custody::{Apart, FeedError, Feeder, apart, part};
+use crate::fault::Fault;
+use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
+use bytes::Bytes;
+use skyhaul_forward::Role;
+use skyhaul_level0::ledger::talk::Talk;
+use skyhaul_net::forward::Rules;
+use skyhaul_net::guests::{FIRST_GUEST, Far, Guests};
+use skyhaul_net::{Carrier, Clock, Engine, Service};
+use skyhaul_quic::{Fingerprint, Refusal};
+use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
+use skyhaul_store::SpoolReader;
+use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId};
+use skyhaul_units::{Duration, FlowId, Instant, Utc};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// Where the centre is, and who it is.
+#[derive(Debug, Clone)]
+pub struct Centre {
+    /// Its name.
+    pub name: String,
+    /// Host and port.
+    pub address: String,
+    /// Its key.
+    pub fingerprint: Fingerprint,
+    /// What it may have this station do for applications.
+    pub rules: Arc<Rules>,
+}
+
+/// Keeps the session to the centre.
+#[derive(Debug)]
+pub struct Uplink {
+    name: String,
+    centre: Centre,
+    shared: Arc<Shared>,
+    clock: Clock,
+    paths: Paths,
+    connection: Option<SessionId>,
+    /// The same over TCP, called while the first has no answer.
+    second: Option<SessionId>,
+    fall_back_at: Instant,
+    called_at: Instant,
+    feeder: Feeder,
+    guests: Guests,
+    retry_at: Instant,
+    /// Calls in a row that were refused.
+    refusals: u32,
+    update_at: Instant,
+    free_at: Instant,
+    foresee_at: Instant,
+    foresight: Foresight,
+    rivals: Rivals,
+    status: LineStatus,
+}
+
+/// Between two attempts to reach the centre.
+const RETRY: Duration = Duration::from_secs(1);
+/// Twice as long after each refusal, up to this: what is refused has to be mended by somebody.
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+/// A call without an answer for this long is made anew: the tries of one call come ever more seldom, and would miss the
+/// line's return by as long as it was out. At 660 ms and 10 % loss a call takes 2 s.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Between two calls over TCP while the first call has no answer.
+const FALL_BACK_RETRY: Duration = Duration::from_secs(5);
+/// Between two looks at the figures.
+const UPDATE: Duration = Duration::from_millis(200);
+/// Between two forecasts.
+const FORESEE: Duration = Duration::from_millis(500);
+/// What the alarm is about.
+const COPIED: &str = "this spool exists in two copies";
+/// Between two looks for segments to free.
+const FREE: Duration = Duration::from_secs(1);
+
+impl Uplink {
+    /// An uplink of the station `name` to `centre`, not connected yet.
+    pub fn new(
+        name: String,
+        centre: Centre,
+        (shared, clock): (Arc<Shared>, Clock),
+        (paths, feeder, guests): (Paths, Feeder, Guests),
+    ) -> Self {
+        let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
+        Self {
+            name,
+            centre,
+            shared,
+            clock,
+            paths,
+            connection: None,
+            second: None,
+            fall_back_at: Instant::ZERO,
+            called_at: Instant::ZERO,
+            feeder,
+            guests,
+            retry_at: Instant::ZERO,
+            refusals: 0,
+            update_at: Instant::ZERO,
+            free_at: Instant::ZERO,
+            foresee_at: Instant::ZERO,
+            foresight: Foresight::default(),
+            rivals: Rivals::default(),
+            status,
+        }
+    }
+
+    fn connect(&mut self, now: Instant, engine: &mut Engine) {
+        self.retry_at = now + RETRY;
+        self.called_at = now;
+        self.fall_back_at = now + FALL_BACK;
+        if self.shared.spool().identity().is_none() {
+            self.status.reason = Some("no disk space left for the spool's state".to_owned());
+            return;
+        }
+        let Some((socket, remote)) = self.paths.call(self.clock.utc_of(now)) else {
+            self.status.reason = Some("no path is usable".to_owned());
+            return;
+        };
+        let outcome = remote.and_then(|address| {
+            let key = self.centre.fingerprint;
+            engine.connect_from(now, socket, address, key).map_err(|error| error.to_string())
+        });
+        match outcome {
+            Ok(id) => self.connection = Some(id),
+            Err(reason) => self.down(LineState::Down, reason),
+        }
+    }
+
+    /// Calls over TCP too, where the path may.
+    fn fall_back(&mut self, now: Instant, engine: &mut Engine) {
+        self.fall_back_at = now + FALL_BACK_RETRY;
+        let Some((socket, remote)) = self.paths.call_tcp(engine) else { return };
+        let key = self.centre.fingerprint;
+        let called = remote.and_then(|address| {
+            engine.connect_from(now, socket, address, key).map_err(|error| error.to_string())
+        });
+        match called {
+            Ok(id) => self.second = Some(id),
+            Err(reason) => tracing::warn!("cannot connect to the centre over TCP: {reason}"),
+        }
+    }
+
+    /// A call stands. The other, if there is one, is not needed.
+    fn connected(&mut self, now: Instant, engine: &mut Engine, id: SessionId) {
+        let is_second = self.second == Some(id);
+        let other = if is_second { self.connection.replace(id) } else { self.second };
+        self.second = None;
+        if let Some(other) = other.filter(|other| *other != id) {
+            engine.close(now, other, "another connection was established first");
+        }
+        let options = if is_second {
+            self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string())
+        } else {
+            self.paths.begun()
+        };
+        let sharing = self.feeder.sharing();
+        if let Some(session) = engine.session(id) {
+            session.share(sharing.tree.clone(), sharing.policy);
+            session.add_path(PathId(0), options);
+            let (flow_base, spool) = {
+                let spool = self.shared.spool();
+                (spool.lowest_flow(), spool.identity().unwrap_or_default())
+            };
+            let name = self.name.clone();
+            session.open(Opening { name, flow_base, spool, ..Opening::default() });
+            let rules = Arc::clone(&self.centre.rules);
+            self.guests.begun(
+                id,
+                session,
+                Far { role: Role::Calling, node: Some(0), rules, key: self.centre.fingerprint },
+            );
+        }
+    }
+
+    /// A call came to nothing. One that nobody heard leaves the decision to the other.
+    fn refused(&mut self, now: Instant, engine: &mut Engine, (id, reason): (SessionId, &Refusal)) {
+        let is_busy = *reason == Refusal::Busy;
+        let is_unheard =
+            is_busy || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
+        let is_second = self.second == Some(id);
+        if is_busy && !is_second && self.second.is_none() {
+            tracing::info!("the centre refuses the connection over UDP, it is full: {reason}");
+            self.fall_back(now, engine);
+        }
+        if is_unheard && is_second {
+            tracing::info!("the centre does not answer over TCP: {reason}");
+            self.second = None;
+        }
+        if is_unheard && (is_second || self.second.is_some()) {
+            return;
+        }
+        let other = if is_second { self.connection } else { self.second };
+        self.second = None;
+        if let Some(other) = other {
+            engine.close(now, other, "the far end refused another connection");
+        }
+        self.down(if is_unheard { LineState::Down } else { LineState::Refused }, reason.to_string());
+    }
+
+    fn down(&mut self, state: LineState, reason: String) {
+        if self.status.reason.as_ref() != Some(&reason) {
+            tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
+        }
+        self.forget_paths_health();
+        self.paths.ended(&reason);
+        self.status.paths = self.paths.status(&[], self.clock);
+        self.refusals = if state == LineState::Refused { self.refusals.saturating_add(1) } else { 0 };
+        if self.refusals > 1 {
+            let pause = RETRY * (1 << (self.refusals - 1).min(6));
+            self.retry_at = self.retry_at.max(self.called_at + pause.min(LONGEST_RETRY));
+        }
+        self.status.state = state;
+        self.status.reason = Some(reason);
+        self.status.session = None;
+        self.connection.take().into_iter().for_each(|id| self.guests.ended(id));
+        self.guests.unreached(0);
+        self.feeder.disconnected();
+        self.shared.questions.forget();
+        self.shared.forecasts(Vec::new());
+        self.shared.line(self.status.clone());
+    }
+
+    fn session_event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) {
+        let Some(event) = self.guests.event(now, engine, id, event) else { return };
+        match event {
+            Event::Greeted { name, custody, .. } => self.greeted(now, engine, &name, custody),
+            Event::Custody { flow, next } => {
+                self.feeder.custody(&mut self.shared.spool(), flow, next);
+            }
+            Event::Block(received) => {
+                let refusal = "a station does not accept data";
+                tracing::warn!(flow = received.id.flow.0, "{refusal}");
+                if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+                    session.refuse(refusal);
+                }
+            }
+            Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) | Event::PathResized(_) => {
+                self.path_event(engine, &event);
+            }
+            Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
+            Event::Settled { id, .. } => self.feeder.settled(id),
+            Event::Application { body } => match Talk::decode(&body) {
+                Ok(Talk::Ask(ask)) => self.shared.questions.ask(ask),
+                Ok(Talk::Answer(_)) => {}
+                Err(error) => tracing::warn!(centre = %self.centre.address, "{error}"),
+            },
+            Event::Closed(CloseReason::Replaced(reason)) => {
+                self.retry_at = self.rivals.replaced(now);
+                self.shared.life.alarm(SHARED_KEY, &reason);
+                self.down(LineState::Refused, reason);
+            }
+            Event::Closed(reason) => {
+                self.rivals.gone();
+                self.down(LineState::Refused, reason.to_string());
+            }
+        }
+    }
+
+    fn greeted(&mut self, now: Instant, engine: &mut Engine, name: &str, custody: Option<Custody>) {
+        if name != self.centre.name {
+            let reason = format!(
+                "the centre is named `{name}`, not `{}`: correct `name` in one of the two configurations",
+                self.centre.name
+            );
+            if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+                session.refuse(&reason);
+            }
+            return self.down(LineState::Refused, reason);
+        }
+        let custody = custody.unwrap_or_default();
+        let is_known = custody != Custody::default();
+        let found = if is_known { apart(&mut self.shared.spool(), &custody) } else { Ok(None) };
+        match found {
+            Ok(None) => {}
+            Ok(Some(found)) => return self.part(engine, &custody, found),
+            Err(error) => return self.hang_up(engine, "the spool cannot be read", &error.to_string()),
+        }
+        self.feeder.greeted(&mut self.shared.spool(), &custody.resume);
+        self.connection.into_iter().for_each(|id| self.guests.opened(id, name));
+        self.status.state = LineState::Open;
+        self.status.reason = None;
+        self.status.connects += 1;
+        self.update_at = now;
+        tracing::info!(centre = %self.centre.address, "the line is open");
+    }
+
+    /// The centre has what is of another copy of this spool: it goes on as another one.
+    fn part(&mut self, engine: &mut Engine, custody: &Custody, found: Apart) {
+        let renewed = super::draw().and_then(|draw| {
+            part(&mut self.shared.spool(), custody, draw).map_err(|error| super::spool_fault(&error))
+        });
+        if let Err(error) = renewed {
+            return self.hang_up(engine, "the spool cannot get a new identity", &error.to_string());
+        }
+        let id = self.shared.spool().identity().map(|spool| spool.id.short()).unwrap_or_default();
+        let reason = format!(
+            "{found}: the state folder was restored from an older copy, or two nodes use it; the station continues as spool {id}, and \
+             sends the waiting data under that identity"
+        );
+        self.hang_up(engine, COPIED, &reason);
+    }
+
+    /// Ends a session that must not go on, and says why; the centre is called again.
+    fn hang_up(&mut self, engine: &mut Engine, what: &str, reason: &str) {
+        self.shared.life.alarm(what, reason);
+        let reason = format!("{what}: {reason}");
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            session.refuse(&reason);
+        }
+        self.down(LineState::Down, reason);
+    }
+
+    /// Says what was found of the frames asked for.
+    fn answer(&self, engine: &mut Engine) {
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            self.shared.questions.give(|answer| {
+                let said = Talk::Answer(answer.clone()).encode();
+                session.tell(Bytes::from(said)).is_ok()
+            });
+        }
+    }
+
+    /// Moves blocks from the spool to the session while it has room.
+    fn feed(&mut self, now: Instant, engine: &mut Engine) {
+        let Some(session) = self.connection.and_then(|id| engine.session(id)) else { return };
+        let (shared, taken) = (&self.shared, self.clock.utc());
+        let read = |reader: &mut SpoolReader, wanted: &dyn Fn(FlowId) -> bool| {
+            shared.spool().read_flows(reader, wanted)
+        };
+        match self.feeder.feed(read, session, (now, taken)) {
+            Ok(()) => {}
+            Err(FeedError::Spool(error)) => {
+                self.shared.life.alarm("the spool cannot be read", &error.to_string());
+            }
+            Err(error @ (FeedError::Session(_) | FeedError::Order { .. })) => {
+                self.shared.life.alarm("the spool cannot be transmitted", &error.to_string());
+                session.refuse("the station's spool is out of order");
+            }
+        }
+    }
+
+    fn update(&mut self, now: Instant, engine: &mut Engine) {
+        self.update_at = now + UPDATE;
+        if self.feeder.is_feeding() && now >= self.called_at + PATIENCE {
+            // The session stands: the other node has gone.
+            self.shared.life.clear_alarm(SHARED_KEY);
+        }
+        if let Some(id) = self.connection
+            && let Some(estimate) = engine.estimate(id)
+        {
+            self.status.rtt_s = estimate.rtt.as_secs_f64();
+            self.status.min_rtt_s = estimate.min_rtt.as_secs_f64();
+            self.status.loss = estimate.loss.as_f64();
+            self.status.rate_bps = estimate.rate.as_bps();
+        }
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            let stats = session.stats();
+            self.status.bytes_reported = stats.bytes_reported;
+            self.status.symbols_sent = stats.symbols_sent;
+            self.status.symbols_repeated = stats.symbols_repeated;
+            self.status.symbols_lost = stats.symbols_lost;
+            self.status.held_back = session.is_held_back();
+            self.status.session = session.is_open().then(|| SessionStatus::of(session, now));
+            let used: Vec<_> = session.paths().collect();
+            self.status.paths = self.paths.status(&used, self.clock);
+            if self.status.state == LineState::Open {
+                self.say_whether_silent(&used);
+                if now >= self.called_at + LONGEST_RETRY {
+                    self.refusals = 0;
+                }
+            }
+        }
+        self.shared.line(self.status.clone());
+        self.shared.forwards(ForwardsStatus::of(self.guests.forwards()));
+    }
+
+    /// Foretells each contact, and says what will be late before it is.
+    fn foresee(&mut self, now: Instant, engine: &mut Engine) {
+        self.foresee_at = now + FORESEE;
+        let Some(session) = self.connection.and_then(|id| engine.session(id)) else { return };
+        if !self.feeder.is_feeding() {
+            return;
+        }
+        let waiting = self.shared.spool().waiting(|flow| self.feeder.place(flow));
+        let start = self.clock.utc_at_start();
+        let behind = waiting.iter().map(|waiting| {
+            let delivery = self.feeder.sharing().of(&self.channel(waiting.flow));
+            let due =
+                |written: Utc| delivery.deadline.map(|span| Instant::ZERO + (written + span).since(start));
+            let due = due(waiting.oldest).zip(due(waiting.newest));
+            Behind { flow: waiting.flow, bytes: waiting.bytes, priority: delivery.priority, due }
+        });
+        let behind: Vec<Behind> = behind.collect();
+        let mut forecasts = session.forecasts_with(now, &foresight::candidates(now, &behind));
+        // What guests hand over, they hand over when the line has room.
+        forecasts.retain(|forecast| forecast.flow < FIRST_GUEST);
+        for (flow, said) in self.foresight.see(now, &forecasts) {
+            self.say(flow, said);
+        }
+        let shown =
+            forecasts.iter().map(|forecast| foresight::shown(now, forecast, &self.channel(forecast.flow)));
+        self.shared.forecasts(shown.collect());
+    }
+
+    /// The channel of a contact; empty where it is not known yet.
+    fn channel(&self, flow: FlowId) -> String {
+        let known = self.feeder.channel(flow).map(str::to_owned);
+        known.or_else(|| self.shared.channel_of(flow)).unwrap_or_default()
+    }
+
+    fn say(&self, flow: FlowId, said: Said) {
+        let contact = format!("contact {} of {}", flow.0, self.channel(flow));
+        match said {
+            Said::Late(late) => {
+                let reason = format!("at the present rate it will miss its deadline by {}", in_words(late));
+                self.shared.life.alarm(&contact, &reason);
+            }
+            Said::OnTime(spare) => {
+                self.shared.life.clear_alarm(&contact);
+                tracing::info!("{contact}: back on schedule, {} before its deadline", in_words(spare));
+            }
+            Said::Over => {
+                self.shared.life.clear_alarm(&contact);
+            }
+        }
+    }
+
+    fn tell_hints(&self, engine: &mut Engine, path: PathId) {
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            self.paths.hint(session, path, self.clock);
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, engine: &mut Engine, order: Order) -> Result<String, Fault> {
+        let session = self.connection.filter(|_| self.feeder.is_feeding());
+        let outcome = match order {
+            Order::Add(path) => self.paths.add(*path),
+            Order::Remove(name) => self.paths.remove(now, &name, (engine, session)),
+            Order::Hint(name, hint) => self.hint(engine, &name, hint),
+            Order::Adopt(paths, sharing) => {
+                let (mut said, hinted) = self.paths.adopt(now, paths, (engine, session));
+                for path in hinted {
+                    self.tell_hints(engine, path);
+                }
+                said.extend(self.share(engine, *sharing));
+                Ok(said.join("; "))
+            }
+        };
+        if session.is_none()
+            && let Some(id) = self.connection.take()
+        {
+            // The call may be on a path that is gone.
+            self.guests.ended(id);
+            engine.close(now, id, "the station's paths have changed");
+            if let Some(second) = self.second.take() {
+                engine.close(now, second, "the station's paths have changed");
+            }
+            self.retry_at = now;
+        }
+        self.update_at = now;
+        outcome
+    }
+
+    fn hint(&mut self, engine: &mut Engine, name: &str, hint: PathHint) -> Result<String, Fault> {
+        let (path, said) = self.paths.foretell(name, hint, self.clock.utc())?;
+        if let Some(path) = path {
+            self.tell_hints(engine, path);
+        }
+        Ok(said)
+    }
+
+    /// Shares the line otherwise; a sentence where it does.
+    fn share(&mut self, engine: &mut Engine, sharing: Sharing) -> Option<String> {
+        let is_other = |old: &Sharing| *old != sharing;
+        if !is_other(self.feeder.sharing()) {
+            return None;
+        }
+        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            session.share(sharing.tree.clone(), sharing.policy);
+        }
+        self.connection.into_iter().for_each(|id| self.guests.shared(id, &sharing.tree));
+        self.feeder.share(&self.shared.spool(), sharing);
+        Some("the classes of the line are changed".to_owned())
+    }
+}
+
+impl Service for Uplink {
+    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+        match event {
+            EngineEvent::Connected { id, .. } if [self.connection, self.second].contains(&Some(id)) => {
+                self.connected(now, engine, id);
+            }
+            EngineEvent::Session { id, event } if Some(id) == self.connection => {
+                self.session_event(now, engine, id, event);
+            }
+            EngineEvent::Disconnected { id, reason } if Some(id) == self.connection => {
+                self.down(LineState::Down, reason.to_string());
+            }
+            EngineEvent::Refused { id: Some(id), reason, .. }
+                if [self.connection, self.second].contains(&Some(id)) =>
+            {
+                self.refused(now, engine, (id, &reason));
+            }
+            EngineEvent::PathRefused { id, path, reason, .. } if Some(id) == self.connection => {
+                self.paths.down(now, path, &reason);
+            }
+            _ => {}
+        }
+    }
+
+    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+        while let Some((order, done)) = self.shared.orders.next() {
+            // Who gave it may have gone.
+            let _ = done.try_send(self.carry_out(now, engine, order));
+        }
+        if let Some(id) =
+            self.connection.filter(|_| !self.feeder.is_feeding() && now >= self.called_at + PATIENCE)
+        {
+            engine.close(now, id, "handshake timed out");
+            if let Some(second) = self.second.take() {
+                engine.close(now, second, "handshake timed out");
+            }
+            self.down(LineState::Down, Refusal::NoAnswer.to_string());
+        }
+        if self.connection.is_none() && now >= self.retry_at {
+            self.connect(now, engine);
+        }
+        let is_late = now >= self.fall_back_at && self.second.is_none();
+        if let Some(id) = self.connection.filter(|_| is_late && !self.feeder.is_feeding())
+            && engine.session(id).is_none()
+        {
+            self.fall_back(now, engine);
+        }
+        if let Some(id) = self.connection.filter(|_| self.feeder.is_feeding()) {
+            self.paths.fall_back((now, self.clock.utc_of(now)), engine, id);
+            self.paths.call_missing((now, self.clock.utc_of(now)), engine, id);
+        }
+        self.answer(engine);
+        self.feed(now, engine);
+        let guests_due = self.guests.work(now, engine);
+        if now >= self.foresee_at {
+            self.foresee(now, engine);
+        }
+        if now >= self.update_at {
+            self.update(now, engine);
+        }
+        if now >= self.free_at {
+            self.free_at = now + FREE;
+            let freed = self.shared.spool().free(self.clock.utc_of(now));
+            if let Err(error) = freed {
+                self.shared.life.alarm("the spool cannot be freed", &error.to_string());
+            }
+        }
+        let retry = self.connection.is_none().then_some(self.retry_at);
+        [retry, Some(self.update_at), Some(self.free_at), Some(guests_due)].into_iter().flatten().min()
+    }
+
+    fn next_socket(&mut self) -> Option<Carrier> {
+        self.paths.next_socket()
+    }
+
+    fn socket_added(&mut self, id: SocketId) {
+        self.paths.socket_added(id);
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.guests.fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_net::forward::Forwarding;
+    use skyhaul_net::guests::LinksTaken;
+    use skyhaul_net::{Socket, UdpCarrier, Waker};
+    use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
+    use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
+    use skyhaul_transport::SessionConfig;
+    use skyhaul_units::{Bytes, Rate};
+
+    fn uplink(clock: Clock) -> (Uplink, Engine) {
+        let identity = Identity::from_seed(&[1; 32]).expect("a key");
+        let centre = Centre {
+            name: "centre".to_owned(),
+            address: "127.0.0.1:9".to_owned(),
+            fingerprint: Identity::from_seed(&[2; 32]).expect("a key").fingerprint(),
+            rules: Arc::default(),
+        };
+        let config =
+            SpoolConfig { max_size: Bytes::mib(8), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
+        let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
+        let spool = Spool::open(disk, config, clock.utc(), SpoolDraw([7; 24])).expect("a spool");
+        let waker = Waker::new().expect("a waker");
+        let guests =
+            Guests::new(Forwarding::default(), LinksTaken::ByNobody, waker.clone(), Box::new(|_| {}))
+                .expect("a poller");
+        let shared = Arc::new(Shared::new("station".to_owned(), Vec::new(), spool, clock, waker));
+        let endpoint =
+            EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
+        let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
+        let carrier = UdpCarrier::new(Endpoint::new(endpoint).expect("an endpoint"), socket);
+        let engine = Engine::new(carrier.into(), SessionConfig::default());
+        let opener = super::super::sockets::Opener {
+            identity: Identity::from_seed(&[1; 32]).expect("a key"),
+            line: toml::from_str("").expect("a line"),
+            centre: "127.0.0.1:9".to_owned(),
+            clock,
+        };
+        let paths = Paths::new(opener, &[(crate::config::LinePath::any().named(0), false)]);
+        let feeder = Feeder::new(Sharing::default(), Bytes::mib(64));
+        (Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)), engine)
+    }
+
+    /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as long after its return.
+    #[test]
+    fn a_call_without_answer_is_made_anew_and_its_end_does_not_touch_the_next() {
+        let (mut uplink, mut engine) = uplink(Clock::start());
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        uplink.work(at(0), &mut engine);
+        let first = uplink.connection.expect("called");
+        uplink.work(at(14), &mut engine);
+        assert_eq!(uplink.connection, Some(first), "patient so far");
+        uplink.work(at(15), &mut engine);
+        let second = uplink.connection.expect("called anew");
+        assert_ne!(second, first);
+        let address = "127.0.0.1:9".parse().expect("an address");
+        let late = EngineEvent::Refused {
+            id: Some(first),
+            remote: address,
+            fingerprint: None,
+            reason: Refusal::ClosedHere,
+        };
+        uplink.event(at(15), &mut engine, late);
+        assert_eq!(uplink.connection, Some(second));
+    }
+
+    fn refused(uplink: &mut Uplink, engine: &mut Engine, now: Instant, reason: Refusal) {
+        let address = "127.0.0.1:9".parse().expect("an address");
+        let id = uplink.connection;
+        assert!(id.is_some(), "called at {now}");
+        uplink.event(now, engine, EngineEvent::Refused { id, remote: address, fingerprint: None, reason });
+    }
+
+    /// Seen with a key that the centre did not know: a call and a line in the log every 1.2 s, for ever.
+    #[test]
+    fn a_centre_that_refuses_is_called_ever_more_seldom_and_one_that_is_busy_as_before() {
+        let (mut uplink, mut engine) = uplink(Clock::start());
+        let own = Identity::from_seed(&[1; 32]).expect("a key").fingerprint();
+        let (mut now, mut pauses) = (Instant::ZERO, Vec::new());
+        for _ in 0..9 {
+            uplink.work(now, &mut engine);
+            refused(&mut uplink, &mut engine, now, Refusal::OwnKeyUntrusted { ours: own });
+            assert_eq!(uplink.status.state, LineState::Refused);
+            pauses.push(uplink.retry_at.since(now).as_millis() / 1_000);
+            now = uplink.retry_at;
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        uplink.work(now, &mut engine);
+        let closed = Refusal::NoAnswer;
+        refused(&mut uplink, &mut engine, now, closed);
+        assert_eq!((uplink.refusals, uplink.status.state), (0, LineState::Down));
+    }
+
+    #[test]
+    fn where_the_centre_has_no_place_for_a_call_over_udp_it_is_called_over_tcp_at_once() {
+        let (mut uplink, mut engine) = uplink(Clock::start());
+        uplink.work(Instant::ZERO, &mut engine);
+        assert!(uplink.second.is_none());
+        refused(&mut uplink, &mut engine, Instant::ZERO, Refusal::Busy);
+        assert!(uplink.second.is_some(), "called over TCP");
+        assert!(uplink.connection.is_some(), "the other call decides");
+    }
+}

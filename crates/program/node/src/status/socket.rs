@@ -1,0 +1,317 @@
+//! The local socket: whoever may connect asks one question, or gives one order, and gets one line of JSON.
+
+use super::{Answer, GapFilter, GapReport, GapsAsked, NodeStatus, Reply, Request};
+use crate::fault::Fault;
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Answers on a node's status socket until dropped.
+#[derive(Debug)]
+pub struct StatusServer {
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Programs that are answered at a time; more wait their turn.
+const AT_A_TIME: usize = 8;
+
+/// How long one asker may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an order may take: a name that has to be looked up, a thread that is busy.
+const ORDER: Duration = Duration::from_secs(10);
+/// A node with 1,000 contacts says less.
+const LONGEST: u64 = 64 << 20;
+/// A request holds a path's keys at most.
+const LONGEST_REQUEST: u64 = 16 << 10;
+
+impl StatusServer {
+    /// Answers at `path` with what `reply` gives. A socket left over from a killed process is replaced. Only the node's own
+    /// user, and root, may ask.
+    ///
+    /// # Errors
+    /// A node that runs answers there already, or the path cannot be used.
+    #[allow(clippy::disallowed_methods, reason = "the socket is served beside the node's own threads")]
+    pub fn start(
+        path: &Path,
+        reply: impl Fn(Request) -> Reply + Send + Sync + 'static,
+    ) -> Result<Self, Fault> {
+        if UnixStream::connect(path).is_ok() {
+            let help = "stop that node, or give this one another state folder";
+            return Err(Fault::environment(
+                "a node with this status socket is already running",
+                path.display(),
+                help,
+            ));
+        }
+        let listener = listen(path).map_err(|error| {
+            let help =
+                "set status_socket in [node] to a path of at most 103 bytes in a folder that this user can write to";
+            Fault::environment(format!("the status socket cannot be made ({error})"), path.display(), help)
+        })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let served = Arc::new((listener, reply));
+        let serve = |_| {
+            let (served, stopped) = (Arc::clone(&served), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                let (listener, reply) = &*served;
+                while let Ok((stream, _)) = listener.accept()
+                    && !stopped.load(Ordering::Relaxed)
+                {
+                    answer(stream, reply);
+                }
+            })
+        };
+        let threads = (0..AT_A_TIME).map(serve).collect();
+        Ok(Self { path: path.to_owned(), stop, threads })
+    }
+}
+
+/// A socket that nobody else could open in between: it gets its name once it has its rights.
+fn listen(path: &Path) -> std::io::Result<UnixListener> {
+    let new = path.with_extension("new");
+    let _ = std::fs::remove_file(&new);
+    let listener = UnixListener::bind(&new)?;
+    std::fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+    std::fs::rename(&new, path)?;
+    Ok(listener)
+}
+
+impl Drop for StatusServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Each thread takes one call, and ends.
+        let woken = self.threads.iter().all(|_| UnixStream::connect(&self.path).is_ok());
+        let _ = std::fs::remove_file(&self.path);
+        for thread in self.threads.drain(..).filter(|_| woken) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(mut stream: UnixStream, reply: &impl Fn(Request) -> Reply) {
+    let _ = stream.set_write_timeout(Some(PATIENCE));
+    let reply = match request(&stream) {
+        Ok(request) => reply(request),
+        Err(fault) => Reply::Answer(Err(fault).into()),
+    };
+    let mut line = serde_json::to_vec(&reply).expect("the reply has no map with keys other than text");
+    line.push(b'\n');
+    // Who hangs up before the end does not want it.
+    let _ = stream.write_all(&line);
+}
+
+/// What is asked: the status where nothing is said.
+fn request(stream: &UnixStream) -> Result<Request, Fault> {
+    let refused = |reason: String| {
+        let help = "use the release that the node runs";
+        Fault::configuration(format!("the request cannot be read ({reason})"), "the status socket", help)
+    };
+    stream.set_read_timeout(Some(PATIENCE)).map_err(|error| refused(error.to_string()))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(LONGEST_REQUEST))
+        .read_line(&mut line)
+        .map_err(|error| refused(error.to_string()))?;
+    if line.trim().is_empty() {
+        return Ok(Request::Status);
+    }
+    serde_json::from_str(&line).map_err(|error| refused(error.to_string()))
+}
+
+/// Asks the node whose status socket is at `path`.
+///
+/// # Errors
+/// No node answers there, or not in this version's form.
+pub fn ask(path: &Path) -> Result<NodeStatus, Fault> {
+    let text = exchange(path, &Request::Status, PATIENCE)?;
+    read(path, &text)
+}
+
+/// Asks the centre whose status socket is at `path` what is missing.
+///
+/// # Errors
+/// No centre answers there, or not in this version's form.
+pub fn ask_gaps(path: &Path) -> Result<GapReport, Fault> {
+    of_centre(path, &Request::Gaps)
+}
+
+/// Has the centre whose status socket is at `path` ask stations again for what was unrecoverable.
+///
+/// # Errors
+/// No centre answers there, or it knows of no such gap.
+pub fn ask_again(path: &Path, which: GapFilter) -> Result<GapsAsked, Fault> {
+    of_centre(path, &Request::AskGaps(which))
+}
+
+fn of_centre<T: serde::de::DeserializeOwned>(path: &Path, request: &Request) -> Result<T, Fault> {
+    let text = exchange(path, request, ORDER)?;
+    if let Ok(refused @ Answer::Refused { .. }) = serde_json::from_str::<Answer>(&text) {
+        return Err(Result::<String, Fault>::from(refused).err().unwrap_or_else(|| {
+            Fault::peer("the node does not answer this request", path.display(), "ask a centre")
+        }));
+    }
+    read(path, &text)
+}
+
+/// Gives the node whose status socket is at `path` an order; what it says of it.
+///
+/// # Errors
+/// No node answers there, or it cannot do so.
+pub fn order(path: &Path, request: &Request) -> Result<String, Fault> {
+    let text = exchange(path, request, ORDER)?;
+    read::<Answer>(path, &text)?.into()
+}
+
+fn exchange(path: &Path, request: &Request, patience: Duration) -> Result<String, Fault> {
+    let no_node = |error: &std::io::Error| {
+        let (what, help) = match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                ("no node is running".to_owned(), "start it with `skyhaul station` or `skyhaul centre`")
+            }
+            ErrorKind::PermissionDenied => (
+                format!("the node does not answer this user ({error})"),
+                "run the command as the user that runs the node",
+            ),
+            _ => (
+                format!("the node does not answer ({error})"),
+                "start it with `skyhaul station` or `skyhaul centre`",
+            ),
+        };
+        Fault::environment(what, path.display(), help)
+    };
+    let talk = || {
+        let mut stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(patience))?;
+        let mut line = serde_json::to_vec(request).map_err(std::io::Error::other)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut text = String::new();
+        stream.take(LONGEST).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    talk().map_err(|error| no_node(&error))
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, Fault> {
+    serde_json::from_str(text).map_err(|error| {
+        let help = "use the release that the node runs";
+        Fault::peer(
+            format!("the node's answer is not a status of this release ({error})"),
+            path.display(),
+            help,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::StationStatus;
+
+    fn station() -> NodeStatus {
+        NodeStatus::Station(StationStatus { name: "polar".to_owned(), ..StationStatus::default() })
+    }
+
+    fn reply(request: Request) -> Reply {
+        match request {
+            Request::Status => Reply::Status(Box::new(station())),
+            Request::RemovePath { name } => Reply::Answer(Ok(format!("{name} is gone")).into()),
+            _ => Reply::Answer(Err(Fault::configuration("no", "here", "do not")).into()),
+        }
+    }
+
+    #[test]
+    fn orders_are_carried_and_their_outcome_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.sock");
+        let _server = StatusServer::start(&path, reply).unwrap();
+        let gone = order(&path, &Request::RemovePath { name: "x".to_owned() });
+        assert_eq!(gone, Ok("x is gone".to_owned()));
+        let refused = order(&path, &Request::AddPath { path: serde_json::Value::Null }).unwrap_err();
+        assert_eq!(refused, Fault::configuration("no", "here", "do not"));
+        for (said, wanted) in
+            [("", "polar"), ("{\"ask\":\"status\"}\n", "polar"), ("nonsense\n", "cannot be read")]
+        {
+            let mut stream = UnixStream::connect(&path).unwrap();
+            stream.write_all(said.as_bytes()).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            assert!(text.contains(wanted), "{said}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_says_nothing_keeps_nobody_else_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.sock");
+        // Every thread but one has somebody whose answer is not asked for before all others have theirs.
+        let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
+        let waiting = std::sync::Mutex::new(gone);
+        let server = StatusServer::start(&path, move |request| {
+            if matches!(request, Request::RemovePath { .. }) {
+                let _ = waiting.lock().unwrap().recv();
+            }
+            reply(request)
+        });
+        let slow: Vec<UnixStream> = (1..AT_A_TIME)
+            .map(|_| {
+                let mut stream = UnixStream::connect(&path).unwrap();
+                let request = Request::RemovePath { name: "x".to_owned() };
+                stream.write_all(&serde_json::to_vec(&request).unwrap()).unwrap();
+                stream.write_all(b"\n").unwrap();
+                stream
+            })
+            .collect();
+        for _ in 0..3 {
+            assert_eq!(ask(&path), Ok(station()));
+        }
+        drop(go);
+        for mut stream in slow {
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            assert!(text.contains("x is gone"), "{text}");
+        }
+        drop(server);
+    }
+
+    #[test]
+    fn nobody_but_the_owner_may_ask() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.sock");
+        let _server = StatusServer::start(&path, reply).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_running_node_answers_and_a_stopped_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.sock");
+        let server = StatusServer::start(&path, reply).unwrap();
+        for _ in 0..3 {
+            assert_eq!(ask(&path), Ok(station()));
+        }
+        let second = StatusServer::start(&path, reply).unwrap_err();
+        assert!(second.to_string().contains("already running"), "{second}");
+        drop(server);
+        let gone = ask(&path).unwrap_err();
+        assert!(gone.to_string().starts_with("no node is running, "), "{gone}");
+    }
+
+    #[test]
+    fn a_socket_left_over_from_a_killed_node_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let _server = StatusServer::start(&path, reply).unwrap();
+        assert_eq!(ask(&path), Ok(station()));
+    }
+}

@@ -1,0 +1,69 @@
+//! A station that reaches for a centre of another release.
+
+use skyhaul_net::Engine;
+use skyhaul_net::{Clock, Driver, Service, Socket, UdpCarrier};
+use skyhaul_node::config::{Config, parse};
+use skyhaul_node::fault::Who;
+use skyhaul_node::station::reach;
+use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
+use skyhaul_sessions::EngineEvent;
+use skyhaul_transport::SessionConfig;
+use skyhaul_units::{Bytes, Instant, Rate};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A far end that only listens.
+struct Silent;
+
+impl Service for Silent {
+    fn event(&mut self, _now: Instant, _engine: &mut Engine, _event: EngineEvent) {}
+    fn work(&mut self, _now: Instant, _engine: &mut Engine) -> Option<Instant> {
+        None
+    }
+}
+
+#[test]
+fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
+    let (station, centre) = (Identity::from_seed(&[1; 32]).unwrap(), Identity::from_seed(&[2; 32]).unwrap());
+    let clock = Clock::start();
+    let path = PathConfig::over(Rate::from_mbps(93));
+    let mut config = EndpointConfig::new(centre.clone(), path, clock.std_start());
+    config.listen = true;
+    config.version += 1;
+    config.trusted.insert(station.fingerprint());
+    let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let session = SessionConfig {
+        receive_window: Bytes::mib(1),
+        send_buffer: Bytes::mib(1),
+        utc_at_zero: clock.utc_at_start(),
+        ..SessionConfig::default()
+    };
+    let carrier = UdpCarrier::new(Endpoint::new(config).unwrap(), socket);
+    let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("station.key");
+    std::fs::write(&key, &*station.to_pem()).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let text = format!(
+        "[node]\nname = \"station-1\"\nkey = \"station.key\"\nstate = \"state\"\n\
+         [centre]\nname = \"centre-1\"\naddress = \"{address}\"\nfingerprint = \"{}\"\n\
+         [line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\n",
+        centre.fingerprint()
+    );
+    let Ok(Config::Station(config)) = parse(&text, &folder.path().join("station.toml")) else {
+        panic!("a station's configuration: {text}");
+    };
+
+    let stop = AtomicBool::new(false);
+    let fault = std::thread::scope(|scope| {
+        scope.spawn(|| driver.run(&mut Silent, &stop).unwrap());
+        let outcome = reach(&config);
+        stop.store(true, Ordering::Relaxed);
+        outcome.unwrap_err()
+    });
+    assert_eq!(fault.who, Who::Peer);
+    assert_eq!(fault.what, "this node uses skyhaul/1, the far end skyhaul/2");
+    assert_eq!(fault.place, address.to_string());
+    assert_eq!(fault.help, "install the same release on both");
+}

@@ -1,0 +1,95 @@
+//! What a stream tells while it goes on, and how it ends.
+
+use serde::Serialize;
+use skyhaul::Session;
+use skyhaul_net::Clock;
+use skyhaul_streams::wire::{Refusal, WireError};
+use skyhaul_streams::{Counters, Format, Missing};
+use skyhaul_units::Duration;
+use std::sync::atomic::AtomicBool;
+
+/// What a stream runs with.
+pub struct Run<'a> {
+    /// Time.
+    pub clock: Clock,
+    /// Set when it is to end. The source's end sends what it has read, and waits for the account.
+    pub stop: &'a AtomicBool,
+    /// Is told each second how it goes.
+    pub tell: &'a (dyn Fn(&Look) + Sync),
+}
+
+/// How a stream goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// Since it began.
+    pub elapsed: Duration,
+    /// At the source's end: what the source gave.
+    pub near: Option<Near>,
+    /// What was counted at the sink's end, as far as is known here.
+    pub counters: Counters,
+    /// At the sink's end: how much longer than the fastest one a group took at most, since the look before.
+    pub slowest: Duration,
+}
+
+/// What a source gave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Near {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames among them that were dropped here, because the line had no room for them in time.
+    pub unsent: u64,
+    /// Units that lacked in the source already, by its sequence numbers.
+    pub source_missing: u64,
+    /// Units that the source gave out of order.
+    pub source_reordered: u64,
+    /// Bytes of the source that belong to no frame.
+    pub skipped: u64,
+    /// How much later than its time a frame was handed over, in the mean and at most, in microseconds: of a source that has a pace.
+    pub pacing_mean_us: u64,
+    /// At most.
+    pub pacing_max_us: u64,
+}
+
+/// The account of a stream.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// What its units were.
+    pub format: Format,
+    /// How long it lasted.
+    pub elapsed: Duration,
+    /// At the source's end.
+    pub near: Option<Near>,
+    /// Of the sink's end.
+    pub counters: Counters,
+    /// Which frames the sink does not have.
+    pub map: Vec<Missing>,
+    /// Frames that it does not have either, beyond the places of the map.
+    pub further: u64,
+}
+
+/// How a stream did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The far end does not take it, or not any more.
+    Refused(Refusal),
+    /// This end cannot go on.
+    Here(Refusal),
+    /// The session has ended.
+    Lost(String),
+    /// The far end said what cannot be.
+    Malformed(String),
+}
+
+impl End {
+    pub(crate) fn lost(link: &Session) -> Self {
+        Self::Lost(link.closed().unwrap_or_else(|| "the session has ended".to_owned()))
+    }
+}
+
+impl From<WireError> for End {
+    fn from(error: WireError) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}

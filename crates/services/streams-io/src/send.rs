@@ -1,0 +1,296 @@
+//! The source's end.
+
+mod feed;
+
+use crate::end::{End, Look, Near, Run, Summary};
+use crate::queue::Queue;
+use crate::wait::Waiter;
+use crate::{Pace, Source};
+use feed::{Feed, Reader};
+use skyhaul::{Block, ClassId, Session};
+use skyhaul_streams::wire::{CONTROL, DATA, Hello, Message, Refusal};
+use skyhaul_streams::{Counters, Format, Packing, Parcel};
+use skyhaul_units::{Bytes, Duration, Instant};
+use std::sync::atomic::Ordering;
+
+/// How a stream is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How much later than the fastest ones frames are worth anything at the sink.
+    pub lateness: Duration,
+    /// How fast the source is read.
+    pub pace: Pace,
+    /// Frames of a thread in a second, where they are known.
+    pub frames_per_second: Option<u32>,
+    /// How frames are gathered.
+    pub packing: Packing,
+    /// As in a block.
+    pub priority: u8,
+    /// As in a block.
+    pub class: ClassId,
+}
+
+impl Options {
+    /// The bound that this end keeps: what is sent at its end still is in time at the sink. Were it the whole, all that goes out after
+    /// this process could not run for a moment would be so late that repair and the line's jitter have no time left, and
+    /// a short pause would cost everything until the line has caught up.
+    fn own_bound(&self) -> Duration {
+        self.lateness.scaled(OWN_PART.0, OWN_PART.1)
+    }
+}
+
+/// How frames are gathered in groups of so many bytes at most; `None` where such groups are not possible.
+pub fn groups(bytes: Bytes) -> Option<Packing> {
+    let bytes = usize::try_from(bytes.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes))?;
+    Some(Packing { bytes, ..Packing::default() })
+}
+
+/// Sends what `source` gives to `sink`, which the far end of `link` allows, until it ends or `run` says so.
+///
+/// # Errors
+/// See [`End`]. Where the source failed, the far end has what it gave before.
+pub fn send(
+    link: &Session,
+    source: Source,
+    sink: &str,
+    options: &Options,
+    run: &Run<'_>,
+) -> Result<Summary, End> {
+    let queue = Queue::new(options.pace == Pace::Line);
+    let frames_per_second = options.frames_per_second.or(source.own_rate());
+    let feed = Feed::new(&queue, run, options, frames_per_second);
+    let mut reader = Reader::new(source, feed);
+    let format = reader.begin().map_err(End::Here)?;
+    let hello = Hello { format, lateness: options.lateness, frames_per_second, sink: sink.to_owned() };
+    let mut sending = Sending::new(link, options, run);
+    sending.greet(hello)?;
+    sending.began = run.clock.now();
+    std::thread::scope(|scope| {
+        let near = reader.near();
+        let reading = scope.spawn(|| {
+            let read = reader.run();
+            queue.close();
+            (read, reader)
+        });
+        let carrying = scope.spawn(|| carry(link, &queue, options, run));
+        let heard = sending.hear(
+            &|| {
+                let near = near.read();
+                Near { unsent: queue.dropped(), ..near }
+            },
+            &|| carrying.is_finished() && reading.is_finished(),
+        );
+        // Whatever ended it, the threads end too.
+        queue.close();
+        let (read, reader) = reading.join().expect("no thread of a stream panics");
+        carrying.join().expect("no thread of a stream panics");
+        heard?;
+        let (counters, map, further) = sending.part(&reader.end(queue.dropped()))?;
+        read.map_err(End::Here)?;
+        let near = Near { unsent: queue.dropped(), ..reader.near().total() };
+        let elapsed = run.clock.now().since(sending.began);
+        Ok(Summary { format, elapsed, near: Some(near), counters, map, further })
+    })
+}
+
+/// Hands groups to the session until there are no more.
+fn carry(link: &Session, queue: &Queue, options: &Options, run: &Run<'_>) {
+    let waiter = Waiter::new(run.clock);
+    let mut delay = Delay { until: Instant::ZERO, one_way: Duration::ZERO, window: u64::MAX };
+    while !queue.is_over() && link.closed().is_none() {
+        let now = run.clock.now();
+        let Some(parcel) = queue.pop(now, options.own_bound()) else { continue };
+        delay.look(link, now);
+        if options.pace == Pace::Line {
+            delay.wait_for_room(link, queue);
+        }
+        let frames = parcel.frames;
+        if !offer(link, &waiter, parcel, (options, run, &delay)) {
+            queue.unsent(frames);
+        }
+    }
+}
+
+/// Hands a group over; `false` where it is too late for it.
+fn offer(
+    link: &Session,
+    waiter: &Waiter,
+    parcel: Parcel,
+    (options, run, delay): (&Options, &Run<'_>, &Delay),
+) -> bool {
+    loop {
+        let age =
+            if options.pace == Pace::Line { Duration::ZERO } else { run.clock.now().since(parcel.since) };
+        let bound = options.own_bound();
+        if age > bound || link.closed().is_some() {
+            return false;
+        }
+        let deadline = delay.one_way + bound.saturating_sub(age);
+        let block = Block {
+            priority: options.priority,
+            class: options.class,
+            ..Block::expendable(DATA, deadline.max(LEAST), parcel.bytes.clone())
+        };
+        if let Some(sent) = waiter.within(LOOK, link.send(block)) {
+            return sent.map(drop).is_ok();
+        }
+    }
+}
+
+/// What is known of the line.
+struct Delay {
+    until: Instant,
+    one_way: Duration,
+    /// Bytes that keep the line busy, for a source that waits for it.
+    window: u64,
+}
+
+impl Delay {
+    fn look(&mut self, link: &Session, now: Instant) {
+        if now < self.until {
+            return;
+        }
+        self.until = now + LOOK;
+        let paths = link.paths();
+        // The same as the session assumes, which at first is longer than the line: a handshake takes time to be answered. What is
+        // sent then is in time all the same, and the far end measures by itself what is late.
+        let least = paths.iter().map(|(_, path)| path.estimate.rtt).filter(|rtt| *rtt > Duration::ZERO).min();
+        self.one_way = least.unwrap_or(Duration::ZERO) / 2;
+        let busy = |path: &skyhaul::PathStatus| (path.estimate.rate * (path.estimate.rtt + BUSY)).as_u64();
+        self.window = paths.iter().map(|(_, path)| busy(path)).sum::<u64>().max(WINDOW_LEAST);
+    }
+
+    /// Waits until the session holds no more than keeps the line busy.
+    fn wait_for_room(&self, link: &Session, queue: &Queue) {
+        while link.stats().send_buffer > self.window && link.closed().is_none() && !queue.is_closed() {
+            std::thread::park_timeout(MOMENT);
+        }
+    }
+}
+
+struct Sending<'a> {
+    link: &'a Session,
+    run: &'a Run<'a>,
+    waiter: Waiter,
+    patience: Duration,
+    began: Instant,
+    told: Instant,
+    counters: Counters,
+    format: Format,
+}
+
+impl<'a> Sending<'a> {
+    fn new(link: &'a Session, options: &Options, run: &'a Run<'a>) -> Self {
+        let (began, waiter) = (run.clock.now(), Waiter::new(run.clock));
+        let (counters, format) = (Counters::default(), Format::Datagrams);
+        Self {
+            link,
+            run,
+            waiter,
+            patience: PATIENCE + options.lateness,
+            began,
+            told: began,
+            counters,
+            format,
+        }
+    }
+
+    /// Says what is wanted, and waits for the answer.
+    fn greet(&mut self, hello: Hello) -> Result<(), End> {
+        self.format = hello.format;
+        self.say(&Message::Hello(hello))?;
+        let until = self.run.clock.now() + self.patience;
+        while self.run.clock.until(until) > Duration::ZERO && !self.run.stop.load(Ordering::Relaxed) {
+            match self.message(LOOK)? {
+                Some(Message::Welcome) => return Ok(()),
+                Some(_) => return Err(End::Malformed("no answer to the Hello message".to_owned())),
+                None => {}
+            }
+        }
+        Err(End::Lost(
+            "no answer from the stream's far end; check that it runs `skyhaul stream serve`, or a centre of this version".to_owned(),
+        ))
+    }
+
+    /// Takes the far end's accounts, and tells each second how it goes, until `is_over`.
+    fn hear(&mut self, near: &dyn Fn() -> Near, is_over: &dyn Fn() -> bool) -> Result<(), End> {
+        self.told = self.began;
+        while !is_over() {
+            match self.message(TURN)? {
+                Some(Message::Account(counters)) => self.counters = counters,
+                Some(_) => return Err(End::Malformed("an unexpected message".to_owned())),
+                None => {}
+            }
+            let now = self.run.clock.now();
+            if now.since(self.told) >= EACH {
+                self.told = now;
+                let (elapsed, near) = (now.since(self.began), Some(near()));
+                (self.run.tell)(&Look { elapsed, near, counters: self.counters, slowest: Duration::ZERO });
+            }
+        }
+        Ok(())
+    }
+
+    /// Says the end, and takes the account.
+    fn part(&mut self, end: &Message) -> Result<(Counters, Vec<skyhaul_streams::Missing>, u64), End> {
+        self.say(end)?;
+        let mut map = Vec::new();
+        let until = self.run.clock.now() + self.patience;
+        while self.run.clock.until(until) > Duration::ZERO {
+            match self.message(LOOK)? {
+                Some(Message::Account(counters)) => self.counters = counters,
+                Some(Message::Map(places)) if map.len() < skyhaul_streams::LossMap::MAX => map.extend(places),
+                Some(Message::Finished(counters, further)) => return Ok((counters, map, further)),
+                Some(_) => return Err(End::Malformed("an unexpected message".to_owned())),
+                None => {}
+            }
+        }
+        Err(End::Lost("the final account of the stream is missing".to_owned()))
+    }
+
+    /// The next message within `limit`; one that ends the stream is an error.
+    fn message(&self, limit: Duration) -> Result<Option<Message>, End> {
+        let Some(incoming) = self.waiter.within(limit, self.link.recv()) else { return Ok(None) };
+        let incoming = incoming.ok_or_else(|| End::lost(self.link))?;
+        match Message::decode(&incoming.bytes, self.format)? {
+            Message::Refused(refusal) => Err(End::Refused(refusal)),
+            message => Ok(Some(message)),
+        }
+    }
+
+    fn say(&self, message: &Message) -> Result<(), End> {
+        let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
+        match self.waiter.within(self.patience, self.link.send(block)) {
+            Some(Ok(sent)) => {
+                drop(sent);
+                Ok(())
+            }
+            _ => Err(End::lost(self.link)),
+        }
+    }
+}
+
+/// A refusal of this end.
+pub(crate) fn here(reason: skyhaul_streams::wire::Reason, sentence: impl Into<String>) -> Refusal {
+    Refusal::new(reason, sentence)
+}
+
+/// The largest group: half of the largest block.
+const GROUP_MOST: usize = 8 << 20;
+/// How long a block is worth something at least: one that is handed over at its last moment may still arrive.
+const LEAST: Duration = Duration::from_millis(1);
+/// The part of the lateness bound that the near end uses.
+const OWN_PART: (u64, u64) = (3, 4);
+/// What keeps the line busy beyond a round trip.
+const BUSY: Duration = Duration::from_millis(20);
+const WINDOW_LEAST: u64 = 1 << 20;
+/// Between two looks whether the session has room.
+const MOMENT: std::time::Duration = std::time::Duration::from_micros(200);
+/// Between two looks whether all has been sent.
+const TURN: Duration = Duration::from_millis(20);
+/// Between two looks at what changes slowly.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often it is told how it goes.
+const EACH: Duration = Duration::from_secs(1);
+/// How long the far end is waited for, beyond the lateness bound: several round trips of the longest line.
+const PATIENCE: Duration = Duration::from_secs(60);

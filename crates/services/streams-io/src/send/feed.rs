@@ -1,0 +1,232 @@
+//! The thread that reads the source: each frame at its time, into groups.
+
+use super::{Options, here};
+use crate::end::{Near, Run};
+use crate::pace::{Lateness, Pacer};
+use crate::queue::Queue;
+use crate::source::{Source, Step, Unit};
+use skyhaul_streams::wire::{Message, Reason, Refusal};
+use skyhaul_streams::{Departure, Format, Head};
+use skyhaul_units::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Reads a source to its end.
+pub(super) struct Reader<'a> {
+    source: Source,
+    feed: Feed<'a>,
+    /// The first frame, which was read to know what the stream is.
+    first: Option<(Option<Head>, Vec<u8>)>,
+}
+
+/// Takes what the source gives.
+pub(super) struct Feed<'a> {
+    queue: &'a Queue,
+    run: &'a Run<'a>,
+    departure: Departure,
+    pacer: Pacer,
+    frames_per_second: Option<u32>,
+    tally: Arc<Tally>,
+    /// Bytes since the last frame that belong to none.
+    astray: u64,
+}
+
+/// What the source gave, for who looks while it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Mutex<(Near, Lateness)>);
+
+impl Tally {
+    /// The counts, and how late frames were since it was read the last time.
+    pub fn read(&self) -> Near {
+        let mut tally = self.lock();
+        let (near, late) = (tally.0, core::mem::take(&mut tally.1));
+        with(near, late)
+    }
+
+    /// The counts of all.
+    pub fn total(&self) -> Near {
+        self.lock().0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Near, Lateness)> {
+        self.0.lock().expect("no holder of this lock panics")
+    }
+}
+
+const fn with(near: Near, late: Lateness) -> Near {
+    let count = if late.count == 0 { 1 } else { late.count };
+    Near { pacing_mean_us: late.sum.as_micros() / count, pacing_max_us: late.most.as_micros(), ..near }
+}
+
+impl<'a> Feed<'a> {
+    pub fn new(
+        queue: &'a Queue,
+        run: &'a Run<'a>,
+        options: &Options,
+        frames_per_second: Option<u32>,
+    ) -> Self {
+        let departure = Departure::new(run.clock.now(), options.packing, frames_per_second);
+        let (pacer, tally) = (Pacer::new(options.pace), Arc::default());
+        Self { queue, run, departure, pacer, frames_per_second, tally, astray: 0 }
+    }
+
+    fn take(&mut self, unit: Unit<'_>) -> Result<(), Refusal> {
+        match unit {
+            Unit::Frame(head, bytes) => self.frame(head.as_ref(), bytes),
+            Unit::Skipped(len) => {
+                self.tally.lock().0.skipped += len;
+                self.astray += len;
+                if self.astray > ASTRAY_MAX {
+                    let sentence = "the source has no more frames: 16 MiB without one; check the source";
+                    return Err(here(Reason::Source, sentence));
+                }
+            }
+            Unit::Missing(count) => self.tally.lock().0.source_missing += count,
+            Unit::Reordered => {
+                let near = &mut self.tally.lock().0;
+                near.source_reordered += 1;
+                near.source_missing = near.source_missing.saturating_sub(1);
+            }
+            Unit::Changed(from, to) => {
+                let sentence = format!(
+                    "the source's frame size changes to {to} bytes, from {from}; send the rest as a separate stream"
+                );
+                return Err(here(Reason::Source, sentence));
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, head: Option<&Head>, bytes: &[u8]) {
+        let mut now = self.run.clock.now();
+        let rate = self.frames_per_second.or(self.departure.course().frames_per_second());
+        let due = self.pacer.due(now, (head, bytes.len()), rate);
+        if let Some(due) = due {
+            now = self.wait_until(due);
+            self.pacer.handed(now, due);
+        }
+        if let Some(parcel) = self.departure.frame(now, head, bytes) {
+            self.queue.push(parcel);
+        }
+        self.astray = 0;
+        let mut tally = self.tally.lock();
+        tally.0.frames += 1;
+        tally.0.bytes += bytes.len() as u64;
+        if let Some(due) = due {
+            let late = now.since(due);
+            tally.1.sum += late;
+            tally.1.count += 1;
+            tally.1.most = tally.1.most.max(late);
+            tally.0 = with(tally.0, self.pacer.late());
+        }
+    }
+
+    /// Waits until a frame is due; a group that is due before goes then.
+    fn wait_until(&mut self, due: Instant) -> Instant {
+        loop {
+            let now = self.run.clock.now();
+            if now >= due || self.is_to_end() {
+                return now;
+            }
+            self.flush_if_due(now);
+            let wait =
+                self.run.clock.until(self.departure.due().map_or(due, |group| group.min(due))).min(LOOK);
+            std::thread::park_timeout(wait.to_std());
+        }
+    }
+
+    fn flush_if_due(&mut self, now: Instant) {
+        if self.departure.due().is_some_and(|due| due <= now) {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(parcel) = self.departure.flush() {
+            self.queue.push(parcel);
+        }
+    }
+
+    fn is_to_end(&self) -> bool {
+        self.run.stop.load(Ordering::Relaxed) || self.queue.is_closed()
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub const fn new(source: Source, feed: Feed<'a>) -> Self {
+        Self { source, feed, first: None }
+    }
+
+    /// Reads up to the first frame, and so what the frames are.
+    pub fn begin(&mut self) -> Result<Format, Refusal> {
+        loop {
+            while let Some(unit) = self.source.unit() {
+                if let Unit::Frame(head, bytes) = unit {
+                    self.first = Some((head, bytes.to_vec()));
+                    break;
+                }
+                self.feed.take(unit)?;
+            }
+            if let (Some(_), Some(format)) = (&self.first, self.source.format()) {
+                return Ok(format);
+            }
+            if self.feed.is_to_end() {
+                return Err(here(Reason::Stopped, "stopped before the source delivered a frame"));
+            }
+            if self.source.advance(LOOK).map_err(|error| unreadable(&error))? == Step::End {
+                let sentence = "the source has no VDIF or Mark 5B frames; check the source, or give --format";
+                return Err(here(Reason::Source, sentence));
+            }
+        }
+    }
+
+    /// Reads to the end, or until it is stopped.
+    pub fn run(&mut self) -> Result<(), Refusal> {
+        let read = self.read();
+        self.feed.flush();
+        read
+    }
+
+    fn read(&mut self) -> Result<(), Refusal> {
+        if let Some((head, bytes)) = self.first.take() {
+            self.feed.frame(head.as_ref(), &bytes);
+        }
+        loop {
+            while let Some(unit) = self.source.unit() {
+                self.feed.take(unit)?;
+                if self.feed.is_to_end() {
+                    return Ok(());
+                }
+            }
+            if self.feed.is_to_end() {
+                return Ok(());
+            }
+            let now = self.feed.run.clock.now();
+            let wait = self.feed.departure.due().map_or(LOOK, |due| due.since(now)).min(LOOK);
+            match self.source.advance(wait).map_err(|error| unreadable(&error))? {
+                Step::End => return Ok(()),
+                Step::Idle => self.feed.flush_if_due(self.feed.run.clock.now()),
+                Step::More => {}
+            }
+        }
+    }
+
+    /// The message at the end, where `unsent` frames were dropped.
+    pub fn end(&self, unsent: u64) -> Message {
+        self.feed.departure.end(unsent)
+    }
+
+    /// What the source gives.
+    pub fn near(&self) -> Arc<Tally> {
+        Arc::clone(&self.feed.tally)
+    }
+}
+
+fn unreadable(error: &std::io::Error) -> Refusal {
+    here(Reason::Source, format!("the source can no longer be read ({error}); check the source"))
+}
+
+/// Bytes without a frame after which a source is no stream any more.
+const ASTRAY_MAX: u64 = 16 << 20;
+/// Between two looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);

@@ -1,0 +1,224 @@
+//! The sink's end.
+
+use crate::end::{End, Look, Run, Summary};
+use crate::sink::{Allowed, Sink, Writer};
+use crate::wait::Waiter;
+use skyhaul::{Block, Session};
+use skyhaul_streams::wire::{CONTROL, Hello, Message, PLACES_MAX, Reason, Refusal, WireError};
+use skyhaul_streams::{Arrival, Counters, Format};
+use skyhaul_units::{Duration, Instant};
+use std::sync::atomic::Ordering;
+
+/// Takes the stream that the node at the far end of `link` wants to send, to a sink as far as it is `allowed`, to its end. `begun` is
+/// called once it is known where it goes.
+///
+/// # Errors
+/// See [`End`].
+pub fn serve(
+    link: &Session,
+    allowed: &Allowed,
+    run: &Run<'_>,
+    begun: &dyn Fn(&Hello),
+) -> Result<Summary, End> {
+    let waiter = Waiter::new(run.clock);
+    let mut serving = Serving { link, run, waiter, told: run.clock.now() };
+    let (hello, sink) = match serving.begin(allowed) {
+        Err(End::Here(refusal)) => return Err(serving.refuse(refusal)),
+        other => other?,
+    };
+    begun(&hello);
+    serving.say(&Message::Welcome);
+    let writer = Writer::default();
+    let taken = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| writer.run(sink));
+        let taken = serving.take(&hello, &writer);
+        if taken.is_ok() {
+            writer.close();
+        } else {
+            writer.abandon();
+        }
+        let sink = thread.join().expect("no thread of a stream panics");
+        // What kept it from the end is told before what came of that.
+        match (taken, writer.failure()) {
+            (Ok(_), Some(failure)) => Err(sink_failed(&hello, &failure, sink.abandon())),
+            (Ok(taken), None) => {
+                sink.finish().map_err(|error| cannot_write(&hello, &error.to_string())).map(|()| taken)
+            }
+            (Err(end), _) => {
+                Err(sink.abandon().map_or_else(|error| cannot_write(&hello, &error.to_string()), |()| end))
+            }
+        }
+    });
+    match taken {
+        Ok((began, arrival)) => Ok(serving.finish(&hello, began, arrival)),
+        Err(End::Here(refusal)) => Err(serving.refuse(refusal)),
+        Err(end) => Err(end),
+    }
+}
+
+struct Serving<'a> {
+    link: &'a Session,
+    run: &'a Run<'a>,
+    waiter: Waiter,
+    told: Instant,
+}
+
+impl Serving<'_> {
+    /// What the caller wants, and the sink for it.
+    fn begin(&self, allowed: &Allowed) -> Result<(Hello, Sink), End> {
+        let first = loop {
+            if let Some(first) = self.waiter.within(LOOK, self.link.recv()) {
+                break first.ok_or_else(|| End::lost(self.link))?;
+            }
+            self.go_on()?;
+        };
+        match Message::decode(&first.bytes, Format::Datagrams) {
+            Ok(Message::Hello(hello)) => {
+                let sink = Sink::open(&hello.sink, allowed).map_err(End::Here)?;
+                Ok((hello, sink))
+            }
+            Ok(_) => Err(End::Malformed("no Hello message".to_owned())),
+            Err(WireError::Version(_)) => {
+                let sentence =
+                    "the far end uses another version of streams; install the same version at both ends";
+                Err(End::Here(Refusal::new(Reason::Version, sentence)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes frames until all were given to the writer.
+    fn take(&mut self, hello: &Hello, writer: &Writer) -> Result<(Instant, Arrival), End> {
+        let began = self.run.clock.now();
+        self.told = began;
+        let mut arrival = Arrival::new(hello.format, hello.lateness, hello.frames_per_second);
+        loop {
+            let room = writer.has_room();
+            let due = arrival.next_timeout().filter(|_| room).map_or(LOOK, |due| self.run.clock.until(due));
+            match self.waiter.within(due.min(LOOK), self.link.recv()) {
+                Some(Some(incoming)) => {
+                    let repaired = incoming.timing.repaired;
+                    match Message::decode(&incoming.bytes, hello.format)? {
+                        Message::Group(group) => arrival.group(self.run.clock.now(), group, repaired)?,
+                        Message::End(end) => arrival.end(self.run.clock.now(), &end)?,
+                        Message::Refused(refusal) => return Err(End::Refused(refusal)),
+                        _ => return Err(End::Malformed("a message that only a sink's end sends".to_owned())),
+                    }
+                }
+                Some(None) => return Err(End::lost(self.link)),
+                None => {}
+            }
+            while writer.has_room()
+                && let Some(given) = arrival.poll(self.run.clock.now())
+            {
+                writer.push(given);
+            }
+            if arrival.is_over() {
+                return Ok((began, arrival));
+            }
+            self.look(hello, writer, (began, &mut arrival))?;
+        }
+    }
+
+    /// Looks whether it can go on, and tells each second how it goes.
+    fn look(
+        &mut self,
+        hello: &Hello,
+        writer: &Writer,
+        (began, arrival): (Instant, &mut Arrival),
+    ) -> Result<(), End> {
+        self.go_on()?;
+        if let Some(failure) = writer.failure() {
+            return Err(cannot_write(hello, &failure));
+        }
+        let behind = writer.behind(arrival.newest());
+        if behind > hello.lateness + SLOW_MAX {
+            let sentence = format!(
+                "the sink {} is slower than the stream: it was {} s behind",
+                hello.sink,
+                behind.as_millis() / 1_000
+            );
+            return Err(End::Here(Refusal::new(Reason::Slow, sentence)));
+        }
+        let now = self.run.clock.now();
+        if now.since(self.told) >= EACH {
+            self.told = now;
+            let counters = *arrival.counters();
+            let slowest = arrival.slowest();
+            (self.run.tell)(&Look { elapsed: now.since(began), near: None, counters, slowest });
+            self.say(&Message::Account(counters));
+        }
+        Ok(())
+    }
+
+    fn finish(&self, hello: &Hello, began: Instant, arrival: Arrival) -> Summary {
+        let elapsed = self.run.clock.now().since(began);
+        let (counters, map) = arrival.into_map();
+        let (map, further) = map.finish();
+        for places in map.chunks(PLACES_MAX) {
+            self.say(&Message::Map(places.to_vec()));
+        }
+        self.say(&Message::Finished(counters, further));
+        self.until_closed();
+        Summary { format: hello.format, elapsed, near: None, counters, map, further }
+    }
+
+    /// The caller is told why it ends, and what that is here.
+    fn refuse(&self, refusal: Refusal) -> End {
+        self.say(&Message::Refused(refusal.clone()));
+        self.until_closed();
+        End::Here(refusal)
+    }
+
+    /// Waits for the caller to let go of the session, so that it has what it was told.
+    fn until_closed(&self) {
+        let until = self.run.clock.now() + PARTING;
+        while self.run.clock.until(until) > Duration::ZERO && !self.run.stop.load(Ordering::Relaxed) {
+            if let Some(None) = self.waiter.within(LOOK, self.link.recv()) {
+                return;
+            }
+        }
+    }
+
+    fn go_on(&self) -> Result<(), End> {
+        if self.run.stop.load(Ordering::Relaxed) {
+            let sentence = "the far end was stopped before the stream ended";
+            return Err(End::Here(Refusal::new(Reason::Stopped, sentence)));
+        }
+        Ok(())
+    }
+
+    /// Where it cannot be said, the session has ended, which shows.
+    fn say(&self, message: &Message) {
+        let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
+        drop(self.waiter.within(PARTING, self.link.send(block)));
+    }
+}
+
+fn cannot_write(hello: &Hello, error: &str) -> End {
+    let sentence = format!("the sink {} cannot be written ({error})", hello.sink);
+    End::Here(Refusal::new(Reason::Sink, sentence))
+}
+
+/// The first failure is the one that is told.
+fn sink_failed(hello: &Hello, failure: &str, _abandoned: std::io::Result<()>) -> End {
+    cannot_write(hello, failure)
+}
+
+impl Summary {
+    /// Whether as many frames lack as `budget` allows at most.
+    pub fn is_within(&self, budget: skyhaul_units::Probability) -> bool {
+        let Counters { sent, .. } = self.counters;
+        let missing = u128::from(self.counters.missing()) * 1_000_000_000;
+        missing <= u128::from(sent) * u128::from(budget.as_ppb())
+    }
+}
+
+/// How far a sink may lie behind, beyond the lateness bound: long enough for a disk that pauses.
+const SLOW_MAX: Duration = Duration::from_secs(10);
+/// Between two looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often it is told how it goes.
+const EACH: Duration = Duration::from_secs(1);
+/// How long a caller is waited for that has been told the end.
+const PARTING: Duration = Duration::from_secs(10);

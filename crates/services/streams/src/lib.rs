@@ -1,0 +1,45 @@
+//! Streams of a constant rate: VDIF and Mark 5B frames, and how they cross a line that loses some of them.
+//!
+//! A [`Head`] is a frame's header, read once and right since. A [`Finder`] finds frames in bytes that begin anywhere. A [`Course`]
+//! knows which frame comes next, so that the frame which stands for a lost one has the header that the lost one had. On the line
+//! frames go in groups ([`wire`]): a [`Departure`] makes them, an [`Arrival`] gives frames out in order, with an invalid one in the
+//! place of each that is not there in time, and counts. Sans-IO: time and bytes are arguments.
+//!
+//! ```
+//! use skyhaul_streams::{Found, Finder, Format, Synthesis};
+//!
+//! let mut synthesis = Synthesis::new(5_000, 2, 1_600).expect("5000 bytes make a frame");
+//! let mut bytes = b"something else".to_vec();
+//! (0..4).for_each(|_| synthesis.frame(&mut bytes));
+//!
+//! let mut finder = Finder::new(Some(Format::Vdif));
+//! finder.push(&bytes);
+//! assert_eq!(finder.next(), Some(Found::Skipped(14)));
+//! let Some(Found::Frame(head, frame)) = finder.next() else { panic!("a frame") };
+//! assert_eq!((head.place().thread, head.place().number, frame.len()), (0, 0, 5_032));
+//! ```
+//!
+//! What it leaves out: samples. It neither decodes nor changes what was recorded.
+
+mod account;
+mod arrival;
+mod course;
+mod departure;
+mod fields;
+mod find;
+mod head;
+mod hold;
+mod mark5b;
+mod synthesis;
+mod vdif;
+pub mod wire;
+
+pub use account::{Counters, LossMap, LossRuns, Missing, signal_to_noise};
+pub use arrival::{Arrival, Given};
+pub use course::{Course, Exception};
+pub use departure::{Departure, Packing, Parcel};
+pub use find::{Finder, Found};
+pub use head::{FILL, FRAME_MAX, Format, FormatError, Head, HeadError, Place};
+pub use mark5b::Mark5bHeader;
+pub use synthesis::Synthesis;
+pub use vdif::VdifHeader;

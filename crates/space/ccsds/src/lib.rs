@@ -1,0 +1,55 @@
+//! From a received bit stream to CCSDS frames, packets and their times.
+//!
+//! The way through: [`capture`] takes bytes and gives frames; it uses [`identify`] to find out what an input is,
+//! [`sync`] to find blocks in bits, [`decode`] to make frames of blocks. [`extract`] makes packets of frames,
+//! [`packet`] and [`time`] read them, [`account`] counts all of it. [`select`] joins the frames of several inputs.
+//! [`record`] is the form in which captured frames travel and are stored. [`scan`] finds the packets of a file that may
+//! be damaged, [`survey`] counts them. What a spacecraft's downlink looks like is data: [`mission`]. [`generate`] makes
+//! downlinks, out of real packets or made-up ones.
+//!
+//! Demodulation, order across channels, duplicates and products are left out: they belong to the receiver and to
+//! Level-0.
+//!
+//! ```
+//! use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
+//! use skyhaul_ccsds::mission::MissionSet;
+//! use skyhaul_units::Utc;
+//!
+//! let bits = include_bytes!("../../../../testdata/cadu/snpp_synchronized_cadus.dat");
+//! let mut capture = Capture::new(MissionSet::built_in(), CaptureOptions::default());
+//! capture.push(Utc::from_micros(0), bits);
+//! capture.finish();
+//! let mut frames = 0;
+//! while let Some(event) = capture.poll() {
+//!     match event {
+//!         CaptureEvent::Identified(found) => assert_eq!(found.mission.name(), "suomi-npp"),
+//!         CaptureEvent::Frame(frame) => frames += u32::from(frame.is_good()),
+//!         _ => {}
+//!     }
+//! }
+//! assert_eq!(frames, 65);
+//! ```
+
+pub mod account;
+pub mod capture;
+pub mod continuity;
+pub mod count;
+pub mod decode;
+mod delimit;
+pub mod extract;
+pub mod frame;
+pub mod generate;
+pub mod id;
+pub mod identify;
+pub mod inner;
+mod likeness;
+pub mod margin;
+pub mod mission;
+pub mod packet;
+pub mod quality;
+pub mod record;
+pub mod scan;
+pub mod select;
+pub mod survey;
+pub mod sync;
+pub mod time;

@@ -1,0 +1,46 @@
+//! The endpoint as the engine's carrier.
+
+use super::Endpoint;
+use crate::Fingerprint;
+use skyhaul_sessions::{Carrier, CarrierEvent, ConnectError, ConnectionId, Datagrams, Received, Transmit};
+use skyhaul_transport::Path;
+use skyhaul_units::Instant;
+use std::net::SocketAddr;
+
+impl Carrier for Endpoint {
+    fn call(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        expected: Fingerprint,
+        joins: bool,
+    ) -> Result<ConnectionId, ConnectError> {
+        if joins { self.join(now, remote, expected) } else { self.connect(now, remote, expected) }
+    }
+
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path> {
+        self.path(id).map(|path| path as &mut dyn Path)
+    }
+
+    fn poll_event(&mut self) -> Option<CarrierEvent> {
+        self.poll_event()
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.next_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.handle_timeout(now);
+    }
+}
+
+impl Datagrams for Endpoint {
+    fn handle_datagram(&mut self, now: Instant, received: Received) {
+        self.handle_datagram(now, received);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.poll_transmit(now, out)
+    }
+}

@@ -1,0 +1,45 @@
+//! A path on the QUIC state machine, and the only crate that names it. Sans-IO: time and bytes are arguments.
+//!
+//! An [`Endpoint`] calls and is called; each connection is one [`QuicPath`], which carries symbols in DATAGRAM
+//! frames (RFC 9221), one a packet, paced by the declared line's controller, and one ordered control stream.
+//! Nodes know each other by the [`Fingerprint`] of a bare Ed25519 key (RFC 7250); nothing else is trusted.
+//! It leaves out: sockets and timers (crate `net`), several paths as one session (crate `transport`), migration of
+//! a path to another line (each line is a path of its own).
+//!
+//! ```
+//! use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
+//! use skyhaul_units::{Instant, Rate};
+//!
+//! # #[allow(clippy::disallowed_methods)]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let station = Identity::from_seed(&[1; 32])?;
+//! let centre = Identity::from_seed(&[2; 32])?;
+//! let path = PathConfig::over(Rate::from_mbps(93));
+//! let mut endpoint = Endpoint::new(EndpointConfig::new(station, path, std::time::Instant::now()))?;
+//!
+//! endpoint.connect(Instant::ZERO, "192.0.2.1:4433".parse()?, centre.fingerprint())?;
+//! let mut datagram = Vec::new();
+//! let transmit = endpoint.poll_transmit(Instant::ZERO, &mut datagram).expect("the first hello");
+//! assert_eq!((transmit.size, datagram.len()), (1200, 1200));
+//! # Ok(())
+//! # }
+//! ```
+
+mod clock;
+mod config;
+mod control;
+mod endpoint;
+mod event;
+mod feed;
+mod memories;
+mod path;
+mod sender;
+mod setup;
+mod tls;
+
+pub use config::{EndpointConfig, PathConfig};
+pub use endpoint::{ConfigError, Counters, Endpoint};
+pub use path::{ExportError, PathCounters, QuicPath};
+/// An engine whose connections are all QUIC's.
+pub type Engine = skyhaul_sessions::Engine<Endpoint>;
+pub use skyhaul_identity::{Fingerprint, FingerprintError, Identity, IdentityError, Refusal};

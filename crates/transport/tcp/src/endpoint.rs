@@ -1,0 +1,76 @@
+//! Makes paths: the key, whom it trusts, and how many strangers it talks to at a time.
+
+use crate::TlsPath;
+use crate::channel::{Channel, Terms};
+use crate::config::TlsEndpointConfig;
+use skyhaul_identity::{Fingerprint, Refusal, Trust};
+use skyhaul_sessions::admission::CALLS_MAX;
+use skyhaul_units::Instant;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What all paths over TCP of one node share. Each path belongs to whoever moves its bytes.
+#[derive(Debug)]
+pub struct TlsEndpoint {
+    config: TlsEndpointConfig,
+    terms: Terms,
+    /// One more reference for each call that is being set up.
+    setups: Arc<()>,
+}
+
+impl TlsEndpoint {
+    /// An endpoint without paths.
+    pub fn new(config: TlsEndpointConfig) -> Self {
+        let trust = Arc::new(Trust::default());
+        trust.accept(config.trusted.clone());
+        let terms = Terms { identity: config.identity.clone(), trust, alpn: config.alpn() };
+        Self { config, terms, setups: Arc::default() }
+    }
+
+    /// Changes whose calls are taken. Paths that are up stay.
+    pub fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
+        self.terms.trust.accept(trusted);
+    }
+
+    /// The near end of a stream to a node that must have the key `expected`.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn connect(&mut self, now: Instant, expected: Fingerprint) -> Result<TlsPath, Refusal> {
+        let channel =
+            Channel::call(&self.terms, expected).map_err(|error| Refusal::Failed(error.to_string()))?;
+        Ok(TlsPath::new(now, self.config.path, channel, self.terms(Some(expected))))
+    }
+
+    /// The near end of a stream on which somebody calls.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] where [`CALLS_MAX`] calls are being set up: close the stream.
+    pub fn accept(&mut self, now: Instant) -> Result<TlsPath, Refusal> {
+        if Arc::strong_count(&self.setups) > CALLS_MAX {
+            return Err(Refusal::Busy);
+        }
+        let channel = Channel::answer(self.terms.clone());
+        let mut path = TlsPath::new(now, self.config.path, channel, self.terms(None));
+        path.occupy(Arc::clone(&self.setups));
+        Ok(path)
+    }
+
+    /// This node's key.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.terms.identity.fingerprint()
+    }
+
+    fn terms(&self, expected: Option<Fingerprint>) -> PathTerms {
+        PathTerms { ours: self.terms.identity.fingerprint(), expected, alpn: self.terms.alpn.clone() }
+    }
+}
+
+/// What a path must know to say why it was refused.
+#[derive(Debug)]
+pub(crate) struct PathTerms {
+    pub(crate) ours: Fingerprint,
+    /// The key that must be found, on calls made here.
+    pub(crate) expected: Option<Fingerprint>,
+    pub(crate) alpn: Vec<u8>,
+}

@@ -1,0 +1,52 @@
+//! A path over one TCP connection, for networks that block UDP. Sans-IO: time and bytes are arguments.
+//!
+//! A [`TlsCarrier`] knows the connections of a node by their ids, for the engine of its sessions. A [`TlsEndpoint`] has the node's key and knows whom it trusts; each stream that it calls or is called on is one
+//! [`TlsPath`], TLS 1.3 with bare public keys (RFC 7250), which carries the datagrams of a session and one control stream
+//! in frames ([`wire`]). TCP repairs and paces, so nothing is lost before the path ends, and what is lost on the line
+//! shows as delay. What is on the way is bounded by what the line carries, so that the session decides late.
+//!
+//! It leaves out: sockets and timers (crate `net`), the choice between this and QUIC (crate `transport`), and any way to
+//! look like another protocol.
+//!
+//! ```
+//! use skyhaul_identity::Identity;
+//! use skyhaul_tcp::{TlsEndpoint, TlsEndpointConfig};
+//! use skyhaul_transport::{Path, PathEvent};
+//! use skyhaul_units::Instant;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (station, centre) = (Identity::from_seed(&[1; 32])?, Identity::from_seed(&[2; 32])?);
+//! let mut config = TlsEndpointConfig::new(centre.clone());
+//! config.trusted.insert(station.fingerprint());
+//!
+//! let now = Instant::ZERO;
+//! let mut calling = TlsEndpoint::new(TlsEndpointConfig::new(station)).connect(now, centre.fingerprint())?;
+//! let mut called = TlsEndpoint::new(config).accept(now)?;
+//! for _ in 0..3 {
+//!     let bytes = calling.poll_transmit(now).to_vec();
+//!     calling.written(called.receive(now, &bytes));
+//!     let bytes = called.poll_transmit(now).to_vec();
+//!     called.written(calling.receive(now, &bytes));
+//! }
+//! assert_eq!(calling.poll(now), Some(PathEvent::Up { payload: 1438 }));
+//! # Ok(())
+//! # }
+//! ```
+
+mod carrier;
+mod channel;
+mod config;
+mod endpoint;
+mod ledger;
+mod path;
+mod pulse;
+mod receiver;
+mod refusal;
+mod sender;
+mod window;
+pub mod wire;
+
+pub use carrier::TlsCarrier;
+pub use config::{TlsEndpointConfig, TlsPathConfig};
+pub use endpoint::TlsEndpoint;
+pub use path::{ExportError, TlsPath, TlsPathCounters};
