@@ -61,7 +61,7 @@ fn tell(life: &Life, notice: &Notice) {
         }
         Notice::FarRefuses { node, at, sentence, .. } => life.alarm(&unheard(node, at), sentence),
         Notice::Listens { at, target } => {
-            tracing::info!("listening on {at}, forwarding to {target} at the other node")
+            tracing::info!("listening on {at}, forwarding to {target} at the other node");
         }
         Notice::ListensNot { at, sentence, .. } => tracing::warn!("cannot listen on {at}: {sentence}"),
         // Who comes and goes, the node itself says.

@@ -92,7 +92,7 @@ impl Incoming {
                 tracing::warn!(station, "files refused: {refused}");
             }
             Err(End::Malformed(what)) => {
-                tracing::warn!(station, "files: protocol error from station: {what}")
+                tracing::warn!(station, "files: protocol error from station: {what}");
             }
             Err(End::Lost(_) | End::Cancelled) => {
                 tracing::info!(station, "files: transfer interrupted; it resumes later");

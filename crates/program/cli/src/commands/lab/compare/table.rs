@@ -46,7 +46,7 @@ pub fn piped(head: &[String], rows: &[Vec<String>]) -> String {
 pub fn markdown(all: &[Box<dyn Study + '_>], folder: &str) -> String {
     let head = String::from(
         "# Published experiments, measured again\n\n`make compare` writes this page: `skyhaul lab compare` runs each tool in the same \
-         [emulated line](emulator.md), one after the other,\nwith all ends on one machine. [compare.md](compare.md) says how. Figures are Mbit/s \
+         [emulated line](../how-to/emulator.md), one after the other,\nwith all ends on one machine. [compare.md](../how-to/compare.md) says how. Figures are Mbit/s \
          at the receiver, the start included;\nthe limit is what the line carries of TCP's payload, less what is lost. Below each table stands what \
          other programs and the hypervisor had of\nthe processors' time while its runs went on: a run that they disturbed was repeated.\n",
     );
