@@ -4,7 +4,7 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use skyhaul_link::{Link, LinkConfig, Loss};
 use skyhaul_transport::wire::{Datagram, SymbolHeader};
-use skyhaul_units::{Bytes as Size, Duration, FlowId, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
 use std::hint::black_box;
 
 fn datagrams(c: &mut Criterion) {
@@ -22,7 +22,7 @@ fn datagrams(c: &mut Criterion) {
 fn link(c: &mut Criterion) {
     let mut config = LinkConfig::line(Rate::from_mbps(300), Duration::from_millis(80));
     config.loss = Loss::Independent(Probability::of(1, 100));
-    let size = Size::new(1500);
+    let size = ByteCount::new(1500);
     let mut group = c.benchmark_group("link of 300 Mbit/s, 80 ms, 1 % loss");
     group.throughput(Throughput::Elements(1));
     group.bench_function("one packet", |b| {

@@ -5,7 +5,7 @@ use skyhaul_forward::socks::{self, Handshake, Step};
 use skyhaul_forward::wire::Message;
 use skyhaul_forward::{Allow, Carriage, Entrance, Event, Forward, Mux, Refusal, Role, STREAMS_MAX, Target};
 use skyhaul_transport::ClassTree;
-use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 
 /// Any blocks, each with its flow and a length of two bytes before it: one that is read is written and read the same, and
 /// whatever they say, the streams stay within their bounds. As text: what is read is written and read the same.
@@ -21,7 +21,7 @@ pub fn forward(input: &[u8]) {
         }
     }
     application(input);
-    let budget = Amount::kib(64);
+    let budget = ByteCount::kib(64);
     let mut mux = Mux::new(Role::Called, &ClassTree::default(), budget);
     let target = Target::Unix("/run/a.sock".to_owned());
     let _ = mux.open(Instant::ZERO, target, &Carriage::default());

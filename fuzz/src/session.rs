@@ -5,7 +5,7 @@ use skyhaul_transport::{
     Block, BlockId, DownReason, Event, FlowId, Mode, Opening, PathEvent, PathId, PathOptions, Seq, Session,
     SessionConfig, Token,
 };
-use skyhaul_units::{Bytes as Amount, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 
 /// Two sessions that know each other; one is then given the input. Nothing panics, the books balance, and what it holds
 /// stays bounded. The input is a series of records: kind, path or number, length, and the content.
@@ -47,7 +47,7 @@ const PATHS: u8 = 4;
 const PAYLOAD: usize = 1_500;
 
 fn config() -> SessionConfig {
-    let (receive_window, send_buffer) = (Amount::kib(64), Amount::kib(64));
+    let (receive_window, send_buffer) = (ByteCount::kib(64), ByteCount::kib(64));
     SessionConfig { receive_window, send_buffer, ..SessionConfig::default() }
 }
 

@@ -1,7 +1,7 @@
 //! What a restart finds on disk.
 
 use skyhaul_store::{LogError, open_bytes};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// A log's segment, however damaged: what is found lies in the file, and opening it again finds the same and
 /// changes nothing.
@@ -11,7 +11,7 @@ pub fn log_segment(input: &[u8]) {
         Err(LogError::OtherVersion { .. }) => return,
         Err(error) => panic!("memory does not refuse: {error}"),
     };
-    let end = Bytes::of(kept.len());
+    let end = ByteCount::of(kept.len());
     assert!(summary.flows.iter().all(|span| span.first <= span.last && span.last_at < end));
     assert_eq!(open_bytes(&kept).expect("it opened before"), (summary, kept));
 }

@@ -3,7 +3,7 @@
 
 use crate::disk::{Disk, EntryKind};
 use crate::publish::{is_plain_name, load_state, save_state};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io;
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use std::sync::Arc;
 ///
 /// ```
 /// use skyhaul_store::{Ledger, sim::SimDisk};
-/// use skyhaul_units::Bytes;
+/// use skyhaul_units::ByteCount;
 /// use std::sync::Arc;
 ///
-/// let disk = Arc::new(SimDisk::new(Bytes::mib(1)));
+/// let disk = Arc::new(SimDisk::new(ByteCount::mib(1)));
 /// let ledger = Ledger::open(disk, "jobs")?;
 /// ledger.put("window-1", b"planned")?;
 /// assert_eq!(ledger.load()?.records, [("window-1".to_owned(), b"planned".to_vec())]);
@@ -51,7 +51,7 @@ pub enum LedgerError {
         /// The record.
         name: String,
         /// Its length.
-        size: Bytes,
+        size: ByteCount,
     },
     /// The disk refused. The record is as it was.
     #[error("{path}: {source}; check the disk and the permissions of the state folder")]
@@ -64,7 +64,7 @@ pub enum LedgerError {
 }
 
 /// The longest record: far above what a plan or a state needs.
-const LARGEST: Bytes = Bytes::new((1 << 20) - 64);
+const LARGEST: ByteCount = ByteCount::new((1 << 20) - 64);
 
 impl Ledger {
     /// Takes a directory, made where absent; removes what an earlier process left half-written.
@@ -135,7 +135,7 @@ impl Ledger {
         if !is_plain_name(name, 200) {
             return Err(LedgerError::Name(name.to_owned()));
         }
-        let size = Bytes::of(body.len());
+        let size = ByteCount::of(body.len());
         if size > LARGEST {
             return Err(LedgerError::TooLarge { name: name.to_owned(), size });
         }
@@ -175,7 +175,7 @@ mod tests {
     fn a_record_is_what_it_was_or_what_it_became_at_every_fault_and_crash() {
         for fault in 0..8 {
             for seed in 0..32 {
-                let disk = SimDisk::new(Bytes::mib(1));
+                let disk = SimDisk::new(ByteCount::mib(1));
                 open(&disk).put("a", b"planned").unwrap();
                 let ledger = open(&disk);
                 disk.fail_after(fault);
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn a_damaged_record_is_named_and_the_others_are_read() {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let ledger = open(&disk);
         ledger.put("a", b"one").unwrap();
         ledger.put("b", b"two").unwrap();
-        disk.damage("jobs/a", Bytes::new(9)).unwrap();
+        disk.damage("jobs/a", ByteCount::new(9)).unwrap();
         let loaded = ledger.load().unwrap();
         assert_eq!(
             (&loaded.damaged, &loaded.mended, loaded.records.len()),
@@ -203,8 +203,8 @@ mod tests {
         );
         assert!(ledger.mend(&loaded).unwrap()[0].starts_with("a: one of two copies"));
         assert!(ledger.load().unwrap().mended.is_empty());
-        disk.damage("jobs/a", Bytes::new(9)).unwrap();
-        disk.damage("jobs/a", Bytes::new(20)).unwrap();
+        disk.damage("jobs/a", ByteCount::new(9)).unwrap();
+        disk.damage("jobs/a", ByteCount::new(20)).unwrap();
         let loaded = ledger.load().unwrap();
         assert_eq!((loaded.damaged, loaded.records.len()), (vec!["a".to_owned()], 1));
         ledger.remove("b").unwrap();
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn names_that_leave_the_directory_and_bodies_too_long_are_refused() {
-        let ledger = open(&SimDisk::new(Bytes::mib(4)));
+        let ledger = open(&SimDisk::new(ByteCount::mib(4)));
         assert!(matches!(ledger.put("../a", b""), Err(LedgerError::Name(_))));
         assert!(matches!(ledger.put("a", &vec![0; 1 << 20]), Err(LedgerError::TooLarge { .. })));
     }

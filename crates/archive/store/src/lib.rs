@@ -9,12 +9,12 @@
 //!
 //! ```
 //! use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolItem, sim::SimDisk};
-//! use skyhaul_units::{Bytes, Utc};
+//! use skyhaul_units::{ByteCount, Utc};
 //! use std::sync::Arc;
 //!
 //! let now = Utc::from_micros(1_730_419_200_000_000);
-//! let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
-//! let config = SpoolConfig { max_size: Bytes::mib(32), segment_size: Bytes::mib(8), ..SpoolConfig::default()
+//! let disk = Arc::new(SimDisk::new(ByteCount::mib(256)));
+//! let config = SpoolConfig { max_size: ByteCount::mib(32), segment_size: ByteCount::mib(8), ..SpoolConfig::default()
 //! };
 //! let drawn = SpoolDraw([7; 24]); // of the system's randomness
 //! let mut spool = Spool::open(disk, config, now, drawn)?;

@@ -2,7 +2,7 @@
 
 use crate::disk::{Disk, DiskFile, is_full, read_small};
 use crate::log::crc;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use std::sync::Arc;
 ///
 /// ```
 /// use skyhaul_store::{Publisher, sim::SimDisk};
-/// use skyhaul_units::Bytes;
+/// use skyhaul_units::ByteCount;
 /// use std::{io::Write, sync::Arc};
 ///
-/// let publisher = Publisher::open(Arc::new(SimDisk::new(Bytes::mib(1))), "products")?;
+/// let publisher = Publisher::open(Arc::new(SimDisk::new(ByteCount::mib(1))), "products")?;
 /// let mut file = publisher.begin("P1540000AAAAAAAAAAAAAA24306000000000.PDS")?;
 /// file.write_all(b"packets").expect("room for it");
 /// publisher.publish(file)?;
@@ -31,7 +31,7 @@ pub struct Pending {
     file: Arc<dyn DiskFile>,
     name: String,
     buffer: Vec<u8>,
-    size: Bytes,
+    size: ByteCount,
 }
 
 /// Why a file cannot be published.
@@ -100,7 +100,7 @@ impl Publisher {
         let path = self.temporary(name);
         let file =
             self.disk.create(&path).map_err(|error| PublishError::io("create the file", &path, error))?;
-        Ok(Pending { file, name: name.to_owned(), buffer: Vec::new(), size: Bytes::ZERO })
+        Ok(Pending { file, name: name.to_owned(), buffer: Vec::new(), size: ByteCount::ZERO })
     }
 
     /// Makes the file durable and gives it its name, replacing one that has it. Returns its path on the disk.
@@ -144,7 +144,7 @@ impl Publisher {
 
 impl Pending {
     /// What was written so far.
-    pub fn size(&self) -> Bytes {
+    pub fn size(&self) -> ByteCount {
         self.size
     }
 
@@ -152,7 +152,7 @@ impl Pending {
     ///
     /// # Errors
     /// What the operating system said.
-    pub fn read_at(&mut self, buffer: &mut [u8], offset: Bytes) -> io::Result<usize> {
+    pub fn read_at(&mut self, buffer: &mut [u8], offset: ByteCount) -> io::Result<usize> {
         self.flush()?;
         self.file.read_at(buffer, offset)
     }
@@ -165,12 +165,12 @@ impl Write for Pending {
         }
         let taken = &bytes[..bytes.len().min(BUFFER.as_usize())];
         self.buffer.extend_from_slice(taken);
-        self.size += Bytes::of(taken.len());
+        self.size += ByteCount::of(taken.len());
         Ok(taken.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let done = self.size - Bytes::of(self.buffer.len());
+        let done = self.size - ByteCount::of(self.buffer.len());
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -185,7 +185,7 @@ impl Write for Pending {
 }
 
 /// One write to the operating system: large enough that its cost does not show.
-const BUFFER: Bytes = Bytes::kib(256);
+const BUFFER: ByteCount = ByteCount::kib(256);
 const TEMPORARY: &str = ".part";
 
 /// Whether a text is safe as the name of a file or a directory.
@@ -243,7 +243,7 @@ fn intact(copy: &[u8]) -> Option<&[u8]> {
 
 const STATE_MAGIC: [u8; 4] = *b"SKS\x02";
 /// Far above what the bounds on flows allow.
-const STATE_LARGEST: Bytes = Bytes::mib(2);
+const STATE_LARGEST: ByteCount = ByteCount::mib(2);
 
 #[cfg(test)]
 mod tests {
@@ -251,14 +251,14 @@ mod tests {
     use crate::sim::SimDisk;
 
     fn contents(disk: &SimDisk, path: &str) -> Vec<u8> {
-        read_small(disk, path, Bytes::mib(1)).unwrap()
+        read_small(disk, path, ByteCount::mib(1)).unwrap()
     }
 
     #[test]
     fn a_published_file_is_whole_or_absent_at_every_fault_and_every_crash() {
         for fault in 0..8 {
             for seed in 0..64 {
-                let disk = SimDisk::new(Bytes::mib(1));
+                let disk = SimDisk::new(ByteCount::mib(1));
                 let publisher = Publisher::open(Arc::new(disk.clone()), "out").unwrap();
                 let mut old = publisher.begin("a.dat").unwrap();
                 old.write_all(b"old").unwrap();
@@ -282,24 +282,24 @@ mod tests {
 
     #[test]
     fn a_full_disk_publishes_nothing_and_the_next_try_succeeds() {
-        let disk = SimDisk::new(Bytes::new(600_000));
+        let disk = SimDisk::new(ByteCount::new(600_000));
         let publisher = Publisher::open(Arc::new(disk.clone()), "out").unwrap();
         let content: Vec<u8> = (0..900_000u32).map(|n| (n % 251) as u8).collect();
         let mut file = publisher.begin("b.dat").unwrap();
         assert!(file.write_all(&content).is_err());
         publisher.discard(file);
         assert_eq!(disk.files(), []);
-        disk.set_capacity(Bytes::mib(2));
+        disk.set_capacity(ByteCount::mib(2));
         let mut file = publisher.begin("b.dat").unwrap();
         file.write_all(&content).unwrap();
-        assert_eq!(file.size(), Bytes::of(content.len()));
+        assert_eq!(file.size(), ByteCount::of(content.len()));
         publisher.publish(file).unwrap();
         assert_eq!(contents(&disk, "out/b.dat"), content);
     }
 
     #[test]
     fn names_that_leave_the_directory_are_refused() {
-        let publisher = Publisher::open(Arc::new(SimDisk::new(Bytes::mib(1))), "out").unwrap();
+        let publisher = Publisher::open(Arc::new(SimDisk::new(ByteCount::mib(1))), "out").unwrap();
         for name in ["", ".", "..", "../a", "a/b", ".hidden", "a\0b", "ä", &"x".repeat(201)] {
             assert!(matches!(publisher.begin(name), Err(PublishError::Name { .. })), "{name}");
         }
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn damage_of_a_state_file_at_any_byte_costs_nothing_and_is_told_and_of_both_copies_is_an_error() {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         disk.make_dir("s").unwrap();
         assert_eq!(load_state(&disk, "s/x").unwrap(), None);
         for body in [&b"body"[..], b""] {
@@ -316,13 +316,13 @@ mod tests {
             assert_eq!(load_state(&disk, "s/x").unwrap(), kept(false));
             let copy = (8 + body.len()) as u64;
             for offset in 0..2 * copy {
-                disk.damage("s/x", Bytes::new(offset)).unwrap();
+                disk.damage("s/x", ByteCount::new(offset)).unwrap();
                 assert_eq!(load_state(&disk, "s/x").unwrap(), kept(true), "{offset}");
-                let other = Bytes::new((offset + copy) % (2 * copy));
+                let other = ByteCount::new((offset + copy) % (2 * copy));
                 disk.damage("s/x", other).unwrap();
                 assert!(load_state(&disk, "s/x").is_err(), "{offset}");
                 disk.damage("s/x", other).unwrap();
-                disk.damage("s/x", Bytes::new(offset)).unwrap();
+                disk.damage("s/x", ByteCount::new(offset)).unwrap();
             }
         }
     }

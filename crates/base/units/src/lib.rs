@@ -12,7 +12,7 @@
 //! # Ok::<(), skyhaul_units::ParseError>(())
 //! ```
 
-mod bytes;
+mod byte_count;
 mod id;
 mod parse;
 mod probability;
@@ -21,7 +21,7 @@ mod text;
 mod time;
 mod utc;
 
-pub use bytes::Bytes;
+pub use byte_count::ByteCount;
 pub use id::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use parse::ParseError;
 pub use probability::Probability;

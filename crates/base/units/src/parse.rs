@@ -105,7 +105,7 @@ pub(crate) fn write_scaled(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Bytes, Duration, Probability, Rate};
+    use crate::{ByteCount, Duration, Probability, Rate};
     use proptest::prelude::*;
 
     #[test]
@@ -133,8 +133,8 @@ mod tests {
             prop_assert_eq!(duration.to_string().parse::<Duration>().unwrap(), duration);
             let rate = Rate::from_bps(value);
             prop_assert_eq!(rate.to_string().parse::<Rate>().unwrap(), rate);
-            let bytes = Bytes::new(value);
-            prop_assert_eq!(bytes.to_string().parse::<Bytes>().unwrap(), bytes);
+            let bytes = ByteCount::new(value);
+            prop_assert_eq!(bytes.to_string().parse::<ByteCount>().unwrap(), bytes);
             let probability = Probability::from_ppb(u32::try_from(value % 1_000_000_001).unwrap());
             prop_assert_eq!(probability.to_string().parse::<Probability>().unwrap(), probability);
         }
@@ -143,7 +143,7 @@ mod tests {
         fn any_text_is_read_or_refused(text in ".{0,24}") {
             let _ = text.parse::<Duration>();
             let _ = text.parse::<Rate>();
-            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<ByteCount>();
             let _ = text.parse::<Probability>();
         }
     }

@@ -1,7 +1,7 @@
 //! A rate of data.
 
 use crate::parse::{Form, text_form, write_scaled};
-use crate::{Bytes, Duration};
+use crate::{ByteCount, Duration};
 use core::ops::{Div, Mul};
 
 /// A rate of data in bits per second.
@@ -25,7 +25,7 @@ impl Rate {
         self.0
     }
     /// The rate that moves `bytes` in `span`; zero for an empty span.
-    pub const fn over(bytes: Bytes, span: Duration) -> Self {
+    pub const fn over(bytes: ByteCount, span: Duration) -> Self {
         if span.as_nanos() == 0 {
             return Self::ZERO;
         }
@@ -33,7 +33,7 @@ impl Rate {
         Self(if bps > u64::MAX as u128 { u64::MAX } else { bps as u64 })
     }
     /// How long `bytes` take at this rate; the longest span at standstill.
-    pub const fn time_for(self, bytes: Bytes) -> Duration {
+    pub const fn time_for(self, bytes: ByteCount) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
         }
@@ -48,14 +48,14 @@ impl Rate {
 }
 
 impl Mul<Duration> for Rate {
-    type Output = Bytes;
+    type Output = ByteCount;
     /// What passes in `span`, rounded down.
-    fn mul(self, span: Duration) -> Bytes {
+    fn mul(self, span: Duration) -> ByteCount {
         let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 8_000_000_000;
-        Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+        ByteCount::new(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 }
-impl Div<Rate> for Bytes {
+impl Div<Rate> for ByteCount {
     type Output = Duration;
     fn div(self, rate: Rate) -> Duration {
         rate.time_for(self)
@@ -97,16 +97,16 @@ mod tests {
     fn rate_times_time_is_an_amount_and_back() {
         let line = Rate::from_mbps(93);
         let amount = line * Duration::from_millis(160);
-        assert_eq!(amount, Bytes::new(1_860_000));
+        assert_eq!(amount, ByteCount::new(1_860_000));
         assert_eq!(amount / line, Duration::from_millis(160));
         assert_eq!(Rate::over(amount, Duration::from_millis(160)), line);
     }
 
     #[test]
     fn the_ends_of_the_range_do_not_overflow() {
-        assert_eq!(Rate::ZERO.time_for(Bytes::new(1)), Duration::MAX);
-        assert_eq!(Rate::over(Bytes::new(1), Duration::ZERO), Rate::ZERO);
-        assert_eq!(Rate::from_bps(u64::MAX) * Duration::MAX, Bytes::new(u64::MAX));
+        assert_eq!(Rate::ZERO.time_for(ByteCount::new(1)), Duration::MAX);
+        assert_eq!(Rate::over(ByteCount::new(1), Duration::ZERO), Rate::ZERO);
+        assert_eq!(Rate::from_bps(u64::MAX) * Duration::MAX, ByteCount::new(u64::MAX));
         assert_eq!(Rate::from_bps(u64::MAX).scaled(3, 2).as_bps(), u64::MAX);
     }
 }

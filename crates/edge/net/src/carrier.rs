@@ -12,7 +12,7 @@ use rustix::event::PollFd;
 use skyhaul_quic::Fingerprint;
 use skyhaul_sessions::{CarrierEvent, ConnectError, ConnectionId};
 use skyhaul_transport::Path;
-use skyhaul_units::{Bytes, Instant};
+use skyhaul_units::{ByteCount, Instant};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -50,13 +50,13 @@ pub(crate) enum Left {
 
 /// So much at a time, 64 datagrams of 1500 bytes, needs no gathering: waking up for it costs less than it does, and what
 /// comes meanwhile might not fit the socket.
-const PLENTY: Bytes = Bytes::kib(96);
+const PLENTY: ByteCount = ByteCount::kib(96);
 
 impl Arrived {
     /// All of so much was taken.
-    fn all(taken: Bytes) -> Self {
+    fn all(taken: ByteCount) -> Self {
         match taken {
-            Bytes::ZERO => Self::Nothing,
+            ByteCount::ZERO => Self::Nothing,
             taken if taken < PLENTY => Self::Little,
             _ => Self::Plenty,
         }

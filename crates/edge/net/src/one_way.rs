@@ -187,7 +187,7 @@ mod tests {
     use skyhaul_oneway::{HEADERS_IPV4, Session, assumptions_for};
     use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
     use skyhaul_transport::{Block, FlowId};
-    use skyhaul_units::{Bytes, Rate};
+    use skyhaul_units::{ByteCount, Rate};
 
     /// Hands over some blocks, then finishes.
     struct Blocks(u32);
@@ -209,7 +209,7 @@ mod tests {
         let (mut near, mut far) = (Socket::bind(here).unwrap(), Socket::bind(here).unwrap());
         let (to, key, clock) = (far.local_addr().unwrap(), OneWayKey::from_bytes([9; 32]), Clock::start());
         let session = Session { key: key.clone(), began: clock.utc(), salt: [0; 8] };
-        let assumptions = assumptions_for(Rate::from_mbps(200), Bytes::new(1_500), HEADERS_IPV4);
+        let assumptions = assumptions_for(Rate::from_mbps(200), ByteCount::new(1_500), HEADERS_IPV4);
         let mut transmitter =
             Transmitter::new(clock.now(), session, &assumptions, SenderConfig::default()).unwrap();
         let stop = AtomicBool::new(false);

@@ -6,7 +6,7 @@ use noq_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::net::sockopt::set_socket_reuseport;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use skyhaul_sessions::Ecn;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,17 +25,18 @@ pub struct Socket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffers {
     /// Send buffer.
-    pub send: Bytes,
+    pub send: ByteCount,
     /// Receive buffer.
-    pub receive: Bytes,
+    pub receive: ByteCount,
     /// What was asked for, each.
-    pub wanted: Bytes,
+    pub wanted: ByteCount,
 }
 
 impl Buffers {
     /// What to do for the buffers wanted, where they were not granted.
     pub fn advice(&self) -> Option<String> {
-        let short = |granted: Bytes, name: &'static str| (granted < self.wanted).then_some((granted, name));
+        let short =
+            |granted: ByteCount, name: &'static str| (granted < self.wanted).then_some((granted, name));
         let of = [short(self.receive, "net.core.rmem_max"), short(self.send, "net.core.wmem_max")];
         let names: Vec<&str> = of.iter().flatten().map(|(_, name)| *name).collect();
         let least = of.iter().flatten().map(|(granted, _)| *granted).min()?;
@@ -50,7 +51,7 @@ impl Buffers {
 
 /// Asked for in each direction: 30 ms at 4 Gbit/s, 350 ms at 300 Mbit/s, longer than the process is ever kept from
 /// running there. The kernel counts its own book-keeping in, about as much again.
-const WANTED: Bytes = Bytes::mib(16);
+const WANTED: ByteCount = ByteCount::mib(16);
 /// Messages taken by one system call; each is up to 64 datagrams that the kernel put together.
 pub const AT_ONCE: usize = 8;
 /// The largest message: the longest UDP payload and what the kernel puts together are both below.
@@ -104,8 +105,8 @@ impl Socket {
         }
         // The kernel keeps, and tells, twice what it grants (socket(7)).
         let granted = Buffers {
-            send: Bytes::of(state.send_buffer_size(UdpSockRef::from(&socket))? / 2),
-            receive: Bytes::of(state.recv_buffer_size(UdpSockRef::from(&socket))? / 2),
+            send: ByteCount::of(state.send_buffer_size(UdpSockRef::from(&socket))? / 2),
+            receive: ByteCount::of(state.recv_buffer_size(UdpSockRef::from(&socket))? / 2),
             wanted: WANTED,
         };
         let (buffers, metas) = Default::default();
@@ -317,9 +318,9 @@ mod tests {
     #[test]
     fn what_was_not_granted_is_said_with_its_settings() {
         let buffers = |send, receive| Buffers {
-            send: Bytes::mib(send),
-            receive: Bytes::mib(receive),
-            wanted: Bytes::mib(16),
+            send: ByteCount::mib(send),
+            receive: ByteCount::mib(receive),
+            wanted: ByteCount::mib(16),
         };
         assert_eq!(buffers(16, 17).advice(), None);
         let advice = buffers(16, 4).advice().unwrap();

@@ -9,7 +9,7 @@ use crate::Clock;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt};
 use skyhaul_tcp::TlsPath;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -86,8 +86,8 @@ impl Stream {
 
     /// Takes what has arrived, by way of `buffer`, some pieces at most, so that sending gets its turn. Returns how much was
     /// read. Errors of the socket end the path.
-    pub fn read(&mut self, clock: &Clock, path: &mut TlsPath, buffer: &mut [u8]) -> Bytes {
-        let mut total = Bytes::ZERO;
+    pub fn read(&mut self, clock: &Clock, path: &mut TlsPath, buffer: &mut [u8]) -> ByteCount {
+        let mut total = ByteCount::ZERO;
         for _ in 0..READS {
             if !self.held.is_empty() {
                 let taken = path.receive(clock.now(), &self.held);
@@ -102,7 +102,7 @@ impl Stream {
                     break;
                 }
                 Ok(count) => {
-                    total += Bytes::of(count);
+                    total += ByteCount::of(count);
                     let taken = path.receive(clock.now(), &buffer[..count]);
                     self.held.extend_from_slice(&buffer[taken..count]);
                     if count < buffer.len() {

@@ -54,7 +54,7 @@ pub use skyhaul_transport::{
     Outcome, PRIORITY_NORMAL, PathId, PathOptions, PathState, PathStatus, Received, SessionConfig, Stats,
 };
 #[doc(inline)]
-pub use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate, Seq, Utc};
+pub use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate, Seq, Utc};
 
 /// The page for programs, whose example is tested with these.
 #[cfg(doctest)]

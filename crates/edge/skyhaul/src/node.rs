@@ -5,7 +5,7 @@ use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::exchange::{Exchange, Link, LinkError, Setup, StartError, Way};
 use skyhaul_quic::{Fingerprint, Identity, PathConfig};
 use skyhaul_transport::{PathOptions, SessionConfig};
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 
 /// A node on its sockets, run by a thread of its own. Dropping it closes its sessions.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Node(Exchange);
 #[must_use = "it does nothing before it is started"]
 pub struct NodeBuilder {
     setup: Setup,
-    packet: Bytes,
+    packet: ByteCount,
 }
 
 /// A path to another node.
@@ -70,7 +70,7 @@ impl NodeBuilder {
     }
 
     /// The largest IP packet that fits the line, 1280 B to 65000 B: the same at both ends. Not said, 1500 B.
-    pub const fn packet(mut self, size: Bytes) -> Self {
+    pub const fn packet(mut self, size: ByteCount) -> Self {
         self.packet = size;
         self
     }
@@ -103,7 +103,7 @@ impl Node {
     pub fn named(name: &str, key: Identity) -> NodeBuilder {
         let path = PathConfig::default();
         let setup = Setup { bind: Vec::new(), path, ..Setup::new(name, key) };
-        NodeBuilder { setup, packet: Bytes::new(1_500) }
+        NodeBuilder { setup, packet: ByteCount::new(1_500) }
     }
 
     /// Where its sockets are, in the order of [`NodeBuilder::bind`].

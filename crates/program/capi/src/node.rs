@@ -7,7 +7,7 @@ use crate::key::identity;
 use crate::session::Session;
 use core::net::SocketAddr;
 use core::str::FromStr;
-use skyhaul::{Bytes, ClassConfig, ClassTree, ClassesConfig, Fingerprint, SessionConfig};
+use skyhaul::{ByteCount, ClassConfig, ClassTree, ClassesConfig, Fingerprint, SessionConfig};
 use std::ffi::c_char;
 use std::sync::Arc;
 
@@ -195,7 +195,7 @@ unsafe fn start(options: &Options) -> Result<Node, Fault> {
             builder = builder.line(parsed(line)?);
         }
         if options.packet > 0 {
-            builder = builder.packet(Bytes::new(options.packet.into()));
+            builder = builder.packet(ByteCount::new(options.packet.into()));
         }
         let classes = array(options.classes, options.class_count, "classes")?.iter().map(|each| class(each));
         let classes =
@@ -203,7 +203,7 @@ unsafe fn start(options: &Options) -> Result<Node, Fault> {
         let classes = ClassTree::new(&classes).map_err(|error| Fault::misused(error.to_string()))?;
         let mut session = SessionConfig { classes: classes.clone(), ..SessionConfig::default() };
         if options.window > 0 {
-            session.receive_window = Bytes::new(options.window);
+            session.receive_window = ByteCount::new(options.window);
             session.send_buffer = session.receive_window;
         }
         Ok(Node { node: builder.sessions(session).start()?, classes: Arc::new(classes) })

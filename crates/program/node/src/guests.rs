@@ -7,14 +7,14 @@ use skyhaul_net::Waker;
 use skyhaul_net::forward::{Forwarding, Notice, StartError};
 use skyhaul_net::guests::{FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, Guests, LinksTaken, STREAMS_SHARE};
 use skyhaul_store::FLOW_END;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 // The spool gives contacts no flow that is another one's.
 const _: () = assert!(FLOW_END.0 == FIRST_GUEST.0);
 
 /// What arrives of a session that guests have a part in: windows of applications bound it behind that. Eight round trips of 660 ms at
 /// 93 Mbit/s.
-const RECEIVE: Bytes = Bytes::mib(64);
+const RECEIVE: ByteCount = ByteCount::mib(64);
 
 /// The memory of a session with guests, where `own` is enough without.
 pub fn window(own: Window) -> Window {

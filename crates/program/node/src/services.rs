@@ -6,7 +6,7 @@ use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::{Carrier, Clock, Driver, Engine, Socket, TcpCarrier, TcpConfig, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity};
 use skyhaul_transport::SessionConfig;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -164,7 +164,7 @@ pub fn driver(carrier: Carrier, place: &str, window: Window, clock: Clock) -> Re
 }
 
 /// Less than this is 170 ms at 93 Mbit/s: about as long as a busy machine keeps a thread from running.
-const RECEIVE_BUFFER_MIN: Bytes = Bytes::mib(2);
+const RECEIVE_BUFFER_MIN: ByteCount = ByteCount::mib(2);
 
 /// A UDP socket that is to be at `place`, and what speaks QUIC there.
 pub fn carrier(socket: io::Result<Socket>, place: &str, config: EndpointConfig) -> Result<UdpCarrier, Fault> {
@@ -202,9 +202,9 @@ pub fn over_tcp(config: TcpConfig, place: &str) -> Result<TcpCarrier, Fault> {
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     /// For blocks that arrive.
-    pub receive: Bytes,
+    pub receive: ByteCount,
     /// For blocks that leave.
-    pub send: Bytes,
+    pub send: ByteCount,
 }
 
 /// What a UDP datagram holds on a line with this largest IP packet.

@@ -9,7 +9,7 @@ use core::net::SocketAddr;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use skyhaul::{Bytes, ClassTree, Fingerprint, NodeBuilder, SessionConfig};
+use skyhaul::{ByteCount, ClassTree, Fingerprint, NodeBuilder, SessionConfig};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A node on its sockets. Closing it closes its sessions.
@@ -154,9 +154,9 @@ fn set(
             }
         }
         "line" => builder = builder.line(rate(value)?),
-        "packet" => builder = builder.packet(Bytes::new(value.extract()?)),
+        "packet" => builder = builder.packet(ByteCount::new(value.extract()?)),
         "window" => {
-            session.receive_window = Bytes::new(value.extract()?);
+            session.receive_window = ByteCount::new(value.extract()?);
             session.send_buffer = session.receive_window;
         }
         _ => session.classes = classes(value)?,

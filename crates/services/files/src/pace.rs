@@ -1,6 +1,6 @@
 //! Sending no faster than asked.
 
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// Says when bytes may go, so that no more than a rate goes. What was not used is lost, but for [`Pace::BURST`].
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ impl Pace {
     }
 
     /// Takes `bytes`; how long to wait before they go.
-    pub fn take(&mut self, now: Instant, bytes: Bytes) -> Duration {
+    pub fn take(&mut self, now: Instant, bytes: ByteCount) -> Duration {
         let earliest = Instant::from_nanos(now.as_nanos().saturating_sub(Self::BURST.as_nanos()));
         let from = self.free.max(earliest);
         self.free = from + self.rate.time_for(bytes);
@@ -39,7 +39,7 @@ mod tests {
         let mut now = Instant::ZERO + Duration::from_secs(10);
         let begun = now;
         for _ in 0..100 {
-            now = now + pace.take(now, Bytes::new(100_000));
+            now = now + pace.take(now, ByteCount::new(100_000));
         }
         // 9.9 MB have gone before the last; 50 ms of them at once.
         assert_eq!(now.since(begun), Duration::from_millis(9_850));

@@ -2,7 +2,7 @@
 
 use crate::throughput::GREATEST_WINDOW;
 use crate::{Line, Settings};
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 
 /// What is to be said of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,10 +79,10 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
             format!("{window} are under way on the full line; about half of a {way} buffer is data")
         };
         found.push(match three {
-            None => unknown(key, format!("{}", Bytes::new(need)), why),
+            None => unknown(key, format!("{}", ByteCount::new(need)), why),
             Some([least, first, most]) => {
                 let text = |most: u64| format!("{least} {first} {most}");
-                let needs = format!("up to {} ({})", Bytes::new(need), text(need));
+                let needs = format!("up to {} ({})", ByteCount::new(need), text(need));
                 settle(key, (text(most), text(need)), needs, most >= need, why)
             }
         });
@@ -93,12 +93,12 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
         ("net.core.rmem_max", settings.rmem_max, "receive"),
         ("net.core.wmem_max", settings.wmem_max, "send"),
     ] {
-        let pause = (Bytes::new(UDP_BUFFER / 2) / line.rate).as_millis();
+        let pause = (ByteCount::new(UDP_BUFFER / 2) / line.rate).as_millis();
         let why = format!(
             "the most that a program may ask for of a {way} buffer; {} hold what passes in {pause} ms while the program is kept from running",
-            Bytes::new(UDP_BUFFER)
+            ByteCount::new(UDP_BUFFER)
         );
-        let needs = Bytes::new(asked).to_string();
+        let needs = ByteCount::new(asked).to_string();
         found.push(match value {
             None => unknown(key, needs, why),
             Some(value) => settle(key, (value.to_string(), asked.to_string()), needs, value >= asked, why),
@@ -107,7 +107,7 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
     found.extend(settings.tcp_mem.map(|[_, pressure, most]| {
         let held = pressure * settings.page;
         let why = "all TCP buffers of the host together; above it they shrink. The kernel set it from its memory: leave it, unless it is short".to_owned();
-        let needs = format!("more than {}", Bytes::new(need));
+        let needs = format!("more than {}", ByteCount::new(need));
         let is_good = held > need;
         let to = (need / settings.page + 1).max(pressure);
         let now = settings.tcp_mem.map_or_else(String::new, |[low, ..]| format!("{low} {pressure} {most}"));

@@ -1,6 +1,6 @@
 //! The line that a host is to fill.
 
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// A line, as far as the settings of its ends depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Line {
 
 impl Line {
     /// What is under way when the line is full and the first of it is acknowledged: rate times round trip.
-    pub fn in_flight(&self) -> Bytes {
+    pub fn in_flight(&self) -> ByteCount {
         self.rate * self.round_trip
     }
 }

@@ -1,7 +1,7 @@
 //! What one TCP connection can reach with a host's settings, and what keeps it from more.
 
 use crate::{Line, Settings};
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 
 /// What keeps a connection from more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -29,7 +29,7 @@ pub struct Throughput {
     /// What keeps it from more.
     pub limit: Limit,
     /// The greatest window.
-    pub window: Bytes,
+    pub window: ByteCount,
 }
 
 /// What a connection between two hosts with these settings reaches over `line`.
@@ -46,7 +46,7 @@ pub fn of(settings: &Settings, line: &Line) -> Throughput {
         windows.push((UNSCALED_WINDOW, Limit::NoWindowScaling));
     }
     let (window, limit) = windows.into_iter().min_by_key(|(window, _)| *window).unwrap_or((0, Limit::Line));
-    let window = Bytes::new(window);
+    let window = ByteCount::new(window);
     let mut reached = Throughput { rate: line.rate, limit: Limit::Line, window };
     if line.round_trip.as_nanos() > 0 {
         let by_window = Rate::over(window, line.round_trip);

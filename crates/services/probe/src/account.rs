@@ -108,13 +108,13 @@ mod tests {
     use crate::host::HostCounters;
     use crate::stream::{Arrival, Direction, Spec};
     use proptest::prelude::*;
-    use skyhaul_units::{Bytes, Duration, Utc};
+    use skyhaul_units::{ByteCount, Duration, Utc};
 
     fn trace(offered: u32, refused: u32, received: u32, receiver: HostCounters) -> Trace {
         let at = Utc::from_nanos(0);
         Trace {
             direction: Direction::Up,
-            spec: Spec { payload: Bytes::new(100), spacing: Duration::from_millis(1), count: offered },
+            spec: Spec { payload: ByteCount::new(100), spacing: Duration::from_millis(1), count: offered },
             offered,
             refused,
             arrivals: (0..received).map(|seq| Arrival { seq, sent: at, arrived: at }).collect(),

@@ -12,7 +12,7 @@ use crate::stream::Direction;
 use crate::wire::{Cookie, DATAGRAM_MAX, Limits, Message, Reason, WireError};
 use session::{Down, Session, Up};
 use sha2::{Digest, Sha256};
-use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -299,11 +299,11 @@ impl Far {
         };
         let allowed = rate * (now.since(session.opened) + Duration::from_secs(1));
         let answer = message.encode(pad);
-        if session.answered + Bytes::of(answer.len()) > allowed {
+        if session.answered + ByteCount::of(answer.len()) > allowed {
             self.counters.withheld += 1;
             return;
         }
-        session.answered += Bytes::of(answer.len());
+        session.answered += ByteCount::of(answer.len());
         self.answer(from, answer);
     }
 

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::host::HostCounters;
     use crate::stream::Spec;
-    use skyhaul_units::{Bytes, Duration, Utc};
+    use skyhaul_units::{ByteCount, Duration, Utc};
 
     #[test]
     fn seconds_add_up_to_the_whole() {
@@ -172,7 +172,7 @@ mod tests {
         arrivals.swap(120, 121);
         let trace = Trace {
             direction: Direction::Down,
-            spec: Spec { payload: Bytes::new(1_000), spacing: Duration::from_millis(10), count: 250 },
+            spec: Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(10), count: 250 },
             offered: 250,
             refused: 0,
             arrivals,

@@ -9,7 +9,7 @@ use crate::clock::{Comparison, Ping};
 use crate::host::HostCounters;
 use crate::wire::{HELLO_LEN, Limits, Message, Reason, WireError};
 use sizes::SizeSearch;
-use skyhaul_units::{Bytes, Duration, Instant, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Utc};
 
 /// What the measuring end needs of the world: a clock, and a way to and from the far end.
 pub trait Line {
@@ -120,7 +120,7 @@ pub struct Near<L> {
     /// What came of a stream that is being received.
     receiving: Option<streams::Receiving>,
     /// The shortest payload that this host's interface did not take.
-    refused_from: Option<Bytes>,
+    refused_from: Option<ByteCount>,
 }
 
 impl<L: Line> Near<L> {
@@ -204,7 +204,7 @@ impl<L: Line> Near<L> {
     ///
     /// # Errors
     /// The line cannot be used, or the far end stopped answering.
-    pub fn payloads(&mut self, most: Bytes) -> Result<(Bytes, Bytes), NearError> {
+    pub fn payloads(&mut self, most: ByteCount) -> Result<(ByteCount, ByteCount), NearError> {
         let (mut up, mut down) = (SizeSearch::new(most), SizeSearch::new(most));
         // Both ways at the same time: on a long line this is all waiting.
         while up.next().is_some() || down.next().is_some() {
@@ -216,7 +216,7 @@ impl<L: Line> Near<L> {
     }
 
     /// The shortest payload that this host's own interface did not take while payloads were tried; `None` where it took all.
-    pub const fn refused_from(&self) -> Option<Bytes> {
+    pub const fn refused_from(&self) -> Option<ByteCount> {
         self.refused_from
     }
 
@@ -251,8 +251,8 @@ impl<L: Line> Near<L> {
                 let number = self.number();
                 let question = Message::Size { session, number, answer: 0 }.encode(size);
                 is_refused = self.line.send(&question)? == Handed::TooLong;
-                if is_refused && self.refused_from.is_none_or(|shortest| Bytes::of(size) < shortest) {
-                    self.refused_from = Some(Bytes::of(size));
+                if is_refused && self.refused_from.is_none_or(|shortest| ByteCount::of(size) < shortest) {
+                    self.refused_from = Some(ByteCount::of(size));
                 }
                 asked_up.push(number);
             }

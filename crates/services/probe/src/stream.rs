@@ -2,7 +2,7 @@
 
 use crate::host::HostCounters;
 use serde::Serialize;
-use skyhaul_units::{Bytes, Duration, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 
 /// Which way a stream goes, seen from the near end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -18,7 +18,7 @@ pub enum Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
     /// UDP payload of each datagram.
-    pub payload: Bytes,
+    pub payload: ByteCount,
     /// From the beginning of one to the beginning of the next.
     pub spacing: Duration,
     /// How many.
@@ -27,7 +27,7 @@ pub struct Spec {
 
 impl Spec {
     /// Datagrams of `payload` that make `rate` for `time`, at least one and `most` at the most.
-    pub fn at(rate: Rate, payload: Bytes, time: Duration, most: u32) -> Self {
+    pub fn at(rate: Rate, payload: ByteCount, time: Duration, most: u32) -> Self {
         let spacing = rate.time_for(payload).max(Duration::from_nanos(1));
         let count = (time.as_nanos() / spacing.as_nanos()).clamp(1, u64::from(most.max(1)));
         Self { payload, spacing, count: u32::try_from(count).unwrap_or(u32::MAX) }
@@ -106,7 +106,7 @@ impl Trace {
         let (first, last) = ends(self.arrivals.iter().map(|arrival| (arrival.sent, arrival.seq)));
         let Some((first, last)) = first.zip(last) else { return Rate::ZERO };
         let between = u64::from(last.1.saturating_sub(first.1));
-        Rate::over(Bytes::new(self.spec.payload.as_u64().saturating_mul(between)), last.0.since(first.0))
+        Rate::over(ByteCount::new(self.spec.payload.as_u64().saturating_mul(between)), last.0.since(first.0))
     }
 
     /// How much later than planned each datagram left, in nanoseconds, for those that arrived, by sequence number. A sender that
@@ -154,11 +154,11 @@ impl Trace {
     }
 }
 
-fn rate_between(payload: Bytes, times: impl Iterator<Item = Utc>) -> Rate {
+fn rate_between(payload: ByteCount, times: impl Iterator<Item = Utc>) -> Rate {
     let mut count = 0u64;
     let (first, last) = ends(times.inspect(|_| count += 1));
     let Some((first, last)) = first.zip(last) else { return Rate::ZERO };
-    Rate::over(Bytes::new(payload.as_u64().saturating_mul(count.saturating_sub(1))), last.since(first))
+    Rate::over(ByteCount::new(payload.as_u64().saturating_mul(count.saturating_sub(1))), last.since(first))
 }
 
 /// The least and the greatest.
@@ -179,7 +179,7 @@ mod tests {
         let at = |micros| Utc::from_micros(micros);
         Trace {
             direction: Direction::Up,
-            spec: Spec { payload: Bytes::new(1_000), spacing: Duration::from_millis(1), count: offered },
+            spec: Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: offered },
             offered,
             refused: 0,
             arrivals: arrivals

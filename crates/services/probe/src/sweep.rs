@@ -6,7 +6,7 @@ use crate::stats::{Bin, Reordering, Spread, histogram};
 use crate::stream::{Direction, Spec, Trace};
 use crate::survey::{Clocks, HISTOGRAM_BINS, MILLIS, Sum, one_way};
 use serde::Serialize;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 
 /// Which streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct SweepPlan {
     /// Which way.
     pub direction: Direction,
     /// UDP payloads.
-    pub payloads: Vec<Bytes>,
+    pub payloads: Vec<ByteCount>,
     /// From the beginning of one datagram to that of the next.
     pub spacings: Vec<Duration>,
     /// Datagrams of each stream.
@@ -22,7 +22,7 @@ pub struct SweepPlan {
     /// Streams that would be faster are left out.
     pub rate_max: Rate,
     /// IP and UDP headers of a datagram: 28 bytes for IPv4, 48 for IPv6.
-    pub headers: Bytes,
+    pub headers: ByteCount,
 }
 
 /// What a sweep found.
@@ -104,7 +104,7 @@ pub fn sweep<L: Line>(
 }
 
 impl Point {
-    fn new<L: Line>(trace: Trace, near: &Near<L>, headers: Bytes) -> Self {
+    fn new<L: Line>(trace: Trace, near: &Near<L>, headers: ByteCount) -> Self {
         let one_way = one_way(&trace, near.comparison());
         let gaps = inter_arrivals(&trace);
         let received = trace.received_rate().as_bps();
@@ -148,7 +148,7 @@ const CLOCK_TIME: Duration = Duration::from_secs(1);
 const CLOCK_SPACING: Duration = Duration::from_millis(50);
 
 /// Of an Ethernet frame: header 14, check sequence 4, preamble 8, gap 12.
-const ETHERNET: Bytes = Bytes::new(38);
+const ETHERNET: ByteCount = ByteCount::new(38);
 
 /// From nanoseconds to microseconds.
 const MICROS: f64 = 1e-3;

@@ -6,7 +6,7 @@
 
 use crate::host::HostCounters;
 use crate::stream::{Direction, Spec};
-use skyhaul_units::{Bytes, Duration, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 
 /// The version that this crate speaks.
 pub const VERSION: u8 = 1;
@@ -395,7 +395,7 @@ fn read_of_stream(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
     Some(match kind {
         BEGIN => {
             let direction = if from.u8()? == 0 { Direction::Up } else { Direction::Down };
-            let payload = Bytes::new(u64::from(from.u16()?));
+            let payload = ByteCount::new(u64::from(from.u16()?));
             let spec = Spec { payload, spacing: Duration::from_nanos(from.u64()?), count: from.u32()? };
             Message::Begin { session, stream, direction, spec }
         }
@@ -510,7 +510,7 @@ mod tests {
 
     fn every_kind() -> Vec<Message> {
         let (session, stream, number, sent) = (7, 3, 9, Utc::from_nanos(-5));
-        let spec = Spec { payload: Bytes::new(1_400), spacing: Duration::from_micros(120), count: 500 };
+        let spec = Spec { payload: ByteCount::new(1_400), spacing: Duration::from_micros(120), count: 500 };
         let limits = Limits { rate: Rate::from_mbps(300), time: Duration::from_secs(600), datagrams: 10 };
         let counts = [Some(4), None, Some(0), Some(2), None];
         let host = HostCounters::from_array(counts);

@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 use skyhaul_streams::{Head, Place};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// How fast a source is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Pacer {
         match self.pace {
             Pace::Live | Pace::Line => None,
             Pace::Rate(rate) => {
-                let due = began + rate.time_for(Bytes::new(self.bytes));
+                let due = began + rate.time_for(ByteCount::new(self.bytes));
                 self.bytes += len as u64;
                 Some(due)
             }

@@ -10,7 +10,7 @@ use feed::{Feed, Reader};
 use skyhaul::{Block, ClassId, Session};
 use skyhaul_streams::wire::{CONTROL, DATA, Hello, Message, Refusal};
 use skyhaul_streams::{Counters, Format, Packing, Parcel};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::sync::atomic::Ordering;
 
 /// How a stream is sent.
@@ -40,7 +40,7 @@ impl Options {
 }
 
 /// How frames are gathered in groups of so many bytes at most; `None` where such groups are not possible.
-pub fn groups(bytes: Bytes) -> Option<Packing> {
+pub fn groups(bytes: ByteCount) -> Option<Packing> {
     let bytes = usize::try_from(bytes.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes))?;
     Some(Packing { bytes, ..Packing::default() })
 }

@@ -1,7 +1,7 @@
 //! Sources and sinks as they are written.
 
 use core::str::FromStr;
-use skyhaul_units::{Bytes, Rate, Utc};
+use skyhaul_units::{ByteCount, Rate, Utc};
 use std::path::PathBuf;
 
 /// Where a stream comes from.
@@ -50,7 +50,7 @@ pub enum SinkSpec {
         numbered: bool,
     },
     /// A ring in shared memory, made with this size.
-    Ring(RingName, Bytes),
+    Ring(RingName, ByteCount),
 }
 
 /// A sink as a far node is told it, with the time of its stream to be put in.
@@ -218,7 +218,7 @@ impl FromStr for SinkSpec {
         }
         if let Some(rest) = text.strip_prefix("shm:") {
             let (name, size) = match rest.split_once("?size=") {
-                Some((name, size)) => (name, size.parse::<Bytes>().ok()),
+                Some((name, size)) => (name, size.parse::<ByteCount>().ok()),
                 None => (rest, Some(RING_SIZE)),
             };
             let size = size.filter(|size| (RING_LEAST..=RING_MOST).contains(size));
@@ -273,9 +273,9 @@ const UDP: &str =
 const RING: &str = "write it like shm:/ring0; for a sink add ?size=64MiB, from 64 KiB to 16 GiB";
 const MEMORY: &str =
     "write it like zero:1gbit, vdif:1gbit, vdif:1gbit,5000,8 (rate, bytes of samples, threads), or vdif:max";
-const RING_SIZE: Bytes = Bytes::mib(64);
-const RING_LEAST: Bytes = Bytes::kib(64);
-const RING_MOST: Bytes = Bytes::mib(16 << 10);
+const RING_SIZE: ByteCount = ByteCount::mib(64);
+const RING_LEAST: ByteCount = ByteCount::kib(64);
+const RING_MOST: ByteCount = ByteCount::mib(16 << 10);
 
 #[cfg(test)]
 mod tests {
@@ -300,7 +300,7 @@ mod tests {
             assert_eq!(text.parse::<SinkSpec>().map(|sink| sink.to_string()).as_deref(), Ok(text));
         }
         let ring = RingName("r".to_owned());
-        assert_eq!("shm:/r?size=1MiB".parse(), Ok(SinkSpec::Ring(ring, Bytes::mib(1))));
+        assert_eq!("shm:/r?size=1MiB".parse(), Ok(SinkSpec::Ring(ring, ByteCount::mib(1))));
         assert_eq!("pass/x.vdif".parse(), Ok(SinkSpec::File("pass/x.vdif".into())));
     }
 

@@ -5,7 +5,7 @@
 //! together goes back to the kernel as one, which keeps the cost a byte low at both ends.
 
 use crate::offload::{ECN, NEEDS_CHECKSUM, OFFLOAD_LEN, Offload, SINGLE, TCP_V4, TCP_V6, UDP};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -97,12 +97,12 @@ pub fn join(run: &[Segment], out: &mut Vec<u8>) {
 
 impl Segment {
     /// Size of the IP packet on a wire.
-    pub fn size(&self) -> Bytes {
+    pub fn size(&self) -> ByteCount {
         let length = match &self.packet.cut {
             None => self.packet.bytes.len(),
             Some(cut) => cut.payload + self.payload(cut).len(),
         };
-        Bytes::new(length as u64)
+        ByteCount::new(length as u64)
     }
 
     fn payload(&self, cut: &Cut) -> Range<usize> {

@@ -3,7 +3,7 @@
 use crate::{Datagram, Endpoint};
 use core::net::SocketAddr;
 use skyhaul_link::{Link, LinkConfig, ip_packet_size};
-use skyhaul_units::{Bytes, Instant};
+use skyhaul_units::{ByteCount, Instant};
 use std::collections::BTreeMap;
 
 /// A node of a network.
@@ -288,7 +288,7 @@ impl<E: Endpoint> Network<E> {
             return;
         };
         self.tell(Event::Sent(link, &datagram));
-        let size: Bytes = ip_packet_size(datagram.to.ip(), datagram.payload.len());
+        let size: ByteCount = ip_packet_size(datagram.to.ip(), datagram.payload.len());
         self.links[link.0].send(self.now, size, datagram);
     }
 

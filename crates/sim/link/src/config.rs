@@ -2,7 +2,7 @@
 
 use crate::{Loss, Policer};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// One direction of one link. The default is a perfect line: no limit, no delay, no loss.
 ///
@@ -19,9 +19,9 @@ pub struct LinkConfig {
     pub policer: Option<Policer>,
     /// Packets larger than this vanish, and nobody is told: a black hole of a path's MTU.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub largest: Option<Bytes>,
+    pub largest: Option<ByteCount>,
     /// Most bytes that may wait for the line, the packet being sent not counted. What comes on top is dropped.
-    pub queue: Bytes,
+    pub queue: ByteCount,
     /// From the end of a packet's transmission to its arrival. One way, not round trip.
     pub one_way_delay: Duration,
     /// The delay of each packet varies uniformly by up to this much to either side, but is never below zero.
@@ -105,7 +105,7 @@ impl LinkConfig {
 }
 
 /// 90 ms at 93 Mbit/s: about one round trip of a geostationary hop, what routers on such lines are given.
-const DEFAULT_QUEUE: Bytes = Bytes::mib(1);
+const DEFAULT_QUEUE: ByteCount = ByteCount::mib(1);
 
 #[cfg(test)]
 mod tests {
@@ -128,8 +128,8 @@ mod tests {
     fn text_form_is_read_and_written_back() {
         let config: LinkConfig = toml::from_str(FULL).unwrap();
         assert_eq!(config.rate, Some(Rate::from_mbps(93)));
-        let policed = Policer { rate: Rate::from_mbps(50), burst: Bytes::kib(128) };
-        assert_eq!((config.policer, config.largest), (Some(policed), Some(Bytes::new(1_400))));
+        let policed = Policer { rate: Rate::from_mbps(50), burst: ByteCount::kib(128) };
+        assert_eq!((config.policer, config.largest), (Some(policed), Some(ByteCount::new(1_400))));
         assert_eq!(config.outages[0].length, Duration::from_secs(5));
         assert_eq!(config.changes[0].loss, Some(Loss::None));
         let again: LinkConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();

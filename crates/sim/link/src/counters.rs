@@ -1,7 +1,7 @@
 //! What happened on a link.
 
 use serde::Serialize;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 
 /// Totals since the link's start. At any time
 /// `offered = forwarded + lost + policed + oversized + queue_dropped + outage_dropped + overflow_dropped + in flight`.
@@ -26,9 +26,9 @@ pub struct LinkCounters {
     /// Packets made to fall behind the others. They are counted where they end, too.
     pub reordered: u64,
     /// Size of the packets given to the link.
-    pub offered_bytes: Bytes,
+    pub offered_bytes: ByteCount,
     /// Size of the packets handed out at the far end.
-    pub forwarded_bytes: Bytes,
+    pub forwarded_bytes: ByteCount,
     /// Time between being offered and the start of transmission.
     pub queue_delay: QueueDelay,
 }

@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use skyhaul_link::{Link, LinkConfig};
-//! use skyhaul_units::{Bytes, Duration, Instant, Rate};
+//! use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 //! let config = LinkConfig {
 //!     rate: Some(Rate::from_mbps(12)),
 //!     one_way_delay: Duration::from_millis(80),

@@ -1,6 +1,6 @@
 //! The line itself: one packet at a time, at an exact rate.
 
-use skyhaul_units::{Bytes, Instant, Rate};
+use skyhaul_units::{ByteCount, Instant, Rate};
 
 /// Transmission of one packet after another. Work is counted in billionths of a bit, because a rate in bit/s does
 /// so many of them each nanosecond: nothing is rounded away, however long the line is busy.
@@ -30,7 +30,7 @@ impl Line {
     }
 
     /// Starts a packet on the idle line.
-    pub fn start(&mut self, now: Instant, size: Bytes) {
+    pub fn start(&mut self, now: Instant, size: ByteCount) {
         debug_assert!(!self.is_busy(), "one packet at a time");
         let carried = if self.since == now { self.spare } else { 0 };
         let work = u128::from(size.as_u64()) * WORK_PER_BYTE;
@@ -94,7 +94,7 @@ mod tests {
         let mut line = Line::new(Some(Rate::from_mbps(93)));
         let mut now = Instant::ZERO;
         for packet in 1..=31_000u64 {
-            line.start(now, Bytes::new(1500));
+            line.start(now, ByteCount::new(1500));
             now = line.end().unwrap();
             line.finish(now);
             assert_eq!(now.as_nanos(), (packet * 12_000 * 1_000).div_ceil(93));
@@ -108,7 +108,7 @@ mod tests {
         let mut line = Line::new(Some(Rate::from_mbps(80_000)));
         let mut now = Instant::ZERO;
         for _ in 0..10 {
-            line.start(now, Bytes::new(3));
+            line.start(now, ByteCount::new(3));
             now = line.end().unwrap();
             line.finish(now);
         }
@@ -118,18 +118,18 @@ mod tests {
     #[test]
     fn an_idle_line_saves_nothing() {
         let mut line = Line::new(Some(Rate::from_bps(3_000_000_000)));
-        line.start(Instant::ZERO, Bytes::new(1));
+        line.start(Instant::ZERO, ByteCount::new(1));
         let end = line.end().unwrap();
         assert_eq!(end.as_nanos(), 3);
         line.finish(end);
-        line.start(Instant::from_nanos(100), Bytes::new(1));
+        line.start(Instant::from_nanos(100), ByteCount::new(1));
         assert_eq!(line.end().unwrap().as_nanos(), 103);
     }
 
     #[test]
     fn a_new_rate_applies_to_the_rest_of_the_packet() {
         let mut line = Line::new(Some(Rate::from_mbps(8)));
-        line.start(Instant::ZERO, Bytes::new(1000));
+        line.start(Instant::ZERO, ByteCount::new(1000));
         line.set_rate(Instant::from_nanos(500_000), Some(Rate::from_mbps(4)));
         assert_eq!(line.end().unwrap().as_nanos(), 1_500_000);
         line.set_rate(Instant::from_nanos(1_000_000), Some(Rate::ZERO));

@@ -6,7 +6,7 @@ use crate::loss::Channel;
 use crate::policer::TokenBucket;
 use crate::schedule::Schedule;
 use crate::{LinkConfig, LinkCounters, Loss, Reordering};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Most items a link holds, waiting and under way together: two seconds at 6 Gbit/s of 1500-byte packets. What
@@ -23,7 +23,7 @@ pub const MAX_ITEMS: usize = 1 << 20;
 pub struct Link<T> {
     now: Instant,
     policer: Option<TokenBucket>,
-    largest: Option<Bytes>,
+    largest: Option<ByteCount>,
     line: Line,
     queue: Queue<T>,
     way: Way<T>,
@@ -42,7 +42,12 @@ impl<T> Link<T> {
             policer: config.policer.map(|policer| TokenBucket::new(policer, Instant::ZERO)),
             largest: config.largest,
             line: Line::new(config.rate),
-            queue: Queue { waiting: VecDeque::new(), bytes: Bytes::ZERO, limit: config.queue, sending: None },
+            queue: Queue {
+                waiting: VecDeque::new(),
+                bytes: ByteCount::ZERO,
+                limit: config.queue,
+                sending: None,
+            },
             way: Way::new(&config, seed),
             schedule: Schedule::new(&config, Instant::ZERO),
             loss: config.loss,
@@ -70,7 +75,7 @@ impl<T> Link<T> {
 
     /// Puts an item of `size` (of the whole IP packet) in at `now`. It is queued, or dropped where the queue is
     /// full, and counted either way.
-    pub fn send(&mut self, now: Instant, size: Bytes, item: T) {
+    pub fn send(&mut self, now: Instant, size: ByteCount, item: T) {
         let now = self.advance(now);
         self.counters.offered += 1;
         self.counters.offered_bytes += size;
@@ -127,7 +132,7 @@ impl<T> Link<T> {
     }
 
     /// Bytes that wait for the line at the latest call, the packet being sent not counted.
-    pub const fn queued(&self) -> Bytes {
+    pub const fn queued(&self) -> ByteCount {
         self.queue.bytes
     }
 
@@ -209,7 +214,7 @@ impl<T> Link<T> {
 #[derive(Debug)]
 struct Packet<T> {
     offered: Instant,
-    size: Bytes,
+    size: ByteCount,
     item: T,
 }
 
@@ -217,8 +222,8 @@ struct Packet<T> {
 #[derive(Debug)]
 struct Queue<T> {
     waiting: VecDeque<Packet<T>>,
-    bytes: Bytes,
-    limit: Bytes,
+    bytes: ByteCount,
+    limit: ByteCount,
     sending: Option<Packet<T>>,
 }
 

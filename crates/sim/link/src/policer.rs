@@ -4,7 +4,7 @@
 //! bottleneck that shows itself by loss alone, with no queue to measure.
 
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Instant, Rate};
+use skyhaul_units::{ByteCount, Instant, Rate};
 
 /// A policer's two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct Policer {
     /// What passes in the long run, counted in IP packets.
     pub rate: Rate,
     /// What passes at once after a pause. Less than one packet lets nothing pass.
-    pub burst: Bytes,
+    pub burst: ByteCount,
 }
 
 /// The bucket. Its level is kept in billionths of a bit, so no rate is rounded.
@@ -31,7 +31,7 @@ impl TokenBucket {
     }
 
     /// Whether a packet of `size` passes; if so it is paid for.
-    pub fn passes(&mut self, now: Instant, size: Bytes) -> bool {
+    pub fn passes(&mut self, now: Instant, size: ByteCount) -> bool {
         let gained = u128::from(self.policer.rate.as_bps()) * u128::from(now.since(self.filled).as_nanos());
         self.level = self.level.saturating_add(gained).min(scaled(self.policer.burst));
         self.filled = self.filled.max(now);
@@ -41,7 +41,7 @@ impl TokenBucket {
     }
 }
 
-fn scaled(bytes: Bytes) -> u128 {
+fn scaled(bytes: ByteCount) -> u128 {
     u128::from(bytes.as_u64()) * 8_000_000_000
 }
 
@@ -51,8 +51,8 @@ mod tests {
     use proptest::prelude::*;
     use skyhaul_units::Duration;
 
-    const PACKET: Bytes = Bytes::new(1_500);
-    const TWELVE: Policer = Policer { rate: Rate::from_mbps(12), burst: Bytes::new(15_000) };
+    const PACKET: ByteCount = ByteCount::new(1_500);
+    const TWELVE: Policer = Policer { rate: Rate::from_mbps(12), burst: ByteCount::new(15_000) };
 
     /// Packets that pass of those offered every `gap`, over `span`.
     fn passed(policer: Policer, gap: Duration, span: Duration) -> u64 {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_bucket_smaller_than_a_packet_lets_nothing_pass() {
-        let small = Policer { burst: Bytes::new(1_499), ..TWELVE };
+        let small = Policer { burst: ByteCount::new(1_499), ..TWELVE };
         assert_eq!(passed(small, Duration::from_millis(1), Duration::from_secs(1)), 0);
     }
 
@@ -98,14 +98,14 @@ mod tests {
             burst in 0u64..100_000,
             offers in proptest::collection::vec((0u64..5_000_000, 40u64..9_000), 1..300),
         ) {
-            let policer = Policer { rate: Rate::from_mbps(mbps), burst: Bytes::new(burst) };
+            let policer = Policer { rate: Rate::from_mbps(mbps), burst: ByteCount::new(burst) };
             let mut bucket = TokenBucket::new(policer, Instant::ZERO);
             let mut now = Instant::ZERO;
-            let mut passed = Bytes::ZERO;
+            let mut passed = ByteCount::ZERO;
             for (gap, size) in offers {
                 now += Duration::from_nanos(gap);
-                if bucket.passes(now, Bytes::new(size)) {
-                    passed += Bytes::new(size);
+                if bucket.passes(now, ByteCount::new(size)) {
+                    passed += ByteCount::new(size);
                 }
                 prop_assert!(passed <= policer.rate * now.since(Instant::ZERO) + policer.burst);
             }

@@ -3,7 +3,7 @@
 use crate::files::{Error, Files};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::{Apid, Vcid};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
@@ -62,9 +62,9 @@ pub struct AsideEntry {
 /// The packets set aside from one product.
 pub(crate) struct Aside<W: Write> {
     working: String,
-    most: Bytes,
+    most: ByteCount,
     pub(crate) file: Option<BufWriter<W>>,
-    pub(crate) size: Bytes,
+    pub(crate) size: ByteCount,
     pub(crate) hash: Sha256,
     pub(crate) reasons: BTreeMap<Reason, u64>,
     pub(crate) entries: Vec<AsideEntry>,
@@ -74,12 +74,12 @@ pub(crate) struct Aside<W: Write> {
 }
 
 impl<W: Write> Aside<W> {
-    pub fn new(working: String, most: Bytes) -> Self {
+    pub fn new(working: String, most: ByteCount) -> Self {
         Self {
             working,
             most,
             file: None,
-            size: Bytes::ZERO,
+            size: ByteCount::ZERO,
             hash: Sha256::new(),
             reasons: BTreeMap::new(),
             entries: Vec::new(),
@@ -105,7 +105,7 @@ impl<W: Write> Aside<W> {
         packet: Shelved<'_>,
         reason: Reason,
     ) -> Result<(), Error> {
-        let length = Bytes::of(packet.bytes.len());
+        let length = ByteCount::of(packet.bytes.len());
         if self.size + length > self.most {
             self.rejected += 1;
             return Ok(());

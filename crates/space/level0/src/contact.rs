@@ -19,7 +19,7 @@ use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 
 /// What is known of a contact when it opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,12 +59,12 @@ pub struct Limits {
     pub window_span: Duration,
     /// Memory for packets in the windows of all products. Default 24 MiB: 12 s at 15 Mbit/s, where every packet
     /// is a kilobyte. At the limit the earliest packets of the largest window are written.
-    pub window: Bytes,
+    pub window: ByteCount,
     /// Memory for late packets of all products. Default 8 MiB; at the limit the most are moved to a file.
-    pub late: Bytes,
+    pub late: ByteCount,
     /// Size of the file of packets set aside from one product. Default 256 MiB; past it packets are dropped and
     /// counted as rejected.
-    pub set_aside: Bytes,
+    pub set_aside: ByteCount,
 }
 
 impl Default for Limits {
@@ -72,9 +72,9 @@ impl Default for Limits {
         Self {
             clock: ClockCheck::default(),
             window_span: Duration::from_secs(30),
-            window: Bytes::mib(24),
-            late: Bytes::mib(8),
-            set_aside: Bytes::mib(256),
+            window: ByteCount::mib(24),
+            late: ByteCount::mib(8),
+            set_aside: ByteCount::mib(256),
         }
     }
 }

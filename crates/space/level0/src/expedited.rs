@@ -14,7 +14,7 @@ use crate::rules::{Basis, Rules};
 use crate::workshop::{Scope, Workshop};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::mission::{ApidRange, Mission};
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 
 /// A subset of a contact that is published while it goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,6 +192,6 @@ fn workshop<F: Files>(
 
 /// Memory of one subset, for packets in order and for late ones each: 2 s of a 15 Mbit/s downlink; the rest of a slice
 /// is in files.
-const MEMORY: Bytes = Bytes::mib(4);
+const MEMORY: ByteCount = ByteCount::mib(4);
 /// Names have whole seconds.
 const SHORTEST: Duration = Duration::from_secs(1);

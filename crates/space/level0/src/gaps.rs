@@ -6,7 +6,7 @@
 use crate::order::Held;
 use skyhaul_ccsds::count::{Modulus, Step};
 use skyhaul_ccsds::id::Vcid;
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeSet;
 
 /// A break in the sequence count of an APID, or of the counter that it shares with others.
@@ -50,9 +50,9 @@ pub struct Stamp {
 #[derive(Debug, Clone)]
 pub(crate) struct ApidAccount {
     pub packets: u64,
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     pub corrected_packets: u64,
-    pub first_offset: Bytes,
+    pub first_offset: ByteCount,
     pub vcids: BTreeSet<Vcid>,
     pub first: Stamp,
     pub last: Stamp,
@@ -88,10 +88,10 @@ pub(crate) struct Last {
 
 impl ApidAccount {
     /// Nothing yet; `first` is the first packet, at `offset` in the packet file.
-    pub const fn new(first: Stamp, offset: Bytes) -> Self {
+    pub const fn new(first: Stamp, offset: ByteCount) -> Self {
         Self {
             packets: 0,
-            bytes: Bytes::ZERO,
+            bytes: ByteCount::ZERO,
             corrected_packets: 0,
             first_offset: offset,
             vcids: BTreeSet::new(),
@@ -107,7 +107,7 @@ impl ApidAccount {
 
     /// Counts how the next packet, at `offset`, follows `before`, the one that its counter showed last: of this APID,
     /// or of another that shares the counter. Returns the break, if there is one.
-    pub fn follow(&mut self, before: Last, next: Last, offset: Bytes) -> Option<Gap> {
+    pub fn follow(&mut self, before: Last, next: Last, offset: ByteCount) -> Option<Gap> {
         let expected = Modulus::PACKET.after(u64::from(before.count));
         match Modulus::PACKET.step(u64::from(before.count), u64::from(next.count)) {
             Step::Next => None,
@@ -131,7 +131,7 @@ impl ApidAccount {
 
     /// Counts a packet, at `offset`, whose length and bytes do not agree. Returns how many entries were listed:
     /// none where there is no `room`.
-    pub fn note_fill(&mut self, held: &Held<'_>, offset: Bytes, room: usize) -> usize {
+    pub fn note_fill(&mut self, held: &Held<'_>, offset: ByteCount, room: usize) -> usize {
         let fill = &mut self.fill;
         let before = fill.list.len() + fill.length_list.len();
         if held.fill > 0 {
@@ -155,7 +155,7 @@ impl ApidAccount {
     /// Counts a packet.
     pub fn add(&mut self, held: &Held<'_>, stamp: Stamp) {
         self.packets += 1;
-        self.bytes += Bytes::of(held.bytes.len());
+        self.bytes += ByteCount::of(held.bytes.len());
         self.corrected_packets += u64::from(held.quality.is_corrected());
         if !self.vcids.contains(&held.vcid) {
             self.vcids.insert(held.vcid);

@@ -7,7 +7,7 @@ use crate::order::{Change, Held, Slot};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::Counters;
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
@@ -23,7 +23,7 @@ pub(crate) struct PacketFile<W: Write> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Account {
     pub packets: u64,
-    pub size: Bytes,
+    pub size: ByteCount,
     pub corrected_packets: u64,
     /// Packets that the version before did not have.
     pub added: u64,
@@ -157,7 +157,7 @@ impl Accountant {
         }
         account.add(held, stamp);
         self.whole.packets += 1;
-        self.whole.size += Bytes::of(held.bytes.len());
+        self.whole.size += ByteCount::of(held.bytes.len());
         self.whole.corrected_packets += u64::from(held.quality.is_corrected());
         match held.quality.change() {
             Change::None => {}
@@ -277,7 +277,7 @@ mod tests {
         let gaps: Vec<_> = apid.gaps.iter().map(|gap| (gap.first_missing, gap.missed, gap.offset)).collect();
         assert_eq!(gaps, [(16_383, 3, 20), (4, 6, 50)]);
         assert_eq!((apid.gap_count, apid.missing, apid.resets), (2, 9, 2));
-        assert_eq!((apid.packets, apid.bytes, apid.corrected_packets), (7, Bytes::new(70), 7));
+        assert_eq!((apid.packets, apid.bytes, apid.corrected_packets), (7, ByteCount::new(70), 7));
         assert_eq!(apid.gaps[0].preceding.received, Utc::from_nanos(16_382));
         assert_eq!(apid.gaps[0].following.received, Utc::from_nanos(2));
     }

@@ -9,7 +9,7 @@ use crate::naming::{FileNumber, ProductName};
 use crate::packet_file::Account;
 use crate::publish::Publication;
 use skyhaul_ccsds::id::{Apid, Scid};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 impl Publication<'_> {
     /// The construction record of the product called `name`.
@@ -47,7 +47,7 @@ fn totals(account: &Account) -> Totals {
     let first = account.first.map_or(RecordTime::NONE, reception);
     let last = account.last.map_or(RecordTime::NONE, reception);
     Totals {
-        fill: Bytes::new(account.apids.values().map(|apid| apid.fill.octets).sum()),
+        fill: ByteCount::new(account.apids.values().map(|apid| apid.fill.octets).sum()),
         length_discrepancies: count32(account.apids.values().map(|apid| apid.fill.length_differs).sum()),
         packet_times: Span {
             first: account.first.map_or(RecordTime::NONE, packet_time),
@@ -68,7 +68,7 @@ fn apid_entry(scid: Scid, apid: Apid, account: &ApidAccount) -> ApidEntry {
         vcids: account.vcids.iter().map(|vcid| SpacecraftVcid::new(scid.value(), vcid.value())).collect(),
         gaps: account.gaps.iter().map(gap_entry).collect(),
         fill: account.fill.list.iter().map(fill_entry).collect(),
-        fill_octets: Bytes::new(account.fill.octets),
+        fill_octets: ByteCount::new(account.fill.octets),
         length_discrepancies: account.fill.length_list.iter().map(|count| u32::from(*count)).collect(),
         packet_times: packet_times(account.first, account.last),
         reception: Span { first: reception(account.first), last: reception(account.last) },
@@ -81,7 +81,7 @@ fn apid_entry(scid: Scid, apid: Apid, account: &ApidAccount) -> ApidEntry {
 fn gap_entry(gap: &Gap) -> GapEntry {
     GapEntry {
         first_missing: u32::from(gap.first_missing),
-        offset: Bytes::new(gap.offset),
+        offset: ByteCount::new(gap.offset),
         missed: u32::from(gap.missed),
         packet_times: packet_times(gap.preceding, gap.following),
         reception: Span { first: reception(gap.preceding), last: reception(gap.following) },
@@ -91,7 +91,7 @@ fn gap_entry(gap: &Gap) -> GapEntry {
 fn fill_entry(fill: &Filled) -> FillEntry {
     FillEntry {
         sequence_count: u32::from(fill.count),
-        offset: Bytes::new(fill.offset),
+        offset: ByteCount::new(fill.offset),
         first_fill: fill.first_fill,
     }
 }

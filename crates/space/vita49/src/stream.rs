@@ -3,7 +3,7 @@
 
 use crate::context::{Context, ItemFormat, PayloadFormat, SampleKind};
 use crate::packet::{Contents, Packet, PacketError, PacketKind};
-use skyhaul_units::{Bytes, Rate, Utc};
+use skyhaul_units::{ByteCount, Rate, Utc};
 
 /// What symbols are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,7 +209,7 @@ impl Depacketiser {
         let rate = self.context.sample_rate.filter(|rate| *rate != Rate::ZERO);
         let stamped = packet.time.utc(rate).map(|first| {
             // The rate counts symbols where its own arithmetic counts eight a byte.
-            rate.map_or(first, |rate| first + rate.time_for(Bytes::of(count)) / 8)
+            rate.map_or(first, |rate| first + rate.time_for(ByteCount::of(count)) / 8)
         });
         Symbols { received: stamped.unwrap_or(arrived), is_stamped: stamped.is_some(), form, bytes }
     }

@@ -47,7 +47,7 @@ use excess::{Excess, Finding, View};
 use flights::{Flight, Flights, LAG, Stretch};
 use route::Route;
 use share::{PPM, ppm};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use startup::Startup;
 
 /// The controller for a line of which nothing is known.
@@ -408,7 +408,7 @@ impl Adaptive {
 }
 
 impl Controller for Adaptive {
-    fn on_sent(&mut self, now: Instant, bytes: Bytes, in_flight: Bytes) {
+    fn on_sent(&mut self, now: Instant, bytes: ByteCount, in_flight: ByteCount) {
         if in_flight <= bytes {
             self.flights.expect(now + self.smoothed);
         }
@@ -474,7 +474,7 @@ impl Controller for Adaptive {
         self.pace.max(SLOWEST)
     }
 
-    fn window(&self) -> Bytes {
+    fn window(&self) -> ByteCount {
         if let Mode::Competing(compete) = &self.mode {
             return compete.window(self.flights.heard_at(), self.smoothed);
         }
@@ -527,10 +527,10 @@ const LEAST_TARGET: Duration = Duration::from_millis(3);
 const LEAST_JITTER: Duration = Duration::from_millis(6);
 
 /// A packet of 1,500 bytes.
-const PACKET: Bytes = Bytes::new(1_500);
+const PACKET: ByteCount = ByteCount::new(1_500);
 
 /// A queue of less than two packets can't be told from none.
-const TWO_PACKETS: Bytes = Bytes::new(3_000);
+const TWO_PACKETS: ByteCount = ByteCount::new(3_000);
 
 /// Twice this is a foreign queue on the shortest routes.
 const LEAST_FOREIGN: Duration = Duration::from_millis(8);
@@ -562,7 +562,7 @@ const REFRESH_EVERY: Duration = Duration::from_secs(10);
 
 /// Less than half a round trip without acknowledgements, or this, is no outage: four acknowledgement timers.
 const SILENCE: Duration = Duration::from_millis(100);
-const FOUR_PACKETS: Bytes = Bytes::new(6_000);
+const FOUR_PACKETS: ByteCount = ByteCount::new(6_000);
 
 /// Four pacing ticks: shorter flights would measure the ticks.
 const SHORTEST_FLIGHT: Duration = Duration::from_millis(8);
@@ -571,10 +571,10 @@ const SHORTEST_FLIGHT: Duration = Duration::from_millis(8);
 const SLOWEST: Rate = Rate::from_bps(16_000);
 
 /// 64 KiB: a slow line may still send a burst.
-const WINDOW_MIN: Bytes = Bytes::kib(64);
+const WINDOW_MIN: ByteCount = ByteCount::kib(64);
 
 /// 256 MiB: three round trips of 660 ms at 1 Gbit/s.
-const WINDOW_MAX: Bytes = Bytes::mib(256);
+const WINDOW_MAX: ByteCount = ByteCount::mib(256);
 
 #[cfg(test)]
 mod tests;

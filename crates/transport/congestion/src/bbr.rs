@@ -12,7 +12,7 @@ use crate::{Ack, Controller, Loss, Phase, Status};
 pub(crate) use aggregation::Aggregation;
 use policer::Policer;
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 mod aggregation;
 mod policer;
@@ -22,7 +22,7 @@ mod policer;
 #[serde(default, deny_unknown_fields)]
 pub struct BbrConfig {
     /// A full packet, as an IP packet. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
 }
 
 impl Default for BbrConfig {
@@ -34,20 +34,20 @@ impl Default for BbrConfig {
 /// BBR version 1.
 #[derive(Debug, Clone)]
 pub(crate) struct Bbr {
-    segment: Bytes,
+    segment: ByteCount,
     mode: Mode,
     model: Model,
     pipe: FullPipe,
     rounds: Rounds,
-    window: Bytes,
+    window: ByteCount,
     /// The window before a recovery or a probe of the round trip.
-    prior_window: Bytes,
+    prior_window: ByteCount,
     pacing: Rate,
     recovery: Option<Recovery>,
     aggregation: Aggregation,
     policer: Policer,
     /// Lost since the last acknowledgement.
-    newly_lost: Bytes,
+    newly_lost: ByteCount,
     smoothed: Option<Duration>,
 }
 
@@ -79,7 +79,7 @@ struct FullPipe {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rounds {
     pub(crate) count: u64,
-    ends: Bytes,
+    ends: ByteCount,
     /// This acknowledgement began a round.
     pub(crate) began: bool,
 }
@@ -94,7 +94,7 @@ impl Rounds {
     }
 
     /// A round begins here.
-    pub(crate) const fn restart(&mut self, delivered: Bytes) {
+    pub(crate) const fn restart(&mut self, delivered: ByteCount) {
         self.ends = delivered;
     }
 }
@@ -121,12 +121,12 @@ impl Bbr {
             pipe: FullPipe::default(),
             rounds: Rounds::default(),
             window: config.segment.times(FIRST_WINDOW),
-            prior_window: Bytes::ZERO,
+            prior_window: ByteCount::ZERO,
             pacing: Rate::over(config.segment.times(FIRST_WINDOW), FIRST_RTT).scaled(HIGH_GAIN, UNIT),
             recovery: None,
             aggregation: Aggregation::default(),
             policer: Policer::default(),
-            newly_lost: Bytes::ZERO,
+            newly_lost: ByteCount::ZERO,
             smoothed: None,
         }
     }
@@ -151,7 +151,7 @@ impl Bbr {
     }
 
     /// `gain` bandwidth-delay products, and what batches at both ends hold back.
-    fn inflight(&self, rate: Rate, gain: u64) -> Bytes {
+    fn inflight(&self, rate: Rate, gain: u64) -> ByteCount {
         let Some(min_rtt) = self.model.min_rtt else { return self.segment.times(FIRST_WINDOW) };
         let product = (rate * min_rtt).scaled(gain, UNIT);
         let batch = (self.pacing * BATCH_TIME).max(self.segment.times(2)).min(BATCH_MOST);
@@ -193,7 +193,7 @@ impl Bbr {
         self.mode = Mode::ProbeBw { phase, since: now };
     }
 
-    fn update_cycle(&mut self, now: Instant, ack: &Ack, lost: Bytes) {
+    fn update_cycle(&mut self, now: Instant, ack: &Ack, lost: ByteCount) {
         let Mode::ProbeBw { phase, since } = self.mode else { return };
         let is_full_length = now.since(since) > self.model.min_rtt.unwrap_or_default();
         let before = ack.in_flight + ack.bytes;
@@ -201,7 +201,7 @@ impl Bbr {
         let is_over = match gain {
             UNIT => is_full_length,
             gain if gain > UNIT => {
-                is_full_length && (lost > Bytes::ZERO || before >= self.inflight(self.max_rate(), gain))
+                is_full_length && (lost > ByteCount::ZERO || before >= self.inflight(self.max_rate(), gain))
             }
             _ => is_full_length || before <= self.inflight(self.max_rate(), UNIT),
         };
@@ -282,7 +282,7 @@ impl Bbr {
             }
         }
         let (_, gain) = self.gains();
-        let extra = if self.pipe.reached { self.aggregation.allowance(self.rate()) } else { Bytes::ZERO };
+        let extra = if self.pipe.reached { self.aggregation.allowance(self.rate()) } else { ByteCount::ZERO };
         let target = self.inflight(self.rate(), gain) + extra;
         if self.pipe.reached {
             self.window = (self.window + ack.bytes).min(target);
@@ -320,7 +320,7 @@ impl Controller for Bbr {
         self.pacing
     }
 
-    fn window(&self) -> Bytes {
+    fn window(&self) -> ByteCount {
         match self.mode {
             Mode::ProbeRtt { .. } => self.window.min(self.segment.times(LEAST_WINDOW)),
             _ => self.window,
@@ -349,7 +349,7 @@ impl Controller for Bbr {
 
 /// A number that differs from flow to flow and from time to time, and is the same in the same run (the finaliser of
 /// MurmurHash3).
-pub(crate) fn chance(now: Instant, delivered: Bytes) -> u64 {
+pub(crate) fn chance(now: Instant, delivered: ByteCount) -> u64 {
     let mut bits = now.as_nanos() ^ delivered.as_u64().rotate_left(32);
     for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53u64] {
         bits = (bits ^ (bits >> 33)).wrapping_mul(factor);
@@ -381,7 +381,7 @@ const FIRST_RTT: Duration = Duration::from_millis(333);
 /// The kernel cuts what it sends into pieces of this time.
 const BATCH_TIME: Duration = Duration::from_millis(1);
 /// And of this size at most.
-const BATCH_MOST: Bytes = Bytes::kib(64);
+const BATCH_MOST: ByteCount = ByteCount::kib(64);
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use crate::segments::Multiple;
 use crate::{Ack, Controller, Loss, Phase, Status};
 use bounds::Bounds;
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 mod bounds;
 
@@ -22,7 +22,7 @@ mod bounds;
 #[serde(default, deny_unknown_fields)]
 pub struct Bbr3Config {
     /// A full packet, as an IP packet. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
 }
 
 impl Default for Bbr3Config {
@@ -34,7 +34,7 @@ impl Default for Bbr3Config {
 /// BBR version 3.
 #[derive(Debug, Clone)]
 pub(crate) struct Bbr3 {
-    segment: Bytes,
+    segment: ByteCount,
     state: State,
     /// When the present probing cycle began, and how long to wait for the next.
     cycle: Cycle,
@@ -45,8 +45,8 @@ pub(crate) struct Bbr3 {
     rounds: Rounds,
     bounds: Bounds,
     aggregation: Aggregation,
-    window: Bytes,
-    prior_window: Bytes,
+    window: ByteCount,
+    prior_window: ByteCount,
     pacing: Rate,
     limited: Limited,
     smoothed: Option<Duration>,
@@ -132,7 +132,7 @@ impl Bbr3 {
             bounds: Bounds::new(config.segment),
             aggregation: Aggregation::default(),
             window,
-            prior_window: Bytes::ZERO,
+            prior_window: ByteCount::ZERO,
             pacing: Rate::over(window, FIRST_RTT).scaled(STARTUP_GAIN, UNIT),
             limited: Limited::default(),
             smoothed: None,
@@ -167,13 +167,13 @@ impl Bbr3 {
         matches!(self.state, State::Startup | State::Refill | State::Up)
     }
 
-    fn product(&self, rate: Rate, gain: u64) -> Bytes {
+    fn product(&self, rate: Rate, gain: u64) -> ByteCount {
         let first = self.segment.times(FIRST_WINDOW);
         self.min_rtt.least.map_or(first, |least| (rate * least).scaled(gain, UNIT))
     }
 
     /// What batches at both ends need on top.
-    fn quantised(&self, amount: Bytes) -> Bytes {
+    fn quantised(&self, amount: ByteCount) -> ByteCount {
         let batch = (self.pacing * BATCH_TIME).max(self.segment.times(2)).min(BATCH_MOST);
         let least = batch.times(3).max(self.segment.times(LEAST_WINDOW));
         let probing = if self.state == State::Up { 2 } else { 0 };
@@ -313,7 +313,7 @@ impl Bbr3 {
         }
     }
 
-    fn inflight_too_high(&mut self, now: Instant, ack: &Ack, in_flight: Bytes) {
+    fn inflight_too_high(&mut self, now: Instant, ack: &Ack, in_flight: ByteCount) {
         self.bounds.probing = false;
         if !ack.sample.is_app_limited {
             let target = self.product(self.rate(), UNIT).min(self.window);
@@ -373,7 +373,7 @@ impl Bbr3 {
         }
     }
 
-    fn probe_rtt_window(&self) -> Bytes {
+    fn probe_rtt_window(&self) -> ByteCount {
         self.product(self.rate(), 500).max(self.segment.times(LEAST_WINDOW))
     }
 
@@ -412,7 +412,7 @@ impl Bbr3 {
 }
 
 impl Controller for Bbr3 {
-    fn on_sent(&mut self, _now: Instant, _bytes: Bytes, in_flight: Bytes) {
+    fn on_sent(&mut self, _now: Instant, _bytes: ByteCount, in_flight: ByteCount) {
         self.limited.now |= in_flight + self.segment > self.window;
     }
 
@@ -441,7 +441,7 @@ impl Controller for Bbr3 {
         self.pacing
     }
 
-    fn window(&self) -> Bytes {
+    fn window(&self) -> ByteCount {
         self.window
     }
 
@@ -490,7 +490,7 @@ const FIRST_RTT: Duration = Duration::from_millis(333);
 /// Sending goes in batches of this time,
 const BATCH_TIME: Duration = Duration::from_millis(1);
 /// and of this size at most.
-const BATCH_MOST: Bytes = Bytes::kib(64);
+const BATCH_MOST: ByteCount = ByteCount::kib(64);
 
 #[cfg(test)]
 mod tests;

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::{Ack, Loss, RateSample};
     use proptest::prelude::*;
-    use skyhaul_units::{Bytes, Duration, Instant};
+    use skyhaul_units::{ByteCount, Duration, Instant};
 
     #[test]
     fn every_name_makes_the_controller_that_bears_it() {
@@ -208,7 +208,7 @@ mod tests {
         }
         let capped: Table =
             toml::from_str("controller = { kind = \"scalable-capped\", bound = \"2 MiB\" }").unwrap();
-        let expected = ScalableCappedConfig { bound: Bytes::mib(2), ..Default::default() };
+        let expected = ScalableCappedConfig { bound: ByteCount::mib(2), ..Default::default() };
         assert_eq!(capped.controller, ControllerConfig::ScalableCapped(expected));
         let error = toml::from_str::<Table>("controller = { kind = \"cubic\", beta = 1 }").unwrap_err();
         assert!(error.to_string().contains("unknown field `beta`"), "{error}");
@@ -227,20 +227,20 @@ mod tests {
             (prompt, is_app_limited) in (any::<bool>(), any::<bool>()),
         ) -> Ack {
             Ack {
-                bytes: Bytes::new(bytes),
+                bytes: ByteCount::new(bytes),
                 packets: 1,
                 sent: Instant::from_nanos(sent),
                 rtt: rtt.map(Duration::from_nanos),
                 smoothed: Duration::from_nanos(smoothed),
                 prompt,
-                in_flight: Bytes::new(in_flight),
+                in_flight: ByteCount::new(in_flight),
                 sample: RateSample {
-                    delivered: Bytes::new(delivered),
+                    delivered: ByteCount::new(delivered),
                     interval: Duration::from_nanos(interval),
-                    total: Bytes::new(total),
-                    prior: Bytes::new(prior),
-                    in_flight_when_sent: Bytes::new(flight),
-                    lost: Bytes::new(lost),
+                    total: ByteCount::new(total),
+                    prior: ByteCount::new(prior),
+                    in_flight_when_sent: ByteCount::new(flight),
+                    lost: ByteCount::new(lost),
                     is_app_limited,
                 },
                 ..Ack::default()
@@ -254,12 +254,12 @@ mod tests {
             (in_flight, continues) in (number(), any::<bool>()),
         ) -> Loss {
             Loss {
-                bytes: Bytes::new(bytes),
+                bytes: ByteCount::new(bytes),
                 sent: Instant::from_nanos(sent),
-                in_flight_when_sent: Bytes::new(flight),
+                in_flight_when_sent: ByteCount::new(flight),
                 continues,
-                lost_since_sent: Bytes::new(lost),
-                in_flight: Bytes::new(in_flight),
+                lost_since_sent: ByteCount::new(lost),
+                in_flight: ByteCount::new(in_flight),
                 ..Loss::default()
             }
         }
@@ -275,13 +275,13 @@ mod tests {
                 let mut now = Instant::ZERO;
                 for (gap, ack, loss) in &steps {
                     now += Duration::from_nanos(gap % 1_000_000_000);
-                    controller.on_sent(now, Bytes::new(1_500), ack.in_flight);
+                    controller.on_sent(now, ByteCount::new(1_500), ack.in_flight);
                     controller.on_ack(now, ack);
                     if let Some(loss) = loss {
                         controller.on_loss(now, loss);
                     }
                     let _ = (controller.pacing_rate(), controller.status(), controller.next_timeout());
-                    prop_assert!(controller.window() >= Bytes::new(1_500), "{name}: {controller:?}");
+                    prop_assert!(controller.window() >= ByteCount::new(1_500), "{name}: {controller:?}");
                 }
             }
         }

@@ -1,13 +1,13 @@
 //! What a path tells its congestion controller, and what it asks.
 
 use crate::RateSample;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// News that packets arrived: one batch of acknowledgements, reported by one packet of the far end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ack {
     /// What arrived, in IP packet bytes.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// How many packets that were.
     pub packets: u32,
     /// When the newest packet of the batch was sent.
@@ -22,7 +22,7 @@ pub struct Ack {
     /// for an acknowledgement timer.
     pub prompt: bool,
     /// What is still under way.
-    pub in_flight: Bytes,
+    pub in_flight: ByteCount,
     /// How fast packets arrived at the far end, as the newest of the batch shows.
     pub sample: RateSample,
     /// Packets that the far end has newly seen marked "congestion experienced" (RFC 3168).
@@ -33,19 +33,19 @@ pub struct Ack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Loss {
     /// Its size as an IP packet.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// When it was sent. A loss from before a reduction says nothing about the time after it.
     pub sent: Instant,
     /// What was under way when it was sent, itself included.
-    pub in_flight_when_sent: Bytes,
+    pub in_flight_when_sent: ByteCount,
     /// The packet before it was lost too: tells bursts from single losses.
     pub continues: bool,
     /// Considered lost since it was sent, itself included.
-    pub lost_since_sent: Bytes,
+    pub lost_since_sent: ByteCount,
     /// Total delivered when it was sent: tells round trips apart.
-    pub delivered_when_sent: Bytes,
+    pub delivered_when_sent: ByteCount,
     /// What is still under way.
-    pub in_flight: Bytes,
+    pub in_flight: ByteCount,
 }
 
 /// What a controller is doing.
@@ -84,7 +84,7 @@ pub struct Status {
     /// The rate allowed now, in IP packets.
     pub rate: Rate,
     /// What may be under way now.
-    pub window: Bytes,
+    pub window: ByteCount,
     /// The round-trip time of the empty line, as far as known.
     pub base_rtt: Option<Duration>,
     /// Round-trip time above the base in the last interval that was judged.
@@ -107,7 +107,7 @@ pub struct Memory {
 /// Decides how much and how fast a path may send. Sizes are those of whole IP packets.
 pub trait Controller: Send + core::fmt::Debug {
     /// `bytes` were sent; `in_flight` is what is under way with them.
-    fn on_sent(&mut self, _now: Instant, _bytes: Bytes, _in_flight: Bytes) {}
+    fn on_sent(&mut self, _now: Instant, _bytes: ByteCount, _in_flight: ByteCount) {}
 
     /// So many packets sent at `sent` arrived; [`Controller::on_ack`] follows when all of the batch is told.
     fn on_arrived(&mut self, _sent: Instant, _packets: u32) {}
@@ -122,7 +122,7 @@ pub trait Controller: Send + core::fmt::Debug {
     fn pacing_rate(&self) -> Rate;
 
     /// How many bytes may be under way.
-    fn window(&self) -> Bytes;
+    fn window(&self) -> ByteCount;
 
     /// When [`Controller::on_timeout`] is due, for controllers that act by time.
     fn next_timeout(&self) -> Option<Instant> {

@@ -6,14 +6,14 @@
 use crate::segments::{FRACTION, Segments};
 use crate::window::{Law, Seen, Windowed, full_packet};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 
 /// Parameters of `cubic`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CubicConfig {
     /// What the window is counted in. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
     /// Whether a loss below the last one's window makes room for others (RFC 9438 4.7). Default yes. Lone flows lose by
     /// it, where losses come a little earlier or later.
     pub fast_convergence: bool,

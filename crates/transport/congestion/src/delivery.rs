@@ -2,24 +2,24 @@
 //! samples"): what was delivered between the sending of a packet and its acknowledgement, over the longer of the
 //! time it took to send that and the time it took to be acknowledged.
 
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// What one batch of acknowledgements says about the rate of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateSample {
     /// Delivered within `interval`; zero when nothing can be said.
-    pub delivered: Bytes,
+    pub delivered: ByteCount,
     /// The longer of the sending and the acknowledging time.
     pub interval: Duration,
     /// Delivered in all, up to now.
-    pub total: Bytes,
+    pub total: ByteCount,
     /// Delivered in all when the newest packet of the batch was sent. A round trip is over when this reaches what
     /// `total` was at its beginning.
-    pub prior: Bytes,
+    pub prior: ByteCount,
     /// Under way when that packet was sent, itself included.
-    pub in_flight_when_sent: Bytes,
+    pub in_flight_when_sent: ByteCount,
     /// Considered lost between the sending of that packet and now.
-    pub lost: Bytes,
+    pub lost: ByteCount,
     /// The application had nothing to send for part of it, so the line may be faster than this.
     pub is_app_limited: bool,
 }
@@ -27,7 +27,7 @@ pub struct RateSample {
 impl RateSample {
     /// The rate of arrival; `None` where the sample says nothing.
     pub fn rate(&self) -> Option<Rate> {
-        (self.interval > Duration::ZERO && self.delivered > Bytes::ZERO)
+        (self.interval > Duration::ZERO && self.delivered > ByteCount::ZERO)
             .then(|| Rate::over(self.delivered, self.interval))
     }
 }
@@ -36,39 +36,39 @@ impl RateSample {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stamp {
     pub(crate) sent: Instant,
-    pub(crate) delivered: Bytes,
+    pub(crate) delivered: ByteCount,
     delivered_at: Instant,
     first_sent: Instant,
-    lost: Bytes,
-    pub(crate) in_flight: Bytes,
+    lost: ByteCount,
+    pub(crate) in_flight: ByteCount,
     is_app_limited: bool,
 }
 
 /// The counters.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    delivered: Bytes,
+    delivered: ByteCount,
     delivered_at: Instant,
     /// When the packet was sent whose acknowledgement set `delivered_at` last.
     first_sent: Instant,
-    lost: Bytes,
+    lost: ByteCount,
     /// Samples count as limited by the application until this much is delivered.
-    app_limited_until: Bytes,
+    app_limited_until: ByteCount,
 }
 
 impl Delivery {
     pub(crate) const fn new(now: Instant) -> Self {
         Self {
-            delivered: Bytes::ZERO,
+            delivered: ByteCount::ZERO,
             delivered_at: now,
             first_sent: now,
-            lost: Bytes::ZERO,
-            app_limited_until: Bytes::ZERO,
+            lost: ByteCount::ZERO,
+            app_limited_until: ByteCount::ZERO,
         }
     }
 
     /// A packet leaves; `in_flight` counts it.
-    pub(crate) fn sent(&mut self, now: Instant, bytes: Bytes, in_flight: Bytes) -> Stamp {
+    pub(crate) fn sent(&mut self, now: Instant, bytes: ByteCount, in_flight: ByteCount) -> Stamp {
         if in_flight <= bytes {
             // Nothing was under way: the time since the last acknowledgement is the application's, not the line's.
             self.delivered_at = now;
@@ -86,21 +86,21 @@ impl Delivery {
     }
 
     /// The application left room unused.
-    pub(crate) fn app_limited(&mut self, in_flight: Bytes) {
-        self.app_limited_until = self.delivered + in_flight.max(Bytes::new(1));
+    pub(crate) fn app_limited(&mut self, in_flight: ByteCount) {
+        self.app_limited_until = self.delivered + in_flight.max(ByteCount::new(1));
     }
 
-    pub(crate) fn arrived(&mut self, now: Instant, bytes: Bytes) {
+    pub(crate) fn arrived(&mut self, now: Instant, bytes: ByteCount) {
         self.delivered += bytes;
         self.delivered_at = now;
     }
 
-    pub(crate) fn lost(&mut self, bytes: Bytes) {
+    pub(crate) fn lost(&mut self, bytes: ByteCount) {
         self.lost += bytes;
     }
 
     /// Considered lost since the packet with `stamp` was sent.
-    pub(crate) fn lost_since(&self, stamp: &Stamp) -> Bytes {
+    pub(crate) fn lost_since(&self, stamp: &Stamp) -> ByteCount {
         self.lost - stamp.lost
     }
 

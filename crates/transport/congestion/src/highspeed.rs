@@ -4,14 +4,14 @@
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// Parameters of `highspeed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HighSpeedConfig {
     /// What the window is counted in. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
 }
 
 impl Default for HighSpeedConfig {

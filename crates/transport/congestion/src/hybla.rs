@@ -6,14 +6,14 @@
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 
 /// Parameters of `hybla`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HyblaConfig {
     /// What the window is counted in. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
     /// The round trip to which others are compared. Default 25 ms, the authors'.
     pub reference: Duration,
 }

@@ -5,14 +5,14 @@
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 
 /// Parameters of `illinois`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IllinoisConfig {
     /// What the window is counted in. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
 }
 
 impl Default for IllinoisConfig {
@@ -32,7 +32,7 @@ pub(crate) struct Illinois {
     most: Duration,
     sum: Duration,
     samples: u64,
-    round_ends: Bytes,
+    round_ends: ByteCount,
     /// The delay was above the lowest threshold since it was low for [`THETA`] round trips.
     was_above: bool,
     low_rounds: u32,
@@ -52,7 +52,7 @@ impl Illinois {
             most: Duration::ZERO,
             sum: Duration::ZERO,
             samples: 0,
-            round_ends: Bytes::ZERO,
+            round_ends: ByteCount::ZERO,
             was_above: false,
             low_rounds: 0,
         }

@@ -8,12 +8,12 @@
 //!
 //! ```
 //! use skyhaul_congestion::{Controller, Line, LineConfig, Pacer};
-//! use skyhaul_units::{Bytes, Instant, Rate};
+//! use skyhaul_units::{ByteCount, Instant, Rate};
 //!
 //! let line = Line::new(LineConfig::declared(Rate::from_mbps(93)));
-//! let mut pacer = Pacer::new(line.pacing_rate(), Bytes::new(1500), Instant::ZERO);
+//! let mut pacer = Pacer::new(line.pacing_rate(), ByteCount::new(1500), Instant::ZERO);
 //! let now = Instant::from_nanos(2_000_000);
-//! assert!(pacer.available(now) >= Bytes::new(1500));
+//! assert!(pacer.available(now) >= ByteCount::new(1500));
 //! pacer.spend(now, Bytes::new(1500));
 //! ```
 

@@ -9,7 +9,7 @@
 
 use crate::{Ack, Controller, Loss, Phase, Status};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// What the operator says about the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -207,7 +207,7 @@ impl Controller for Line {
         }
     }
 
-    fn window(&self) -> Bytes {
+    fn window(&self) -> ByteCount {
         let span = self.smoothed * 3 + Duration::from_millis(100);
         (self.config.rate * span).clamp(WINDOW_MIN, WINDOW_MAX)
     }
@@ -246,7 +246,7 @@ fn first_depth(queue: Duration) -> u64 {
 const BASE_PART: u64 = 16;
 
 /// Two full packets: on a line of 4.8 Mbit/s they take the default target.
-const PACKETS: Bytes = Bytes::new(3_000);
+const PACKETS: ByteCount = ByteCount::new(3_000);
 
 /// Three quarters held back: if the round trip stays long even so, sending less is of no use.
 const DEEPEST: u64 = 12;
@@ -258,10 +258,10 @@ const SAMPLES: u32 = 4;
 const FIRST_RTT: Duration = Duration::from_millis(333);
 
 /// 64 KiB: a slow line may still send a burst of datagrams.
-const WINDOW_MIN: Bytes = Bytes::kib(64);
+const WINDOW_MIN: ByteCount = ByteCount::kib(64);
 
 /// 256 MiB: three round trips of 660 ms at 1 Gbit/s.
-const WINDOW_MAX: Bytes = Bytes::mib(256);
+const WINDOW_MAX: ByteCount = ByteCount::mib(256);
 
 #[cfg(test)]
 mod tests {
@@ -271,13 +271,13 @@ mod tests {
     struct Bottleneck {
         rate: Rate,
         rtt: Duration,
-        queue: Bytes,
-        limit: Bytes,
+        queue: ByteCount,
+        limit: ByteCount,
         now: Instant,
         /// Round-trip times under way to the sender: when they arrive, and their value.
         feedback: std::collections::VecDeque<(Instant, Duration)>,
         delays: Vec<Duration>,
-        carried: Bytes,
+        carried: ByteCount,
     }
 
     impl Bottleneck {
@@ -285,12 +285,12 @@ mod tests {
             Self {
                 rate,
                 rtt,
-                queue: Bytes::ZERO,
+                queue: ByteCount::ZERO,
                 limit: rate * Duration::from_millis(400),
                 now: Instant::ZERO,
                 feedback: std::collections::VecDeque::new(),
                 delays: Vec::new(),
-                carried: Bytes::ZERO,
+                carried: ByteCount::ZERO,
             }
         }
 
@@ -349,7 +349,7 @@ mod tests {
         let rate = Rate::from_bps(200_000);
         let mut line = Line::new(LineConfig::declared(rate));
         let full = line.pacing_rate();
-        let rtt = |bytes| Duration::from_millis(600) + rate.time_for(Bytes::new(bytes));
+        let rtt = |bytes| Duration::from_millis(600) + rate.time_for(ByteCount::new(bytes));
         line.on_ack(Instant::ZERO, &ack(rtt(390), rtt(390), true));
         for step in 1..1_000u64 {
             let now = Instant::ZERO + Duration::from_millis(60) * step;
@@ -419,7 +419,7 @@ mod tests {
             line.on_ack(Instant::ZERO, &ack(RTT, RTT, false));
             bottleneck.run(&mut line, Duration::from_secs(20));
             let _ = bottleneck.median_delay();
-            bottleneck.carried = Bytes::ZERO;
+            bottleneck.carried = ByteCount::ZERO;
             bottleneck.run(&mut line, Duration::from_secs(40));
             let used = Rate::over(bottleneck.carried, Duration::from_secs(40));
             assert!(used >= bottleneck.rate.scaled(85, 100), "{percent} %: {used} {:?}", line.status());

@@ -4,14 +4,14 @@
 //! the datagrams. One that is woken late keeps what it missed, up to [`LATE`]; one that had
 //! nothing to send keeps a tick's worth, so that it doesn't start with a burst.
 
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// A token bucket that may go into debt. Levels are kept in billionths of a bit, so no rate is rounded.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     rate: Rate,
     /// Largest datagram, as an IP packet.
-    datagram: Bytes,
+    datagram: ByteCount,
     /// Billionths of a bit; negative is debt.
     level: i128,
     served: Instant,
@@ -38,7 +38,7 @@ enum Demand {
 
 impl Pacer {
     /// A pacer at `rate` for IP packets of up to `datagram`, holding one tick's worth at `now`.
-    pub fn new(rate: Rate, datagram: Bytes, now: Instant) -> Self {
+    pub fn new(rate: Rate, datagram: ByteCount, now: Instant) -> Self {
         let mut pacer = Self {
             rate,
             datagram,
@@ -62,14 +62,14 @@ impl Pacer {
     }
 
     /// How much may be sent at `now`. While the sender waits this is zero until a whole turn's worth is there.
-    pub fn available(&mut self, now: Instant) -> Bytes {
+    pub fn available(&mut self, now: Instant) -> ByteCount {
         self.advance(now);
         let short = match self.demand {
             Demand::Waiting => self.level < self.turn_level(),
             Demand::Idle | Demand::Offered => self.level < scaled(self.datagram),
         };
         if short {
-            return Bytes::ZERO;
+            return ByteCount::ZERO;
         }
         self.most = match self.demand {
             Demand::Waiting => self.level + self.tick_level(),
@@ -77,7 +77,7 @@ impl Pacer {
             Demand::Idle => self.level,
         };
         (self.demand, self.offered) = (Demand::Offered, self.level);
-        Bytes::new(u64::try_from(self.level / SCALE).unwrap_or(0))
+        ByteCount::new(u64::try_from(self.level / SCALE).unwrap_or(0))
     }
 
     /// What was offered cannot all be taken now: no more than it is gathered meanwhile.
@@ -87,7 +87,7 @@ impl Pacer {
 
     /// Takes `bytes`, which were sent at `now`, out of the bucket. May leave a debt: what must be sent
     /// (acknowledgements, probes) is sent, and paid for later.
-    pub fn spend(&mut self, now: Instant, bytes: Bytes) {
+    pub fn spend(&mut self, now: Instant, bytes: ByteCount) {
         self.advance(now);
         self.level = (self.level - scaled(bytes)).max(-self.late_level());
         // Who took all that was offered waits, even where more came while it was taken.
@@ -144,7 +144,7 @@ impl Pacer {
     }
 }
 
-fn scaled(bytes: Bytes) -> i128 {
+fn scaled(bytes: ByteCount) -> i128 {
     i128::from(bytes.as_u64()) * SCALE
 }
 
@@ -160,7 +160,7 @@ const TICK: Duration = Duration::from_millis(2);
 /// At high rates a waiting sender is served more often than once a tick, each time for 64 datagrams of 1500 bytes: what the
 /// kernel takes in one call costs no wake-up worth saving, and a tick's worth would be a burst of 750 KB at 3 Gbit/s, more than
 /// many switches hold. Above 384 Mbit/s it is less than a tick's worth.
-const TURN: Bytes = Bytes::new(96_000);
+const TURN: ByteCount = ByteCount::new(96_000);
 
 /// How late a waiting sender may be served without loss of rate: a busy machine's scheduler takes that long.
 const LATE: Duration = Duration::from_millis(20);
@@ -170,12 +170,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PACKET: Bytes = Bytes::new(1_494);
+    const PACKET: ByteCount = ByteCount::new(1_494);
 
     /// Serves a sender that always has data at times `step` apart, and gives what it sent in `span`.
-    fn greedy(pacer: &mut Pacer, span: Duration, mut step: impl FnMut() -> Duration) -> Bytes {
+    fn greedy(pacer: &mut Pacer, span: Duration, mut step: impl FnMut() -> Duration) -> ByteCount {
         let mut now = Instant::ZERO;
-        let mut sent = Bytes::ZERO;
+        let mut sent = ByteCount::ZERO;
         while now.since(Instant::ZERO) < span {
             let mut room = pacer.available(now);
             while room >= PACKET {
@@ -205,7 +205,7 @@ mod tests {
         for (mbps, micros) in [(93, 100), (300, 200), (3_000, 50), (300, 1_500)] {
             let rate = Rate::from_mbps(mbps);
             let mut pacer = Pacer::new(rate, PACKET, Instant::ZERO);
-            let (mut now, mut sent) = (Instant::ZERO, Bytes::ZERO);
+            let (mut now, mut sent) = (Instant::ZERO, ByteCount::ZERO);
             while now.since(Instant::ZERO) < Duration::from_secs(5) {
                 let room = pacer.available(now);
                 // Acknowledgements come, and what they bring is looked at.
@@ -214,8 +214,8 @@ mod tests {
                 now += Duration::from_micros(micros / 2);
                 // They leave in two batches.
                 for packets in [room / 2, room - room / 2] {
-                    pacer.spend(now, Bytes::new(packets * PACKET.as_u64()));
-                    sent += Bytes::new(packets * PACKET.as_u64());
+                    pacer.spend(now, ByteCount::new(packets * PACKET.as_u64()));
+                    sent += ByteCount::new(packets * PACKET.as_u64());
                 }
                 now = pacer.wake().map_or(now, |at| at.max(now));
             }
@@ -277,7 +277,7 @@ mod tests {
         let mut pacer = Pacer::new(Rate::ZERO, PACKET, Instant::ZERO);
         pacer.spend(Instant::ZERO, PACKET);
         assert_eq!(pacer.wake(), None);
-        assert_eq!(pacer.available(Instant::from_nanos(u64::MAX)), Bytes::ZERO);
+        assert_eq!(pacer.available(Instant::from_nanos(u64::MAX)), ByteCount::ZERO);
     }
 
     proptest! {

@@ -7,14 +7,14 @@
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// Parameters of `scalable`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScalableConfig {
     /// What the window is counted in. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
     /// A segment is added for so many that arrive, or for a window where that is less. Default 100, which is Kelly's
     /// 0.01; kernels have had 50 and 100.
     pub acks_per_segment: u32,
@@ -31,14 +31,14 @@ impl Default for ScalableConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct ScalableCappedConfig {
     /// What the window is counted in. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
     /// The largest window. Default 16 MiB: 800 Mbit/s over 160 ms.
-    pub bound: Bytes,
+    pub bound: ByteCount,
 }
 
 impl Default for ScalableCappedConfig {
     fn default() -> Self {
-        Self { segment: full_packet(), bound: Bytes::mib(16) }
+        Self { segment: full_packet(), bound: ByteCount::mib(16) }
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_capped_form_reaches_its_bound_and_loss_does_not_move_it() {
-        let bound = Segments::of(Bytes::mib(2), SEGMENT);
+        let bound = Segments::of(ByteCount::mib(2), SEGMENT);
         let mut drive = Drive::avoiding(ScalableCapped { bound }, 10);
         (0..10).for_each(|_| drive.round(RTT));
         let full = drive.segments();

@@ -1,7 +1,7 @@
 //! Windows counted in segments, in fixed point: controllers that add a hundredth of a segment an acknowledgement stay
 //! in integers, and replay exactly.
 
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// A number of segments, in steps of 2^-24.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -21,7 +21,7 @@ impl Segments {
     }
 
     /// How many segments `bytes` are.
-    pub(crate) const fn of(bytes: Bytes, segment: Bytes) -> Self {
+    pub(crate) const fn of(bytes: ByteCount, segment: ByteCount) -> Self {
         let size = if segment.as_u64() == 0 { 1 } else { segment.as_u64() };
         Self::from_u128(((bytes.as_u64() as u128) << FRACTION) / size as u128)
     }
@@ -42,9 +42,9 @@ impl Segments {
     }
 
     /// So many segments of a size.
-    pub(crate) const fn bytes(self, segment: Bytes) -> Bytes {
+    pub(crate) const fn bytes(self, segment: ByteCount) -> ByteCount {
         let bytes = (self.0 as u128 * segment.as_u64() as u128) >> FRACTION;
-        Bytes::new(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
+        ByteCount::new(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
     }
 
     /// This × `numerator` ÷ `denominator`, saturating.
@@ -82,7 +82,7 @@ pub(crate) trait Multiple {
     fn scaled(self, numerator: u64, denominator: u64) -> Self;
 }
 
-impl Multiple for Bytes {
+impl Multiple for ByteCount {
     fn times(self, factor: u64) -> Self {
         Self::new(self.as_u64().saturating_mul(factor))
     }
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn fractions_are_kept_and_the_ends_saturate() {
-        let segment = Bytes::new(1_500);
+        let segment = ByteCount::new(1_500);
         let third = Segments::ONE.over(Segments::whole(3));
         assert_eq!(third.scaled(3, 1).plus(Segments(1)), Segments::ONE);
-        assert_eq!(Segments::of(Bytes::new(2_250), segment).bytes(segment), Bytes::new(2_250));
+        assert_eq!(Segments::of(ByteCount::new(2_250), segment).bytes(segment), ByteCount::new(2_250));
         assert_eq!(Segments::whole(5).times(Segments::whole(7)).count(), 35);
         assert_eq!(Segments::MAX.times(Segments::MAX), Segments::MAX);
         assert_eq!(Segments::ONE.over(Segments::default()), Segments::MAX);
-        assert_eq!(Segments::of(Bytes::new(u64::MAX), Bytes::ZERO), Segments::MAX);
+        assert_eq!(Segments::of(ByteCount::new(u64::MAX), ByteCount::ZERO), Segments::MAX);
         assert_eq!(Segments::default().minus(Segments::ONE), Segments::default());
     }
 }

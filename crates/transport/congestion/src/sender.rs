@@ -5,7 +5,7 @@
 
 use crate::delivery::{Delivery, Stamp};
 use crate::{Ack, Controller, Loss, Memory, Meter, Pacer, Status};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
 /// Window, pacing, measurement, and the fate of packets tagged with `T`.
@@ -16,9 +16,9 @@ pub struct Sender<T> {
     meter: Meter,
     delivery: Delivery,
     packets: VecDeque<Packet<T>>,
-    in_flight: Bytes,
+    in_flight: ByteCount,
     /// A full packet.
-    full: Bytes,
+    full: ByteCount,
     newest_acked: Option<u64>,
     newest_lost: Option<u64>,
     /// Packets that make the far end acknowledge at once.
@@ -31,7 +31,7 @@ pub struct Sender<T> {
 #[derive(Debug)]
 struct Packet<T> {
     number: u64,
-    bytes: Bytes,
+    bytes: ByteCount,
     stamp: Stamp,
     tag: Option<T>,
     open: bool,
@@ -41,7 +41,7 @@ struct Packet<T> {
 #[derive(Debug, Default)]
 struct Batch {
     packets: u32,
-    bytes: Bytes,
+    bytes: ByteCount,
     newest: Option<(u64, Stamp)>,
     /// The last of them that were sent at one time, and how many: what leaves together mostly arrives together.
     together: Option<(Instant, u32)>,
@@ -50,14 +50,14 @@ struct Batch {
 
 impl<T> Sender<T> {
     /// A sender of IP packets of up to `full` bytes, whose far end acknowledges at once after `prompt` packets.
-    pub fn new(now: Instant, controller: Box<dyn Controller>, full: Bytes, prompt: u32) -> Self {
+    pub fn new(now: Instant, controller: Box<dyn Controller>, full: ByteCount, prompt: u32) -> Self {
         Self {
             pacer: Pacer::new(controller.pacing_rate(), full, now),
             controller,
             meter: Meter::default(),
             delivery: Delivery::new(now),
             packets: VecDeque::new(),
-            in_flight: Bytes::ZERO,
+            in_flight: ByteCount::ZERO,
             full,
             newest_acked: None,
             newest_lost: None,
@@ -79,7 +79,7 @@ impl<T> Sender<T> {
     }
 
     /// Packet `number`, higher than any before, of `bytes` as an IP packet was sent, and will be acknowledged.
-    pub fn sent(&mut self, now: Instant, number: u64, bytes: Bytes) {
+    pub fn sent(&mut self, now: Instant, number: u64, bytes: ByteCount) {
         debug_assert!(self.packets.back().is_none_or(|packet| packet.number < number));
         if self.pacer.take_unused() && !self.held_by_window {
             self.delivery.app_limited(self.in_flight);
@@ -107,7 +107,7 @@ impl<T> Sender<T> {
     }
 
     /// A packet of `bytes` left, acknowledged or not: the pacer pays for it.
-    pub fn spend(&mut self, now: Instant, bytes: Bytes) {
+    pub fn spend(&mut self, now: Instant, bytes: ByteCount) {
         self.pacer.spend(now, bytes);
     }
 
@@ -210,7 +210,7 @@ impl<T> Sender<T> {
 
     /// The tags of all packets under way, oldest first: the path has ended.
     pub fn take_all(&mut self) -> impl Iterator<Item = T> + '_ {
-        self.in_flight = Bytes::ZERO;
+        self.in_flight = ByteCount::ZERO;
         self.packets.drain(..).filter_map(|packet| packet.tag)
     }
 
@@ -229,7 +229,7 @@ impl<T> Sender<T> {
     }
 
     /// What is under way.
-    pub const fn in_flight(&self) -> Bytes {
+    pub const fn in_flight(&self) -> ByteCount {
         self.in_flight
     }
 
@@ -275,7 +275,7 @@ impl<T> Sender<T> {
         }
     }
 
-    fn forget(&mut self, was_open: bool, bytes: Bytes) {
+    fn forget(&mut self, was_open: bool, bytes: ByteCount) {
         if was_open {
             self.in_flight = self.in_flight.saturating_sub(bytes);
         }
@@ -318,8 +318,8 @@ mod tests {
         fn pacing_rate(&self) -> Rate {
             Rate::from_mbps(100)
         }
-        fn window(&self) -> Bytes {
-            Bytes::mib(1)
+        fn window(&self) -> ByteCount {
+            ByteCount::mib(1)
         }
         fn status(&self) -> Status {
             let line = ControllerConfig::declared(self.pacing_rate()).build(None);
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn arrivals_are_told_by_the_time_of_sending_however_many_one_acknowledgement_covers() {
         let told = Arc::default();
-        let packet = Bytes::new(1_500);
+        let packet = ByteCount::new(1_500);
         let mut sender: Sender<()> =
             Sender::new(Instant::ZERO, Box::new(Listener(Arc::clone(&told))), packet, 10);
         let at = |turn: u64| Instant::ZERO + Duration::from_millis(2) * turn;

@@ -7,14 +7,14 @@
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// Parameters of `westwood`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WestwoodConfig {
     /// What the window is counted in. Default 1500 bytes.
-    pub segment: Bytes,
+    pub segment: ByteCount,
 }
 
 impl Default for WestwoodConfig {
@@ -26,12 +26,12 @@ impl Default for WestwoodConfig {
 /// The law of Westwood+.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Westwood {
-    segment: Bytes,
+    segment: ByteCount,
     least_rtt: Duration,
     /// The filter's first and second stage.
     estimate: Option<(Rate, Rate)>,
     began: Option<Instant>,
-    acked: Bytes,
+    acked: ByteCount,
 }
 
 impl Westwood {
@@ -42,7 +42,7 @@ impl Westwood {
 
     const fn new(config: WestwoodConfig) -> Self {
         let segment = config.segment;
-        Self { segment, least_rtt: Duration::MAX, estimate: None, began: None, acked: Bytes::ZERO }
+        Self { segment, least_rtt: Duration::MAX, estimate: None, began: None, acked: ByteCount::ZERO }
     }
 }
 
@@ -64,7 +64,7 @@ impl Law for Westwood {
             }
         });
         self.began = Some(seen.now);
-        self.acked = Bytes::ZERO;
+        self.acked = ByteCount::ZERO;
     }
 
     fn avoidance(&mut self, seen: &Seen<'_>) -> Segments {

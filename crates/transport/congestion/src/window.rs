@@ -5,7 +5,7 @@
 
 use crate::segments::Segments;
 use crate::{Ack, Controller, Loss, Memory, Phase, Status};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// How a window grows and shrinks.
 pub(crate) trait Law: Send + core::fmt::Debug {
@@ -53,7 +53,7 @@ impl Seen<'_> {
 #[derive(Debug, Clone)]
 pub(crate) struct Windowed<L> {
     law: L,
-    segment: Bytes,
+    segment: ByteCount,
     window: Segments,
     /// Slow start ends here.
     threshold: Segments,
@@ -70,7 +70,7 @@ pub(crate) struct Windowed<L> {
 }
 
 impl<L: Law> Windowed<L> {
-    pub(crate) const fn with(law: L, segment: Bytes) -> Self {
+    pub(crate) const fn with(law: L, segment: ByteCount) -> Self {
         Self {
             law,
             segment,
@@ -120,7 +120,7 @@ impl<L: Law> Windowed<L> {
 }
 
 impl<L: Law> Controller for Windowed<L> {
-    fn on_sent(&mut self, now: Instant, _bytes: Bytes, in_flight: Bytes) {
+    fn on_sent(&mut self, now: Instant, _bytes: ByteCount, in_flight: ByteCount) {
         if in_flight + self.segment + self.segment > self.window.bytes(self.segment) {
             self.limited = Some(now);
         }
@@ -154,7 +154,7 @@ impl<L: Law> Controller for Windowed<L> {
         if self.is_starting() { rate.scaled(2, 1) } else { rate.scaled(6, 5) }
     }
 
-    fn window(&self) -> Bytes {
+    fn window(&self) -> ByteCount {
         self.window.bytes(self.segment)
     }
 
@@ -181,8 +181,8 @@ impl<L: Law> Controller for Windowed<L> {
 }
 
 /// The size of a full IP packet on nearly every line; TCP has 1448 bytes of it for data.
-pub(crate) const fn full_packet() -> Bytes {
-    Bytes::new(1_500)
+pub(crate) const fn full_packet() -> ByteCount {
+    ByteCount::new(1_500)
 }
 
 /// Round-trip time assumed before one is measured (RFC 9002 6.2.2).
@@ -197,14 +197,14 @@ pub(crate) mod drive {
 
     use super::*;
 
-    pub(crate) const SEGMENT: Bytes = full_packet();
+    pub(crate) const SEGMENT: ByteCount = full_packet();
     pub(crate) const RTT: Duration = Duration::from_millis(100);
 
     /// A controller and its clock.
     pub(crate) struct Drive<L> {
         pub(crate) windowed: Windowed<L>,
         pub(crate) now: Instant,
-        delivered: Bytes,
+        delivered: ByteCount,
     }
 
     impl<L: Law> Drive<L> {
@@ -213,7 +213,7 @@ pub(crate) mod drive {
             let mut windowed = Windowed::with(law, SEGMENT);
             windowed.window = Segments::whole(segments);
             windowed.threshold = Segments::MIN;
-            Self { windowed, now: Instant::from_nanos(1_000_000_000), delivered: Bytes::ZERO }
+            Self { windowed, now: Instant::from_nanos(1_000_000_000), delivered: ByteCount::ZERO }
         }
 
         /// Sends and acknowledges one window with `rtt`, a segment at a time.

@@ -138,7 +138,7 @@ mod tests {
     use crate::{Session, Transmitter, assumptions_for};
     use skyhaul_transport::oneway::SenderConfig;
     use skyhaul_transport::{Block, FlowId};
-    use skyhaul_units::{Bytes as Size, Rate, Utc};
+    use skyhaul_units::{ByteCount, Rate, Utc};
 
     fn key() -> OneWayKey {
         OneWayKey::from_bytes([3; 32])
@@ -147,7 +147,7 @@ mod tests {
     /// All datagrams of a session that sends `blocks`.
     fn sent(began: i64, blocks: &[&'static str]) -> Vec<Vec<u8>> {
         let session = Session { key: key(), began: Utc::from_micros(began), salt: [1; 8] };
-        let assumptions = assumptions_for(Rate::from_mbps(50), Size::new(1_500), crate::HEADERS_IPV4);
+        let assumptions = assumptions_for(Rate::from_mbps(50), ByteCount::new(1_500), crate::HEADERS_IPV4);
         let mut now = Instant::ZERO;
         let mut transmitter = Transmitter::new(now, session, &assumptions, SenderConfig::default()).unwrap();
         for block in blocks {

@@ -3,7 +3,7 @@
 use skyhaul_congestion::Pacer;
 use skyhaul_identity::{ONE_WAY_SEAL, OneWayKey, OneWaySession, Sealer};
 use skyhaul_transport::oneway::{Assumptions, Design, DesignError, Sender, SenderConfig};
-use skyhaul_units::{Bytes, Instant, Rate, Utc};
+use skyhaul_units::{ByteCount, Instant, Rate, Utc};
 
 /// A session of a sender.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct Transmitter {
     /// IP and UDP headers.
     headers: usize,
     /// The largest IP packet.
-    packet: Bytes,
+    packet: ByteCount,
 }
 
 /// What IPv4 and UDP put in front of a datagram, in bytes.
@@ -34,7 +34,7 @@ pub const HEADERS_IPV4: usize = 28;
 pub const HEADERS_IPV6: usize = 48;
 
 /// [`Assumptions::over`] a line of this rate that takes IP packets of up to `mtu`, with `headers` of IP and UDP.
-pub fn assumptions_for(rate: Rate, mtu: Bytes, headers: usize) -> Assumptions {
+pub fn assumptions_for(rate: Rate, mtu: ByteCount, headers: usize) -> Assumptions {
     let headers = headers + ONE_WAY_SEAL;
     let payload = mtu.as_usize().saturating_sub(headers);
     Assumptions { payload, headers, ..Assumptions::over(rate) }
@@ -52,7 +52,7 @@ impl Transmitter {
         config: SenderConfig,
     ) -> Result<Self, DesignError> {
         let design = Design::new(assumptions)?;
-        let packet = Bytes::of(assumptions.payload + assumptions.headers);
+        let packet = ByteCount::of(assumptions.payload + assumptions.headers);
         let began = u64::try_from(session.began.as_micros()).unwrap_or(0);
         let name = OneWaySession::new(began, session.salt);
         Ok(Self {
@@ -86,7 +86,7 @@ impl Transmitter {
         }
         let plain = self.sender.poll(now)?;
         let datagram = self.sealer.seal(&plain);
-        self.pacer.spend(now, Bytes::of(datagram.len() + self.headers));
+        self.pacer.spend(now, ByteCount::of(datagram.len() + self.headers));
         Some(datagram)
     }
 

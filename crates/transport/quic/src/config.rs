@@ -5,7 +5,7 @@ use crate::{Fingerprint, Identity};
 use noq_proto::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_transport::PROTOCOL_VERSION;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -63,9 +63,9 @@ pub struct PathConfig {
     /// After this long without sending, a sign of life is sent. Default 5 s.
     pub keep_alive: Duration,
     /// Received datagrams held until polled. Default 16 MiB: 1.4 s at 93 Mbit/s.
-    pub receive_buffer: Bytes,
+    pub receive_buffer: ByteCount,
     /// Control stream bytes held until sent and acknowledged, and until polled. Default 256 KiB.
-    pub control_buffer: Bytes,
+    pub control_buffer: ByteCount,
     /// How often each datagram of the set-up is sent. Default three times: at 10 % loss and 660 ms round trip
     /// that halves the slowest per cent's time.
     pub setup_copies: u8,
@@ -86,8 +86,8 @@ impl PathConfig {
             udp_payload: 1472,
             idle_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(5),
-            receive_buffer: Bytes::mib(16),
-            control_buffer: Bytes::kib(256),
+            receive_buffer: ByteCount::mib(16),
+            control_buffer: ByteCount::kib(256),
             setup_copies: 3,
         }
     }

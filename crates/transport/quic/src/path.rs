@@ -14,11 +14,11 @@ use crate::event::{CLOSE_VERSION, down_reason};
 use crate::feed::{Feed, News};
 use crate::sender::{Reading, Sender};
 use crate::setup::Setup;
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use noq_proto::{Connection, ConnectionError, Dir, Event, PathId, SendDatagramError, StreamEvent, VarInt};
 use skyhaul_congestion::{Memory, Status};
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -72,9 +72,9 @@ pub(crate) enum Notice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PathCounters {
     /// UDP datagrams sent, copies of the set-up left out, and their payload.
-    pub sent: (u64, Bytes),
+    pub sent: (u64, ByteCount),
     /// UDP datagrams received, and their payload.
-    pub received: (u64, Bytes),
+    pub received: (u64, ByteCount),
     /// QUIC packets considered lost.
     pub lost: u64,
     /// Datagrams that came and were dropped, because they were not polled in time.
@@ -94,7 +94,7 @@ impl QuicPath {
         (clock, config, memory): (Clock, PathConfig, Option<Memory>),
     ) -> Self {
         let remote = conn.network_path(PathId::ZERO).map(|path| path.remote());
-        let headers = Bytes::new(if remote.is_ok_and(|remote| remote.is_ipv6()) { 48 } else { 28 });
+        let headers = ByteCount::new(if remote.is_ok_and(|remote| remote.is_ipv6()) { 48 } else { 28 });
         let setup = Setup::towards(conn.side().is_client());
         Self {
             conn,
@@ -155,8 +155,8 @@ impl QuicPath {
     pub fn counters(&mut self) -> PathCounters {
         let stats = self.conn.stats();
         PathCounters {
-            sent: (stats.udp_tx.datagrams, Bytes::new(stats.udp_tx.bytes)),
-            received: (stats.udp_rx.datagrams, Bytes::new(stats.udp_rx.bytes)),
+            sent: (stats.udp_tx.datagrams, ByteCount::new(stats.udp_tx.bytes)),
+            received: (stats.udp_rx.datagrams, ByteCount::new(stats.udp_rx.bytes)),
             lost: stats.lost_packets,
             overflowed: self.counts.overflowed,
         }
@@ -258,7 +258,7 @@ impl QuicPath {
     }
 
     fn fail(&mut self, now: Instant, reason: &str, notices: &mut Vec<Notice>) {
-        self.conn.close(self.clock.std(now), VarInt::from_u32(0), Buffer::copy_from_slice(reason.as_bytes()));
+        self.conn.close(self.clock.std(now), VarInt::from_u32(0), Bytes::copy_from_slice(reason.as_bytes()));
         self.end(DownReason::Failed(reason.to_owned()));
         notices.push(Notice::Over(ConnectionError::LocallyClosed));
     }
@@ -380,7 +380,7 @@ impl QuicPath {
         }
     }
 
-    fn poll_datagram(&mut self) -> Option<Buffer> {
+    fn poll_datagram(&mut self) -> Option<Bytes> {
         if let Some(datagram) = self.conn.datagrams().recv() {
             self.counts.datagrams_polled += 1;
             return Some(datagram);
@@ -400,7 +400,7 @@ impl Path for QuicPath {
         }
     }
 
-    fn send(&mut self, _now: Instant, token: Option<Token>, datagram: Buffer) {
+    fn send(&mut self, _now: Instant, token: Option<Token>, datagram: Bytes) {
         let refused = match self.state {
             State::Up => self.sender.push(token, datagram).err(),
             State::Setup | State::Over(_) => Some((token, datagram)),
@@ -455,7 +455,7 @@ impl Path for QuicPath {
         if self.is_over() {
             return;
         }
-        self.conn.close(self.clock.std(now), VarInt::from_u32(0), Buffer::copy_from_slice(reason.as_bytes()));
+        self.conn.close(self.clock.std(now), VarInt::from_u32(0), Bytes::copy_from_slice(reason.as_bytes()));
         self.end(DownReason::ClosedHere);
     }
 }

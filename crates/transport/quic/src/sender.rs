@@ -3,14 +3,14 @@
 use crate::clock::Clock;
 use crate::config::PathConfig;
 use crate::feed::News;
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use skyhaul_congestion::{Memory, Meter, Sender as Regulated, Status};
 use skyhaul_transport::{PathEvent, Token};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
 /// A datagram on its way to the line, and the token to report it under.
-type Outgoing = (Option<Token>, Buffer);
+type Outgoing = (Option<Token>, Bytes);
 
 /// Datagrams waiting for packets, and the packets under way.
 pub(crate) struct Sender {
@@ -21,7 +21,7 @@ pub(crate) struct Sender {
     /// Room found at a time, less what was added since: asked for before each datagram, and costly to find.
     room: Option<(Instant, usize)>,
     /// IP and UDP headers of one datagram.
-    headers: Bytes,
+    headers: ByteCount,
     newest_sent: Option<u64>,
     /// When the far end last acknowledged anything.
     answered: Instant,
@@ -39,8 +39,8 @@ pub(crate) struct Reading {
 }
 
 impl Sender {
-    pub(crate) fn new(now: Instant, config: &PathConfig, headers: Bytes, memory: Option<Memory>) -> Self {
-        let full = Bytes::new(u64::from(config.udp_payload)) + headers;
+    pub(crate) fn new(now: Instant, config: &PathConfig, headers: ByteCount, memory: Option<Memory>) -> Self {
+        let full = ByteCount::new(u64::from(config.udp_payload)) + headers;
         let controller = config.controller.build(memory);
         Self {
             regulated: Regulated::new(now, controller, full, config.ack_threshold() + 1),
@@ -68,7 +68,7 @@ impl Sender {
     }
 
     /// Adds a datagram. At the bound it is refused and given back to be counted as lost.
-    pub(crate) fn push(&mut self, token: Option<Token>, datagram: Buffer) -> Result<(), Outgoing> {
+    pub(crate) fn push(&mut self, token: Option<Token>, datagram: Bytes) -> Result<(), Outgoing> {
         if self.outgoing.len() >= MAX_OUTGOING {
             return Err((token, datagram));
         }
@@ -81,7 +81,7 @@ impl Sender {
 
     /// The next datagram for the state machine, which holds at most `limit`, no two of which fit into one packet of
     /// `payload` bytes: so the packet that carries each is known.
-    pub(crate) fn hand_over(&mut self, limit: usize, payload: usize) -> Option<Buffer> {
+    pub(crate) fn hand_over(&mut self, limit: usize, payload: usize) -> Option<Bytes> {
         let next = self.outgoing.front()?.1.len();
         if self.handed.len() >= limit
             || self.handed.back().is_some_and(|(_, previous)| previous + next <= payload)
@@ -141,7 +141,8 @@ impl Sender {
     /// `count` UDP datagrams of `payload` bytes together left.
     pub(crate) fn transmitted(&mut self, now: Instant, payload: usize, count: usize) {
         self.room = None;
-        self.regulated.spend(now, Bytes::of(payload) + Bytes::new(self.headers.as_u64() * count as u64));
+        self.regulated
+            .spend(now, ByteCount::of(payload) + ByteCount::new(self.headers.as_u64() * count as u64));
     }
 
     /// When a waiting sender should look for room again.
@@ -155,7 +156,7 @@ impl Sender {
     }
 
     pub(crate) fn expects_answer(&self) -> bool {
-        self.regulated.in_flight() > Bytes::ZERO
+        self.regulated.in_flight() > ByteCount::ZERO
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -194,7 +195,7 @@ impl Sender {
                         events.extend(self.regulated.take_all().map(PathEvent::Lost));
                     }
                     self.newest_sent = Some(number);
-                    self.regulated.sent(now, number, Bytes::new(bytes) + self.headers);
+                    self.regulated.sent(now, number, ByteCount::new(bytes) + self.headers);
                 }
                 // A packet of an earlier stage of the handshake may have had the same number.
                 News::Acked { number, sent } if self.regulated.sent_at(number) != Some(clock.ours(sent)) => {}

@@ -3,7 +3,7 @@
 use skyhaul_identity::{Fingerprint, Identity};
 use skyhaul_sessions::admission::SETUP_MAX;
 use skyhaul_transport::PROTOCOL_VERSION;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::collections::BTreeSet;
 
 /// How to make a [`crate::TlsEndpoint`].
@@ -48,9 +48,9 @@ pub struct TlsPathConfig {
     pub keep_alive: Duration,
     /// Received bytes held until polled; at the bound no more are taken from the stream. Default 4 MiB: 340 ms at
     /// 93 Mbit/s.
-    pub receive_buffer: Bytes,
+    pub receive_buffer: ByteCount,
     /// Control bytes held until they are on their way. Default 256 KiB.
-    pub control_buffer: Bytes,
+    pub control_buffer: ByteCount,
 }
 
 impl TlsPathConfig {
@@ -71,8 +71,8 @@ impl Default for TlsPathConfig {
             setup_timeout: SETUP_MAX,
             idle_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(5),
-            receive_buffer: Bytes::mib(4),
-            control_buffer: Bytes::kib(256),
+            receive_buffer: ByteCount::mib(4),
+            control_buffer: ByteCount::kib(256),
         }
     }
 }

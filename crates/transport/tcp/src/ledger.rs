@@ -6,7 +6,7 @@
 //! counts that come late and together, as when TCP has filled a gap, do not look like a fast line.
 
 use skyhaul_transport::Token;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
 /// The datagrams on their way.
@@ -15,8 +15,8 @@ pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
     /// Datagrams that the far end has.
     acked: u64,
-    in_flight: Bytes,
-    delivered: Bytes,
+    in_flight: ByteCount,
+    delivered: ByteCount,
     delivered_at: Instant,
     /// When the datagram was sent whose acknowledgement set `delivered_at` last.
     first_sent: Instant,
@@ -27,9 +27,9 @@ pub(crate) struct Ledger {
 #[derive(Debug)]
 struct Entry {
     token: Option<Token>,
-    bytes: Bytes,
+    bytes: ByteCount,
     sent: Instant,
-    delivered: Bytes,
+    delivered: ByteCount,
     delivered_at: Instant,
     first_sent: Instant,
     is_limited: bool,
@@ -60,8 +60,8 @@ impl Ledger {
         Self {
             entries: VecDeque::new(),
             acked: 0,
-            in_flight: Bytes::ZERO,
-            delivered: Bytes::ZERO,
+            in_flight: ByteCount::ZERO,
+            delivered: ByteCount::ZERO,
             delivered_at: now,
             first_sent: now,
             limited_until: 0,
@@ -69,7 +69,7 @@ impl Ledger {
     }
 
     /// A datagram of `bytes` left.
-    pub(crate) fn sent(&mut self, now: Instant, bytes: Bytes, token: Option<Token>) {
+    pub(crate) fn sent(&mut self, now: Instant, bytes: ByteCount, token: Option<Token>) {
         if self.entries.is_empty() {
             // The time since the last acknowledgement is the application's, not the line's.
             self.delivered_at = now;
@@ -122,7 +122,7 @@ impl Ledger {
         Ok(Some(Sample { elapsed: now.since(newest.sent), rate, is_limited: newest.is_limited }))
     }
 
-    pub(crate) fn in_flight(&self) -> Bytes {
+    pub(crate) fn in_flight(&self) -> ByteCount {
         self.in_flight
     }
 
@@ -132,7 +132,7 @@ impl Ledger {
 
     /// The tokens of all that is under way, oldest first.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Token> + '_ {
-        self.in_flight = Bytes::ZERO;
+        self.in_flight = ByteCount::ZERO;
         self.entries.drain(..).filter_map(|entry| entry.token)
     }
 }
@@ -141,7 +141,7 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    const DATAGRAM: Bytes = Bytes::new(1_000);
+    const DATAGRAM: ByteCount = ByteCount::new(1_000);
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
@@ -155,7 +155,7 @@ mod tests {
         let sample = ledger.acknowledged(at(100), 6, |token| arrived.push(token.0)).unwrap().unwrap();
         assert_eq!(arrived, [0, 1, 2, 3, 5]);
         assert_eq!(sample.elapsed, Duration::from_millis(95));
-        assert_eq!(ledger.in_flight(), Bytes::new(4_000));
+        assert_eq!(ledger.in_flight(), ByteCount::new(4_000));
         assert_eq!(ledger.acknowledged(at(101), 6, |_| panic!("twice")), Ok(None));
         assert_eq!(ledger.take_all().map(|token| token.0).collect::<Vec<_>>(), [6, 7, 8, 9]);
     }

@@ -18,10 +18,10 @@ use crate::receiver::Receiver;
 use crate::refusal;
 use crate::sender::Sender;
 use crate::wire::{CLOSE_PLAIN, CLOSE_VERSION, Frame, FrameReader};
-use bytes::{Buf as _, Bytes as Buffer, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use skyhaul_identity::{Fingerprint, Refusal};
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
-use skyhaul_units::{Bytes, Duration, Instant, Probability};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -76,9 +76,9 @@ struct Over {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TlsPathCounters {
     /// Bytes of the stream that were written.
-    pub sent: Bytes,
+    pub sent: ByteCount,
     /// Bytes of the stream that came.
-    pub received: Bytes,
+    pub received: ByteCount,
     /// Datagrams sent.
     pub datagrams_sent: u64,
     /// Datagrams received.
@@ -148,7 +148,7 @@ impl TlsPath {
             self.take_in(now, &mut rest);
         }
         let taken = bytes.len() - rest.len();
-        self.counters.received += Bytes::of(taken);
+        self.counters.received += ByteCount::of(taken);
         taken
     }
 
@@ -178,7 +178,7 @@ impl TlsPath {
     /// The stream has taken the first `bytes` of what was last given to be written.
     pub fn written(&mut self, bytes: usize) {
         let bytes = bytes.min(self.unwritten.len());
-        self.counters.sent += Bytes::of(bytes);
+        self.counters.sent += ByteCount::of(bytes);
         self.unwritten.advance(bytes);
     }
 
@@ -190,7 +190,7 @@ impl TlsPath {
         if matches!(self.state, State::Up) {
             self.end(now, DownReason::Failed("the stream ended without a close message".to_owned()));
         } else {
-            let is_unheard = self.counters.received == Bytes::ZERO;
+            let is_unheard = self.counters.received == ByteCount::ZERO;
             let is_called = self.terms.expected.is_none();
             self.refuse(
                 now,
@@ -220,7 +220,7 @@ impl TlsPath {
                 self.end(now, DownReason::Failed(reason));
             } else {
                 // Before the far end has said a word, it is the way there that fails.
-                let is_unheard = self.counters.received == Bytes::ZERO;
+                let is_unheard = self.counters.received == ByteCount::ZERO;
                 self.refuse(
                     now,
                     match is_unheard {
@@ -256,7 +256,7 @@ impl TlsPath {
         match &mut self.state {
             State::Handshake | State::Greeting => {
                 if now >= self.began + self.config.setup_timeout {
-                    let is_caller = self.terms.expected.is_none() && self.counters.received > Bytes::ZERO;
+                    let is_caller = self.terms.expected.is_none() && self.counters.received > ByteCount::ZERO;
                     self.refuse(now, if is_caller { Refusal::TooSlow } else { Refusal::NoAnswer });
                 }
             }
@@ -518,7 +518,7 @@ impl Path for TlsPath {
         }
     }
 
-    fn send(&mut self, now: Instant, token: Option<Token>, datagram: Buffer) {
+    fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes) {
         let refused = match self.state {
             State::Up => self.sender.push(now, token, datagram).err(),
             State::Handshake | State::Greeting | State::Over(_) => Some(token),

@@ -2,17 +2,17 @@
 
 use crate::window::ACK_WAIT;
 use crate::wire::Frame;
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use skyhaul_transport::PathEvent;
-use skyhaul_units::{Bytes, Instant};
+use skyhaul_units::{ByteCount, Instant};
 use std::collections::VecDeque;
 
 /// Received and not yet polled, and the count for the far end.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     held: VecDeque<PathEvent>,
-    held_bytes: Bytes,
-    bound: Bytes,
+    held_bytes: ByteCount,
+    bound: ByteCount,
     count: u64,
     acknowledged: u64,
     newest: Instant,
@@ -20,10 +20,10 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(now: Instant, bound: Bytes) -> Self {
+    pub(crate) fn new(now: Instant, bound: ByteCount) -> Self {
         Self {
             held: VecDeque::new(),
-            held_bytes: Bytes::ZERO,
+            held_bytes: ByteCount::ZERO,
             bound,
             count: 0,
             acknowledged: 0,
@@ -32,7 +32,7 @@ impl Receiver {
         }
     }
 
-    pub(crate) fn datagram(&mut self, now: Instant, datagram: Buffer) {
+    pub(crate) fn datagram(&mut self, now: Instant, datagram: Bytes) {
         self.count += 1;
         self.newest = now;
         let at_once = self.count - self.acknowledged >= ACK_EVERY;
@@ -40,7 +40,7 @@ impl Receiver {
         self.hold(PathEvent::Datagram(datagram));
     }
 
-    pub(crate) fn control(&mut self, bytes: Buffer) {
+    pub(crate) fn control(&mut self, bytes: Bytes) {
         self.hold(PathEvent::Control(bytes));
     }
 
@@ -75,10 +75,10 @@ impl Receiver {
 }
 
 /// What an event takes of the buffer: its bytes, and its place in the queue with what the allocator adds.
-fn cost(event: &PathEvent) -> Bytes {
+fn cost(event: &PathEvent) -> ByteCount {
     match event {
-        PathEvent::Datagram(bytes) | PathEvent::Control(bytes) => Bytes::of(bytes.len() + 128),
-        _ => Bytes::ZERO,
+        PathEvent::Datagram(bytes) | PathEvent::Control(bytes) => ByteCount::of(bytes.len() + 128),
+        _ => ByteCount::ZERO,
     }
 }
 
@@ -93,29 +93,29 @@ mod tests {
 
     #[test]
     fn acknowledgements_come_by_count_or_by_time() {
-        let mut receiver = Receiver::new(Instant::ZERO, Bytes::mib(1));
+        let mut receiver = Receiver::new(Instant::ZERO, ByteCount::mib(1));
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        receiver.datagram(at(0), Buffer::new());
-        receiver.datagram(at(5), Buffer::new());
+        receiver.datagram(at(0), Bytes::new());
+        receiver.datagram(at(5), Bytes::new());
         assert_eq!((receiver.due(), receiver.acknowledge(at(19))), (Some(at(20)), None));
         let delay = Duration::from_millis(15);
         assert_eq!(receiver.acknowledge(at(20)), Some(Frame::Acknowledgement { count: 2, delay }));
         assert_eq!(receiver.due(), None);
-        (0..ACK_EVERY).for_each(|_| receiver.datagram(at(30), Buffer::new()));
+        (0..ACK_EVERY).for_each(|_| receiver.datagram(at(30), Bytes::new()));
         let delay = Duration::ZERO;
         assert_eq!(receiver.acknowledge(at(30)), Some(Frame::Acknowledgement { count: 66, delay }));
     }
 
     #[test]
     fn many_empty_datagrams_fill_the_buffer_too() {
-        let mut receiver = Receiver::new(Instant::ZERO, Bytes::kib(64));
+        let mut receiver = Receiver::new(Instant::ZERO, ByteCount::kib(64));
         let mut count = 0;
         while !receiver.is_full() {
-            receiver.datagram(Instant::ZERO, Buffer::new());
+            receiver.datagram(Instant::ZERO, Bytes::new());
             count += 1;
         }
         assert!(count <= 512, "{count}");
         while receiver.poll().is_some() {}
-        assert!(!receiver.is_full() && receiver.held_bytes == Bytes::ZERO);
+        assert!(!receiver.is_full() && receiver.held_bytes == ByteCount::ZERO);
     }
 }

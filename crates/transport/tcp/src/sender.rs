@@ -3,9 +3,9 @@
 use crate::ledger::{Ledger, WrongCount};
 use crate::window::{RoundTrip, Window};
 use crate::wire::{Frame, HEADER, MAX_BODY};
-use bytes::{Buf as _, Bytes as Buffer, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use skyhaul_transport::{PathEvent, Token};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
 /// What waits to be encrypted, and what is under way.
@@ -13,24 +13,24 @@ use std::collections::VecDeque;
 pub(crate) struct Sender {
     control: BytesMut,
     control_bound: usize,
-    waiting: VecDeque<(Option<Token>, Buffer)>,
-    waiting_bytes: Bytes,
+    waiting: VecDeque<(Option<Token>, Bytes)>,
+    waiting_bytes: ByteCount,
     ledger: Ledger,
     /// Since when there is room and nothing to send.
     idle_since: Option<Instant>,
     pub(crate) window: Window,
     /// A full datagram as a frame.
-    full: Bytes,
+    full: ByteCount,
 }
 
 impl Sender {
     /// For datagrams of up to `payload` bytes; holds at most `control_bound` bytes of the control stream.
-    pub(crate) fn new(now: Instant, payload: u16, control_bound: Bytes) -> Self {
+    pub(crate) fn new(now: Instant, payload: u16, control_bound: ByteCount) -> Self {
         Self {
             control: BytesMut::new(),
             control_bound: control_bound.as_usize(),
             waiting: VecDeque::new(),
-            waiting_bytes: Bytes::ZERO,
+            waiting_bytes: ByteCount::ZERO,
             ledger: Ledger::new(now),
             idle_since: None,
             window: Window::new(now),
@@ -40,7 +40,7 @@ impl Sender {
 
     /// Full datagrams that may be added, where `unwritten` bytes wait for the socket already.
     pub(crate) fn room(&self, unwritten: usize) -> usize {
-        let unsent = self.waiting_bytes + Bytes::of(self.control.len()) + Bytes::of(unwritten);
+        let unsent = self.waiting_bytes + ByteCount::of(self.control.len()) + ByteCount::of(unwritten);
         let here = self.window.unsent() - unsent;
         let on_the_way = self.window.unacknowledged() - self.waiting_bytes - self.ledger.in_flight();
         let room = (here.min(on_the_way).as_u64() / self.full.as_u64()) as usize;
@@ -52,7 +52,7 @@ impl Sender {
         &mut self,
         now: Instant,
         token: Option<Token>,
-        datagram: Buffer,
+        datagram: Bytes,
     ) -> Result<(), Option<Token>> {
         if self.idle_since.take().is_some_and(|since| now.since(since) > PAUSE) {
             self.ledger.application_limits();
@@ -78,7 +78,7 @@ impl Sender {
         let record = self.window.record().as_usize();
         if !self.control.is_empty() {
             let length = self.control.len().min(CONTROL_FRAME);
-            Frame::Control(Buffer::copy_from_slice(&self.control[..length])).encode(clear);
+            Frame::Control(Bytes::copy_from_slice(&self.control[..length])).encode(clear);
             self.control.advance(length);
         }
         let mut is_first = true;
@@ -128,14 +128,14 @@ impl Sender {
     pub(crate) fn give_up(&mut self, events: &mut VecDeque<PathEvent>) {
         events.extend(self.ledger.take_all().map(PathEvent::Lost));
         events.extend(self.waiting.drain(..).filter_map(|(token, _)| token).map(PathEvent::Lost));
-        self.waiting_bytes = Bytes::ZERO;
+        self.waiting_bytes = ByteCount::ZERO;
         self.control.clear();
     }
 }
 
 /// A datagram's length as a frame.
-fn framed(datagram: usize) -> Bytes {
-    Bytes::of(datagram + HEADER)
+fn framed(datagram: usize) -> ByteCount {
+    ByteCount::of(datagram + HEADER)
 }
 
 /// 262,144 datagrams under way: three times 1 Gbit/s × 660 ms. There is no room beyond.
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn neither_control_bytes_nor_datagrams_keep_the_other_back() {
-        let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
+        let mut sender = Sender::new(Instant::ZERO, 1_438, ByteCount::kib(256));
         let datagrams = 20;
         for _ in 0..datagrams {
             sender.push(Instant::ZERO, None, vec![0; 1_438].into()).unwrap();
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn room_is_for_what_neither_waits_nor_is_under_way() {
-        let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
+        let mut sender = Sender::new(Instant::ZERO, 1_438, ByteCount::kib(256));
         let room = sender.room(0);
         assert_eq!(room, 64 * 1024 / 1_441);
         assert_eq!(sender.room(10 * 1_441), room - 10);
@@ -185,7 +185,7 @@ mod tests {
 
     /// The rate that is measured of ten datagrams in a round trip, after the line was seen to be a hundred times as fast.
     fn rate_after(pause: Duration) -> Rate {
-        let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
+        let mut sender = Sender::new(Instant::ZERO, 1_438, ByteCount::kib(256));
         let mut now = Instant::ZERO;
         let (mut clear, mut count) = (Vec::new(), 0);
         sender.window.arrival(now, Rate::from_mbps(100), false);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_no_frame_can_carry_is_refused() {
-        let mut sender = Sender::new(Instant::ZERO, 1_438, Bytes::kib(256));
+        let mut sender = Sender::new(Instant::ZERO, 1_438, ByteCount::kib(256));
         assert_eq!(
             sender.push(Instant::ZERO, Some(Token(1)), vec![0; MAX_BODY + 1].into()),
             Err(Some(Token(1)))

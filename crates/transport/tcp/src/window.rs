@@ -8,7 +8,7 @@
 //! draft-ietf-ccwg-bbr, 5.3.4).
 
 use skyhaul_congestion::Meter;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// Round trips, the rate of arrival, and what follows from them.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Window {
     }
 
     /// An answer came, and `in_flight` is still on its way.
-    pub(crate) fn round_trip(&mut self, now: Instant, round_trip: RoundTrip, in_flight: Bytes) {
+    pub(crate) fn round_trip(&mut self, now: Instant, round_trip: RoundTrip, in_flight: ByteCount) {
         // Shorter than the clock shows is no reason to divide by zero.
         let rtt = round_trip.took.max(Duration::from_micros(1));
         self.meter.sample(now, rtt);
@@ -115,24 +115,24 @@ impl Window {
     }
 
     /// What may be on its way.
-    pub(crate) fn unacknowledged(&self) -> Bytes {
+    pub(crate) fn unacknowledged(&self) -> ByteCount {
         let peak = self.peak[0].max(self.peak[1]);
         let carried = peak * self.base.unwrap_or_default();
         if self.look.is_some() {
-            return Bytes::new(carried.as_u64() / 4 * 3) + LEAST_LOOK;
+            return ByteCount::new(carried.as_u64() / 4 * 3) + LEAST_LOOK;
         }
-        let waiting = Bytes::new((peak * ACK_WAIT).as_u64().saturating_mul(2)).min(MOST_WAITING);
+        let waiting = ByteCount::new((peak * ACK_WAIT).as_u64().saturating_mul(2)).min(MOST_WAITING);
         carried + carried + waiting + LEAST
     }
 
     /// What may wait here for the socket: what the line takes in two milliseconds.
-    pub(crate) fn unsent(&self) -> Bytes {
+    pub(crate) fn unsent(&self) -> ByteCount {
         (self.rate() * PROMPT).max(LEAST)
     }
 
     /// How much goes into one TLS record: what the line takes in two milliseconds, because a record is of no use before
     /// its end has come.
-    pub(crate) fn record(&self) -> Bytes {
+    pub(crate) fn record(&self) -> ByteCount {
         (self.rate() * PROMPT).min(MOST_RECORD)
     }
 
@@ -151,15 +151,15 @@ pub(crate) const ACK_WAIT: Duration = Duration::from_millis(20);
 /// What the line takes in this time may wait to be sent: more would be decided too early.
 const PROMPT: Duration = Duration::from_millis(2);
 /// 64 KiB: one system call's worth, and 0.5 s at 1 Mbit/s.
-const LEAST: Bytes = Bytes::kib(64);
+const LEAST: ByteCount = ByteCount::kib(64);
 /// What is on its way during a look whatever the rate: some datagrams, so that there are round trips to see.
-const LEAST_LOOK: Bytes = Bytes::kib(16);
+const LEAST_LOOK: ByteCount = ByteCount::kib(16);
 /// Bound of what acknowledgements may wait for: at 200 Mbit/s and above they come by count, not by time.
-const MOST_WAITING: Bytes = Bytes::mib(1);
+const MOST_WAITING: ByteCount = ByteCount::mib(1);
 /// As much clear text as a TLS record holds (RFC 8446 5.1).
-const MOST_RECORD: Bytes = Bytes::kib(16);
+const MOST_RECORD: ByteCount = ByteCount::kib(16);
 /// RFC 6928 2: ten segments.
-const FIRST_FLIGHT: Bytes = Bytes::new(14_600);
+const FIRST_FLIGHT: ByteCount = ByteCount::new(14_600);
 /// A round trip of up to 9/8 of the base is near it.
 const NEAR: (u64, u64) = (9, 8);
 /// After so long without a round trip near the base, or after 32 of them, it is looked for. A look costs a quarter of a
@@ -195,7 +195,7 @@ mod tests {
             let now = settle(&mut window, Instant::ZERO, line, base, Duration::from_secs(20));
             settle(&mut window, now, line, base, Duration::from_secs(280));
             let held = window.unacknowledged();
-            let bound = (line * base.scaled(9, 4)) + (line * (ACK_WAIT * 2)) + Bytes::kib(256);
+            let bound = (line * base.scaled(9, 4)) + (line * (ACK_WAIT * 2)) + ByteCount::kib(256);
             assert!(held >= line * base, "{line} {base}: {held}");
             assert!(held <= bound, "{line} {base}: {held} above {bound}");
             assert!(window.rate() >= line.scaled(9, 10), "{line} {base}: {}", window.rate());
@@ -219,7 +219,7 @@ mod tests {
     fn an_application_that_sends_little_does_not_make_the_line_look_slow() {
         let mut window = Window::new(Instant::ZERO);
         let took = Duration::from_millis(10);
-        window.round_trip(Instant::ZERO, RoundTrip { sent: Instant::ZERO, took }, Bytes::ZERO);
+        window.round_trip(Instant::ZERO, RoundTrip { sent: Instant::ZERO, took }, ByteCount::ZERO);
         window.arrival(Instant::ZERO, Rate::from_mbps(50), false);
         for second in 1..100 {
             window.arrival(Instant::ZERO + Duration::from_secs(second), Rate::from_mbps(1), true);
@@ -231,7 +231,7 @@ mod tests {
     fn records_are_short_where_the_line_is_slow() {
         let mut window = Window::new(Instant::ZERO);
         window.arrival(Instant::ZERO, Rate::from_mbps(1), false);
-        assert_eq!(window.record(), Bytes::new(250));
+        assert_eq!(window.record(), ByteCount::new(250));
         window.arrival(Instant::ZERO, Rate::from_mbps(10_000), false);
         assert_eq!(window.record(), MOST_RECORD);
     }

@@ -8,7 +8,7 @@ use crate::disk::{Disk, EntryKind};
 use crate::log::{Cursor, Item, Log, LogConfig, Position};
 use crate::publish::load_state;
 use crate::{FlowId, Seq};
-use skyhaul_units::{BlockMark, Bytes, Utc};
+use skyhaul_units::{BlockMark, ByteCount, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl ContactStore {
             config,
             stations: BTreeMap::new(),
             kept: BTreeMap::new(),
-            kept_size: Bytes::ZERO,
+            kept_size: ByteCount::ZERO,
             held: BTreeSet::new(),
             stats: ContactStats::default(),
             damage: None,

@@ -28,7 +28,7 @@ use crate::log::{Cursor, Damage, Item, Log, LogConfig, LogError, NewRecord, bloc
 use crate::publish::save_state;
 use crate::{FlowId, MAX_PAYLOAD, Seq, mark};
 use finished::Finished;
-use skyhaul_units::{BlockMark, Bytes, Duration, Utc};
+use skyhaul_units::{BlockMark, ByteCount, Duration, Utc};
 use spaces::Origin;
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use std::io;
@@ -49,13 +49,13 @@ pub const MAX_KEPT_CONTACTS: usize = 65_536;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContactConfig {
     /// A segment is closed before it grows beyond this. Default 64 MiB.
-    pub segment_size: Bytes,
+    pub segment_size: ByteCount,
     /// What all contacts together may fill. Default 64 GiB.
-    pub max_size: Bytes,
+    pub max_size: ByteCount,
     /// How long a finished contact's data stays. Default 1 day. Given up early where room is needed.
     pub retention: Duration,
     /// What is left free on the file system. Default 64 MiB.
-    pub reserve: Bytes,
+    pub reserve: ByteCount,
     /// Bytes that the caller puts before what the station sent, in each record: the marks are of what is behind them. Default 0.
     pub preface: usize,
 }
@@ -63,10 +63,10 @@ pub struct ContactConfig {
 impl Default for ContactConfig {
     fn default() -> Self {
         Self {
-            segment_size: Bytes::mib(64),
-            max_size: Bytes::mib(64 << 10),
+            segment_size: ByteCount::mib(64),
+            max_size: ByteCount::mib(64 << 10),
             retention: Duration::from_secs(86_400),
-            reserve: Bytes::mib(64),
+            reserve: ByteCount::mib(64),
             preface: 0,
         }
     }
@@ -118,7 +118,7 @@ pub struct ContactStats {
     /// Records appended.
     pub appended: u64,
     /// Payload bytes appended.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// Records that were there before.
     pub duplicates: u64,
     /// Records refused because of no room.
@@ -128,7 +128,7 @@ pub struct ContactStats {
     /// Finished contacts whose data was removed before its retention was over, because room was needed.
     pub removed_early: u64,
     /// Bytes found behind the last valid record when the logs were opened, and cut off.
-    pub torn: Bytes,
+    pub torn: ByteCount,
     /// Damaged records that were mended.
     pub mended: u64,
     /// State files of which one copy was damaged: the other one counted.
@@ -145,11 +145,11 @@ pub enum StoreError {
     )]
     Full {
         /// What the append needs.
-        needed: Bytes,
+        needed: ByteCount,
         /// What there is.
-        available: Bytes,
+        available: ByteCount,
         /// What is left free on the file system.
-        reserve: Bytes,
+        reserve: ByteCount,
     },
     /// A record that does not come next.
     #[error(
@@ -219,7 +219,7 @@ pub struct ContactStore {
     stations: BTreeMap<StationName, Station>,
     /// Finished contacts whose data is there.
     kept: BTreeMap<Key, Kept>,
-    kept_size: Bytes,
+    kept_size: ByteCount,
     /// Those of them that are not to be removed. As many as there are kept ones at most count.
     held: BTreeSet<Key>,
     stats: ContactStats,
@@ -258,7 +258,7 @@ struct Marks {
 
 #[derive(Debug, Clone, Copy)]
 struct Kept {
-    size: Bytes,
+    size: ByteCount,
     finished: Utc,
 }
 
@@ -289,7 +289,7 @@ impl ContactStore {
         if got > expected {
             return Err(StoreError::Gap { station: station.clone(), flow, expected, got });
         }
-        let size = Bytes::of(arrival.payload.len());
+        let size = ByteCount::of(arrival.payload.len());
         if size > MAX_PAYLOAD {
             return Err(LogError::TooLarge { size }.into());
         }
@@ -310,7 +310,7 @@ impl ContactStore {
     }
 
     fn try_append(&mut self, arrival: &Arrival<'_>) -> Result<(), StoreError> {
-        let size = Bytes::of(arrival.payload.len());
+        let size = ByteCount::of(arrival.payload.len());
         let open = self.stations.get(arrival.station).and_then(|station| station.open.get(&arrival.flow));
         let needed = open.map_or(block_size(size) + NEW_CONTACT, |contact| contact.log.growth(size));
         let full = self.full(needed);
@@ -443,7 +443,7 @@ impl ContactStore {
     ///
     /// # Errors
     /// [`StoreError::State`] where the disk refuses to remove a file.
-    pub fn free(&mut self, now: Utc) -> Result<Bytes, StoreError> {
+    pub fn free(&mut self, now: Utc) -> Result<ByteCount, StoreError> {
         let due = |kept: &Kept| kept.finished + self.config.retention <= now;
         let removable = self.kept.iter().filter(|entry| self.is_free(entry) && due(entry.1));
         let keys: Vec<Key> = removable.map(|(key, _)| key.clone()).collect();
@@ -456,14 +456,14 @@ impl ContactStore {
     }
 
     /// Bounds what the contacts fill, and how long they stay, otherwise from now on.
-    pub fn set_limits(&mut self, max_size: Bytes, retention: Duration) {
+    pub fn set_limits(&mut self, max_size: ByteCount, retention: Duration) {
         (self.config.max_size, self.config.retention) = (max_size, retention);
     }
 
     /// What the contacts fill on the disk.
-    pub fn size(&self) -> Bytes {
+    pub fn size(&self) -> ByteCount {
         let open = self.stations.values().flat_map(|station| station.open.values());
-        open.map(|contact| contact.log.size()).sum::<Bytes>() + self.kept_size
+        open.map(|contact| contact.log.size()).sum::<ByteCount>() + self.kept_size
     }
 
     /// Whether the folder that the store is in is still where it was. Ask about once a second, and before anything is
@@ -480,9 +480,9 @@ impl ContactStore {
         self.stats
     }
 
-    fn available(&self) -> Bytes {
+    fn available(&self) -> ByteCount {
         // Where the disk does not say what is free, the append finds out.
-        let free = self.disk.free_space().map_or(Bytes::new(u64::MAX), |free| free - self.config.reserve);
+        let free = self.disk.free_space().map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
         free.min(self.config.max_size - self.size())
     }
 
@@ -508,7 +508,7 @@ impl ContactStore {
             }
             Err(LogError::Full { .. }) => {
                 let reserve = self.config.reserve;
-                Err(StoreError::Full { needed: NEW_CONTACT, available: Bytes::ZERO, reserve })
+                Err(StoreError::Full { needed: NEW_CONTACT, available: ByteCount::ZERO, reserve })
             }
             Err(error) => Err(error.into()),
         }
@@ -546,7 +546,7 @@ impl ContactStore {
         Ok(())
     }
 
-    fn full(&self, needed: Bytes) -> StoreError {
+    fn full(&self, needed: ByteCount) -> StoreError {
         StoreError::Full { needed, available: self.available(), reserve: self.config.reserve }
     }
 
@@ -569,7 +569,7 @@ fn contact_dir(station: &StationName, flow: FlowId) -> String {
 const ROOT: &str = "contacts";
 const FINISHED_NAME: &str = "finished";
 /// What a new contact takes beside its payload: directory, file and header.
-const NEW_CONTACT: Bytes = Bytes::kib(12);
+const NEW_CONTACT: ByteCount = ByteCount::kib(12);
 
 /// The mark of what a record holds behind what the caller put there.
 fn mark_behind(preface: usize, payload: &[u8]) -> BlockMark {

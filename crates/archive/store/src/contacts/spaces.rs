@@ -264,7 +264,7 @@ mod tests {
     use crate::sim::SimDisk;
     use crate::{Seq, mark};
     use proptest::prelude::*;
-    use skyhaul_units::{Bytes, Held};
+    use skyhaul_units::{ByteCount, Held};
 
     fn kiruna() -> StationName {
         StationName::new("kiruna").unwrap()
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn two_spools_under_one_key_with_the_same_flow_number_are_two_contacts() {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut store = open(&disk);
         let first = session(&mut store, spool(1, 1));
         put(&mut store, &first, 0).unwrap();
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_copy_that_was_told_before_the_other_brought_more_has_to_ask_anew() {
-        let mut store = open(&SimDisk::new(Bytes::mib(1)));
+        let mut store = open(&SimDisk::new(ByteCount::mib(1)));
         let first = session(&mut store, spool(1, 1));
         put(&mut store, &first, 0).unwrap();
         store.sync();
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_spool_from_which_nothing_came_leaves_nothing_behind() {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut store = open(&disk);
         for number in 1..100 {
             let admitted = store.admit(&kiruna(), SpoolId([number; 16])).unwrap();
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_name_space_whose_owner_is_damaged_is_nobodys() {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut store = open(&disk);
         let first = session(&mut store, spool(1, 1));
         put(&mut store, &first, 0).unwrap();
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_spools_of_a_station_are_bounded() {
-        let mut store = open(&SimDisk::new(Bytes::mib(64)));
+        let mut store = open(&SimDisk::new(ByteCount::mib(64)));
         let id = |number: usize| {
             SpoolId([(number / 16) as u8 + 1, number as u8, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
         };

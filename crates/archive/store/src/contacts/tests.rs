@@ -6,10 +6,10 @@ pub(super) const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
 
 fn config() -> ContactConfig {
     ContactConfig {
-        segment_size: Bytes::new(2_060),
-        max_size: Bytes::new(83_000),
+        segment_size: ByteCount::new(2_060),
+        max_size: ByteCount::new(83_000),
         retention: Duration::from_secs(10),
-        reserve: Bytes::new(500),
+        reserve: ByteCount::new(500),
         preface: 0,
     }
 }
@@ -46,7 +46,7 @@ fn read(store: &mut ContactStore, flow: u32) -> Vec<u64> {
 
 #[test]
 fn records_are_taken_in_order_and_once() {
-    let mut store = open(&SimDisk::new(Bytes::mib(1)));
+    let mut store = open(&SimDisk::new(ByteCount::mib(1)));
     assert_eq!(put(&mut store, 5, 0).unwrap(), Appended::New);
     assert_eq!(put(&mut store, 5, 1).unwrap(), Appended::New);
     assert_eq!(put(&mut store, 5, 0).unwrap(), Appended::Duplicate);
@@ -58,7 +58,7 @@ fn records_are_taken_in_order_and_once() {
 
 #[test]
 fn a_receipt_covers_what_was_there_when_the_sync_began() {
-    let mut store = open(&SimDisk::new(Bytes::mib(1)));
+    let mut store = open(&SimDisk::new(ByteCount::mib(1)));
     put(&mut store, 5, 0).unwrap();
     put(&mut store, 9, 0).unwrap();
     let handle = store.sync_handle().unwrap();
@@ -74,7 +74,7 @@ fn a_receipt_covers_what_was_there_when_the_sync_began() {
 
 #[test]
 fn what_is_durable_is_known_after_a_power_cut_and_goes_on() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut store = open(&disk);
     for seq in 0..20 {
         put(&mut store, 5, seq).unwrap();
@@ -92,7 +92,7 @@ fn what_is_durable_is_known_after_a_power_cut_and_goes_on() {
 
 #[test]
 fn a_finished_flow_answers_duplicates_for_ever() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut store = open(&disk);
     for flow in [1, 2, 3, 7] {
         put(&mut store, flow, 0).unwrap();
@@ -125,34 +125,34 @@ fn a_finished_flow_answers_duplicates_for_ever() {
 #[test]
 fn what_a_finished_contact_holds_is_durable() {
     for seed in 0..32 {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut store = open(&disk);
         put(&mut store, 1, 0).unwrap();
         store.finish(&name("kiruna"), FlowId(1), NOW).unwrap();
         disk.crash(seed);
         let segment = disk.list("contacts/kiruna/00000001").unwrap().remove(0);
-        assert!(segment.size >= Bytes::new(144), "seed {seed}: {segment:?}");
+        assert!(segment.size >= ByteCount::new(144), "seed {seed}: {segment:?}");
     }
 }
 
 #[test]
 fn data_of_finished_contacts_goes_after_its_retention() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut store = open(&disk);
     for seq in 0..10 {
         put(&mut store, 1, seq).unwrap();
     }
     store.finish(&name("kiruna"), FlowId(1), NOW).unwrap();
     let mut store = open(&disk);
-    assert_eq!(store.free(NOW + Duration::from_secs(9)).unwrap(), Bytes::ZERO);
-    assert!(store.free(NOW + Duration::from_secs(10)).unwrap() > Bytes::new(1_400));
-    assert_eq!((store.size(), store.stats().removed), (Bytes::ZERO, 1));
+    assert_eq!(store.free(NOW + Duration::from_secs(9)).unwrap(), ByteCount::ZERO);
+    assert!(store.free(NOW + Duration::from_secs(10)).unwrap() > ByteCount::new(1_400));
+    assert_eq!((store.size(), store.stats().removed), (ByteCount::ZERO, 1));
     assert_eq!(disk.files().len(), 1, "only the list of finished flows is left");
 }
 
 #[test]
 fn a_full_store_pushes_back_gives_up_finished_contacts_and_goes_on() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut store = open(&disk);
     for seq in 0..30 {
         put(&mut store, 1, seq).unwrap();
@@ -175,17 +175,17 @@ fn a_full_store_pushes_back_gives_up_finished_contacts_and_goes_on() {
 #[test]
 fn a_device_full_at_any_byte_refuses_and_goes_on_when_there_is_room() {
     for room in 0..700 {
-        let disk = SimDisk::new(Bytes::mib(1));
-        let config = ContactConfig { reserve: Bytes::ZERO, ..config() };
+        let disk = SimDisk::new(ByteCount::mib(1));
+        let config = ContactConfig { reserve: ByteCount::ZERO, ..config() };
         let mut store = ContactStore::open(Arc::new(disk.clone()), config).unwrap();
         put(&mut store, 1, 0).unwrap();
-        disk.set_capacity(disk.used() + Bytes::new(room));
+        disk.set_capacity(disk.used() + ByteCount::new(room));
         let mut next = 1;
         while put(&mut store, 1, next).is_ok() {
             next += 1;
         }
         let finished = store.finish(&name("kiruna"), FlowId(1), NOW);
-        disk.set_capacity(Bytes::mib(1));
+        disk.set_capacity(ByteCount::mib(1));
         if finished.is_err() {
             assert_eq!(put(&mut store, 1, next).unwrap(), Appended::New);
             store.finish(&name("kiruna"), FlowId(1), NOW).unwrap();
@@ -198,7 +198,7 @@ fn a_device_full_at_any_byte_refuses_and_goes_on_when_there_is_room() {
 
 #[test]
 fn a_contact_may_begin_late_where_both_ends_lost_its_beginning() {
-    let mut store = open(&SimDisk::new(Bytes::mib(1)));
+    let mut store = open(&SimDisk::new(ByteCount::mib(1)));
     store.begin_at(&name("kiruna"), FlowId(4), Seq(500)).unwrap();
     assert_eq!(put(&mut store, 4, 500).unwrap(), Appended::New);
     store.begin_at(&name("kiruna"), FlowId(4), Seq(900)).unwrap();
@@ -207,7 +207,7 @@ fn a_contact_may_begin_late_where_both_ends_lost_its_beginning() {
 
 #[test]
 fn one_contacts_failed_sync_leaves_the_others_going() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut store = open(&disk);
     put(&mut store, 1, 0).unwrap();
     put(&mut store, 2, 0).unwrap();
@@ -221,8 +221,8 @@ fn one_contacts_failed_sync_leaves_the_others_going() {
 
 #[test]
 fn open_contacts_are_bounded() {
-    let disk = SimDisk::new(Bytes::mib(8));
-    let config = ContactConfig { max_size: Bytes::mib(8), ..config() };
+    let disk = SimDisk::new(ByteCount::mib(8));
+    let config = ContactConfig { max_size: ByteCount::mib(8), ..config() };
     let mut store = ContactStore::open(Arc::new(disk), config).unwrap();
     for flow in 0..u32::try_from(MAX_OPEN_CONTACTS).unwrap() {
         put(&mut store, flow, 0).unwrap();
@@ -232,7 +232,7 @@ fn open_contacts_are_bounded() {
 
 #[test]
 fn a_finished_contact_is_read_again_and_held_against_retention_and_need() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut store = open(&disk);
     let station = name("kiruna");
     for flow in [1, 2] {
@@ -262,10 +262,10 @@ fn a_finished_contact_is_read_again_and_held_against_retention_and_need() {
 
 #[test]
 fn a_store_that_is_full_of_held_contacts_takes_no_more() {
-    let mut store = open(&SimDisk::new(Bytes::mib(1)));
+    let mut store = open(&SimDisk::new(ByteCount::mib(1)));
     let station = name("kiruna");
     let mut flow = 0;
-    while store.size() < Bytes::new(20_000) {
+    while store.size() < ByteCount::new(20_000) {
         for seq in 0..20 {
             put(&mut store, flow, seq).unwrap();
         }

@@ -8,7 +8,7 @@ mod real;
 pub mod sim;
 
 use core::fmt::Debug;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub trait Disk: Debug + Send + Sync {
     /// Removes an empty directory.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
     /// Space that this process may still fill.
-    fn free_space(&self) -> io::Result<Bytes>;
+    fn free_space(&self) -> io::Result<ByteCount>;
     /// An error of the kind `NotFound` where the root is no longer the folder that was taken: it was removed, moved or
     /// unmounted, and whatever is written under its name now lies elsewhere.
     fn in_place(&self) -> io::Result<()>;
@@ -42,13 +42,13 @@ pub trait Disk: Debug + Send + Sync {
 /// An open file. Shared between threads: a sync may run while another thread appends.
 pub trait DiskFile: Debug + Send + Sync {
     /// The file's length now, synced or not.
-    fn size(&self) -> io::Result<Bytes>;
+    fn size(&self) -> io::Result<ByteCount>;
     /// Reads at `offset` until `buffer` is full or the file ends; returns the number of bytes read.
-    fn read_at(&self, buffer: &mut [u8], offset: Bytes) -> io::Result<usize>;
+    fn read_at(&self, buffer: &mut [u8], offset: ByteCount) -> io::Result<usize>;
     /// Writes all of `bytes` at the end. After an error any part of them may have been written.
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
     /// Cuts the file to `size`.
-    fn truncate(&self, size: Bytes) -> io::Result<()>;
+    fn truncate(&self, size: ByteCount) -> io::Result<()>;
     /// Makes what was appended before the call durable (`fdatasync`), under the name that the file was opened by: an
     /// error of the kind `NotFound` where that name leads to it no longer. Nobody would find what is in it again.
     fn sync(&self) -> io::Result<()>;
@@ -62,7 +62,7 @@ pub struct Entry {
     /// File or directory.
     pub kind: EntryKind,
     /// The file's length; zero for a directory.
-    pub size: Bytes,
+    pub size: ByteCount,
 }
 
 /// What a directory entry is.
@@ -75,14 +75,14 @@ pub enum EntryKind {
 }
 
 /// Reads a whole small file; refuses one larger than `limit`.
-pub(crate) fn read_small(disk: &dyn Disk, path: &str, limit: Bytes) -> io::Result<Vec<u8>> {
+pub(crate) fn read_small(disk: &dyn Disk, path: &str, limit: ByteCount) -> io::Result<Vec<u8>> {
     let file = disk.open(path)?;
     let size = file.size()?;
     if size > limit {
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{size} long, at most {limit}")));
     }
     let mut bytes = vec![0; size.as_usize()];
-    let read = file.read_at(&mut bytes, Bytes::ZERO)?;
+    let read = file.read_at(&mut bytes, ByteCount::ZERO)?;
     bytes.truncate(read);
     Ok(bytes)
 }

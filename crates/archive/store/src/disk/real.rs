@@ -1,7 +1,7 @@
 //! Files under a root directory.
 
 use super::{Disk, DiskFile, Entry, EntryKind, not_in_place};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -100,7 +100,7 @@ impl Disk for RealDisk {
             let entry = entry?;
             let metadata = entry.metadata()?;
             let kind = if metadata.is_dir() { EntryKind::Directory } else { EntryKind::File };
-            let size = if metadata.is_dir() { Bytes::ZERO } else { Bytes::new(metadata.len()) };
+            let size = if metadata.is_dir() { ByteCount::ZERO } else { ByteCount::new(metadata.len()) };
             // A name that is not UTF-8 is none of ours.
             if let Ok(name) = entry.file_name().into_string() {
                 entries.push(Entry { name, kind, size });
@@ -158,9 +158,9 @@ impl Disk for RealDisk {
         fs::remove_dir(self.locate(dir))
     }
 
-    fn free_space(&self) -> io::Result<Bytes> {
+    fn free_space(&self) -> io::Result<ByteCount> {
         let figures = rustix::fs::statvfs(&self.root)?;
-        Ok(Bytes::new(figures.f_bavail.saturating_mul(figures.f_frsize)))
+        Ok(ByteCount::new(figures.f_bavail.saturating_mul(figures.f_frsize)))
     }
 
     fn in_place(&self) -> io::Result<()> {
@@ -194,11 +194,11 @@ impl RealFile {
 }
 
 impl DiskFile for RealFile {
-    fn size(&self) -> io::Result<Bytes> {
-        Ok(Bytes::new(self.file.metadata()?.len()))
+    fn size(&self) -> io::Result<ByteCount> {
+        Ok(ByteCount::new(self.file.metadata()?.len()))
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: Bytes) -> io::Result<usize> {
+    fn read_at(&self, buffer: &mut [u8], offset: ByteCount) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
             match self.file.read_at(&mut buffer[filled..], offset.as_u64() + filled as u64) {
@@ -215,7 +215,7 @@ impl DiskFile for RealFile {
         (&self.file).write_all(bytes)
     }
 
-    fn truncate(&self, size: Bytes) -> io::Result<()> {
+    fn truncate(&self, size: ByteCount) -> io::Result<()> {
         self.file.set_len(size.as_u64())
     }
 

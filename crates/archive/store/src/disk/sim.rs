@@ -5,7 +5,7 @@
 //! ones behind it, because a file system may write pages in any order. Same seed, same outcome.
 
 use super::{Disk, DiskFile, Entry, EntryKind, not_in_place};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub struct SimDisk {
 
 impl SimDisk {
     /// An empty disk of the given size.
-    pub fn new(capacity: Bytes) -> Self {
+    pub fn new(capacity: ByteCount) -> Self {
         let mut state = State { capacity, ..State::default() };
         state.dirs.insert(String::new());
         Self { state: Arc::new(Mutex::new(state)), root: 0 }
@@ -63,7 +63,7 @@ impl SimDisk {
     /// Another disk with the same files, as a backup has them that is put back, or the clone of a machine.
     pub fn copy(&self) -> Self {
         let state = self.state();
-        let copy = Self::new(Bytes::new(u64::MAX));
+        let copy = Self::new(ByteCount::new(u64::MAX));
         for dir in state.dirs.iter().filter(|dir| !dir.is_empty()) {
             copy.make_dir(dir).expect("there is room");
         }
@@ -85,12 +85,12 @@ impl SimDisk {
     }
 
     /// Sets the size of the disk; below what is used it is full at once.
-    pub fn set_capacity(&self, capacity: Bytes) {
+    pub fn set_capacity(&self, capacity: ByteCount) {
         self.state().capacity = capacity;
     }
 
     /// What the files hold.
-    pub fn used(&self) -> Bytes {
+    pub fn used(&self) -> ByteCount {
         self.state().used()
     }
 
@@ -103,7 +103,7 @@ impl SimDisk {
     ///
     /// # Errors
     /// `NotFound` where there is no such file.
-    pub fn damage(&self, path: &str, offset: Bytes) -> io::Result<()> {
+    pub fn damage(&self, path: &str, offset: ByteCount) -> io::Result<()> {
         let mut state = self.state();
         let id = state.find(path)?;
         let file = state.files.get_mut(&id).expect("a name refers to a file");
@@ -119,7 +119,7 @@ impl SimDisk {
     ///
     /// # Errors
     /// `NotFound` where there is no such file.
-    pub fn spoil(&self, path: &str, offset: Bytes, length: Bytes) -> io::Result<()> {
+    pub fn spoil(&self, path: &str, offset: ByteCount, length: ByteCount) -> io::Result<()> {
         let mut state = self.state();
         let id = state.find(path)?;
         let file = state.files.get_mut(&id).expect("a name refers to a file");
@@ -128,9 +128,10 @@ impl SimDisk {
     }
 
     /// The files and their sizes, by path.
-    pub fn files(&self) -> Vec<(String, Bytes)> {
+    pub fn files(&self) -> Vec<(String, ByteCount)> {
         let state = self.state();
-        let size = |id: &u64| state.files.get(id).map_or(Bytes::ZERO, |file| Bytes::of(file.current.len()));
+        let size =
+            |id: &u64| state.files.get(id).map_or(ByteCount::ZERO, |file| ByteCount::of(file.current.len()));
         state.names.iter().map(|(name, id)| (name.clone(), size(id))).collect()
     }
 
@@ -145,7 +146,7 @@ impl SimDisk {
 
 #[derive(Debug, Default)]
 struct State {
-    capacity: Bytes,
+    capacity: ByteCount,
     generation: u64,
     root: u64,
     fault: Option<u64>,
@@ -158,9 +159,9 @@ struct State {
 }
 
 impl State {
-    fn used(&self) -> Bytes {
+    fn used(&self) -> ByteCount {
         let size = |id: &u64| self.files.get(id).map_or(0, |file| file.current.len());
-        self.names.values().map(|id| Bytes::of(size(id))).sum()
+        self.names.values().map(|id| ByteCount::of(size(id))).sum()
     }
 
     fn find(&self, path: &str) -> io::Result<u64> {
@@ -311,13 +312,13 @@ impl Disk for SimDisk {
         let files = state.names.iter().filter(|(path, _)| parent(path) == dir).map(|(path, id)| Entry {
             name: named(path),
             kind: EntryKind::File,
-            size: state.files.get(id).map_or(Bytes::ZERO, |file| Bytes::of(file.current.len())),
+            size: state.files.get(id).map_or(ByteCount::ZERO, |file| ByteCount::of(file.current.len())),
         });
         let dirs = state
             .dirs
             .iter()
             .filter(|path| !path.is_empty() && parent(path) == dir)
-            .map(|path| Entry { name: named(path), kind: EntryKind::Directory, size: Bytes::ZERO });
+            .map(|path| Entry { name: named(path), kind: EntryKind::Directory, size: ByteCount::ZERO });
         let mut entries: Vec<Entry> = files.chain(dirs).collect();
         entries.sort();
         Ok(entries)
@@ -390,7 +391,7 @@ impl Disk for SimDisk {
         Ok(())
     }
 
-    fn free_space(&self) -> io::Result<Bytes> {
+    fn free_space(&self) -> io::Result<ByteCount> {
         let state = self.state();
         Ok(state.capacity - state.used())
     }
@@ -409,7 +410,7 @@ struct SimFile {
 }
 
 impl SimFile {
-    fn with<T>(&self, action: impl FnOnce(&mut FileState, Bytes) -> io::Result<T>) -> io::Result<T> {
+    fn with<T>(&self, action: impl FnOnce(&mut FileState, ByteCount) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.disk.state();
         if state.generation != self.generation {
             return Err(io::Error::other("the disk lost power since this file was opened"));
@@ -424,11 +425,11 @@ impl SimFile {
 }
 
 impl DiskFile for SimFile {
-    fn size(&self) -> io::Result<Bytes> {
-        self.with(|file, _| Ok(Bytes::of(file.current.len())))
+    fn size(&self) -> io::Result<ByteCount> {
+        self.with(|file, _| Ok(ByteCount::of(file.current.len())))
     }
 
-    fn read_at(&self, buffer: &mut [u8], offset: Bytes) -> io::Result<usize> {
+    fn read_at(&self, buffer: &mut [u8], offset: ByteCount) -> io::Result<usize> {
         self.with(|file, _| {
             let rest = file.current.get(offset.as_usize()..).unwrap_or_default();
             let count = rest.len().min(buffer.len());
@@ -456,7 +457,7 @@ impl DiskFile for SimFile {
         })
     }
 
-    fn truncate(&self, size: Bytes) -> io::Result<()> {
+    fn truncate(&self, size: ByteCount) -> io::Result<()> {
         self.change()?;
         self.with(|file, _| {
             file.current.truncate(size.as_usize());

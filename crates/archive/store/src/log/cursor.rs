@@ -5,7 +5,7 @@ use super::scan::{Condition, Walker, fate};
 use super::{Damage, DamageFate, Log, LogError, Position, Record, SegmentNo};
 use crate::disk::DiskFile;
 use crate::{FlowId, Seq};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::sync::Arc;
 
 /// A reader's place in a log. It holds one open file and no record.
@@ -29,7 +29,7 @@ pub enum Item {
 impl Cursor {
     /// At the start of a segment; where it does not exist, at the next one that does.
     pub fn at_segment(segment: SegmentNo) -> Self {
-        Self::at(Position { segment, offset: Bytes::ZERO })
+        Self::at(Position { segment, offset: ByteCount::ZERO })
     }
 
     /// At a record's beginning.
@@ -81,7 +81,7 @@ impl Log {
                 let Some(sealed) = self.sealed.get(&cursor.at.segment).map(|_| cursor.at.segment) else {
                     return Ok(None);
                 };
-                cursor.at = Position { segment: SegmentNo(sealed.0 + 1), offset: Bytes::ZERO };
+                cursor.at = Position { segment: SegmentNo(sealed.0 + 1), offset: ByteCount::ZERO };
                 return Ok(Some(Item::SegmentEnd(sealed)));
             }
             let file = self.file(cursor)?;
@@ -118,7 +118,7 @@ impl Log {
     }
 
     /// Up to where the cursor's segment may be read; moves the cursor on where the segment was removed.
-    fn limit(&self, cursor: &mut Cursor) -> Option<Bytes> {
+    fn limit(&self, cursor: &mut Cursor) -> Option<ByteCount> {
         let number = cursor.at.segment;
         if let Some(sealed) = self.sealed.get(&number) {
             return Some(sealed.summary.size);
@@ -129,11 +129,11 @@ impl Log {
             return None;
         }
         if next > number {
-            cursor.at = Position { segment: next, offset: Bytes::ZERO };
+            cursor.at = Position { segment: next, offset: ByteCount::ZERO };
             return self.limit(cursor);
         }
         let durable = self.durable;
-        Some(if durable.segment == number { durable.offset } else { Bytes::ZERO })
+        Some(if durable.segment == number { durable.offset } else { ByteCount::ZERO })
     }
 
     fn file(&self, cursor: &mut Cursor) -> Result<Arc<dyn DiskFile>, LogError> {
@@ -148,7 +148,7 @@ impl Log {
         Ok(file)
     }
 
-    fn damaged(&mut self, cursor: &Cursor, offset: Bytes, fate: DamageFate) -> Damage {
+    fn damaged(&mut self, cursor: &Cursor, offset: ByteCount, fate: DamageFate) -> Damage {
         let length = cursor.at.offset - offset;
         let damage = Damage { fate, file: self.path(cursor.at.segment), offset, length };
         self.note_damage(damage.clone());

@@ -13,7 +13,7 @@
 //! this is read while the payload's own checksum holds.
 
 use super::record::{HEADER_LEN, crc};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// The first bytes of the header's copy.
 pub(super) const COPY_MAGIC: [u8; 2] = *b"RS";
@@ -34,10 +34,10 @@ const fn unit(payload: usize) -> usize {
 }
 
 /// What stands behind a payload of this length.
-pub(super) fn len(payload: Bytes) -> Bytes {
+pub(super) fn len(payload: ByteCount) -> ByteCount {
     let payload = payload.as_usize();
     let unit = unit(payload);
-    Bytes::of(payload.div_ceil(unit) * SUM_LEN + payload.min(unit * STRIPE) + HEADER_LEN)
+    ByteCount::of(payload.div_ceil(unit) * SUM_LEN + payload.min(unit * STRIPE) + HEADER_LEN)
 }
 
 /// Writes what stands behind `payload`, of the record with this header.
@@ -136,7 +136,7 @@ mod tests {
     fn guard(payload: &[u8]) -> Vec<u8> {
         let mut guard = Vec::new();
         write(payload, &[7; HEADER_LEN], &mut guard);
-        assert_eq!(Bytes::of(guard.len()), len(Bytes::of(payload.len())));
+        assert_eq!(ByteCount::of(guard.len()), len(ByteCount::of(payload.len())));
         guard
     }
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_full_block_needs_less_than_four_percent_more() {
-        assert!(len(Bytes::kib(256)).as_u64() * 100 < 4 * Bytes::kib(256).as_u64());
+        assert!(len(ByteCount::kib(256)).as_u64() * 100 < 4 * ByteCount::kib(256).as_u64());
     }
 
     proptest! {

@@ -22,7 +22,7 @@ mod sync;
 use crate::disk::{Disk, DiskFile, is_full};
 use crate::{FlowId, Seq};
 use record::{Header, Kind, VERSION};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct Position {
     /// The segment.
     pub segment: SegmentNo,
     /// Bytes from the segment's start.
-    pub offset: Bytes,
+    pub offset: ByteCount,
 }
 
 /// What may be set of a log.
@@ -53,12 +53,12 @@ pub struct Position {
 pub struct LogConfig {
     /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which
     /// space is freed and the most that is read again when the log is opened.
-    pub segment_size: Bytes,
+    pub segment_size: ByteCount,
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { segment_size: Bytes::mib(64) }
+        Self { segment_size: ByteCount::mib(64) }
     }
 }
 
@@ -96,9 +96,9 @@ pub struct Damage {
     /// The segment's file.
     pub file: String,
     /// Where it begins.
-    pub offset: Bytes,
+    pub offset: ByteCount,
     /// How far the next valid record is.
-    pub length: Bytes,
+    pub length: ByteCount,
 }
 
 /// What became of damaged data.
@@ -128,11 +128,11 @@ pub struct LogStats {
     pub appended: u64,
     /// Bytes found behind the last valid record when the log was opened, and cut off: they were never
     /// durable.
-    pub torn: Bytes,
+    pub torn: ByteCount,
     /// Damaged stretches stepped over, when opening and when reading.
     pub damages: u64,
     /// Bytes in them.
-    pub damaged: Bytes,
+    pub damaged: ByteCount,
     /// Damaged records that were mended.
     pub mended: u64,
     /// Appends that failed half-way and were taken back.
@@ -152,7 +152,7 @@ pub enum LogError {
     #[error("a record of {size} is too large, the limit is {MAX_PAYLOAD}: write smaller records")]
     TooLarge {
         /// Its size.
-        size: Bytes,
+        size: ByteCount,
     },
     /// A sync failed, so the operating system may have dropped data without a trace: nothing more is taken or
     /// promised.
@@ -201,7 +201,7 @@ pub struct Log {
     dir: String,
     config: LogConfig,
     sealed: BTreeMap<SegmentNo, Sealed>,
-    sealed_size: Bytes,
+    sealed_size: ByteCount,
     active: Option<Active>,
     /// Behind everything that is durable.
     durable: Position,
@@ -215,7 +215,7 @@ pub struct Log {
 struct Sealed {
     summary: Summary,
     /// The file's length, seal included.
-    file: Bytes,
+    file: ByteCount,
 }
 
 #[derive(Debug)]
@@ -224,7 +224,7 @@ struct Active {
     tail: Arc<sync::Tail>,
     summary: Summary,
     /// Where the last block ends.
-    last_block_end: Bytes,
+    last_block_end: ByteCount,
     /// A failed append could not be taken back yet: the file is longer than what is valid.
     ragged: bool,
 }
@@ -237,7 +237,7 @@ impl Log {
     /// [`LogError::Full`] where the device is full: the log is as it was, and the same call may be repeated.
     pub fn append(&mut self, record: NewRecord<'_>) -> Result<Position, LogError> {
         self.check_failed()?;
-        let size = Bytes::of(record.payload.len());
+        let size = ByteCount::of(record.payload.len());
         if size > MAX_PAYLOAD {
             return Err(LogError::TooLarge { size });
         }
@@ -252,7 +252,7 @@ impl Log {
             seq: record.seq,
             length: size,
             written: record.written,
-            durable: Bytes::ZERO,
+            durable: ByteCount::ZERO,
             payload_crc: crc(&[record.payload]),
         };
         let at = self.write(header, record.payload)?;
@@ -264,8 +264,8 @@ impl Log {
     }
 
     /// What the next append of this payload may add to the files: the record, and a seal where one is due.
-    pub fn growth(&self, payload: Bytes) -> Bytes {
-        let seal = self.active.as_ref().map_or(Bytes::ZERO, |active| active.summary.seal_size());
+    pub fn growth(&self, payload: ByteCount) -> ByteCount {
+        let seal = self.active.as_ref().map_or(ByteCount::ZERO, |active| active.summary.seal_size());
         block_size(payload) + seal
     }
 
@@ -285,9 +285,9 @@ impl Log {
             kind: Kind::Seal,
             flow: FlowId(0),
             seq: Seq(0),
-            length: Bytes::of(payload.len()),
+            length: ByteCount::of(payload.len()),
             written: active.summary.last_written().unwrap_or_default(),
-            durable: Bytes::ZERO,
+            durable: ByteCount::ZERO,
             payload_crc: crc(&[&payload]),
         };
         let tail = active.tail.clone();
@@ -309,9 +309,9 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Io`] where the disk refuses; the segment is still there.
-    pub fn remove(&mut self, segment: SegmentNo) -> Result<Bytes, LogError> {
+    pub fn remove(&mut self, segment: SegmentNo) -> Result<ByteCount, LogError> {
         let Some(sealed) = self.sealed.get(&segment) else {
-            return Ok(Bytes::ZERO);
+            return Ok(ByteCount::ZERO);
         };
         let freed = sealed.file;
         let path = self.path(segment);
@@ -330,8 +330,8 @@ impl Log {
     }
 
     /// The bytes in all files.
-    pub fn size(&self) -> Bytes {
-        let active = self.active.as_ref().map_or(Bytes::ZERO, |active| active.summary.size);
+    pub fn size(&self) -> ByteCount {
+        let active = self.active.as_ref().map_or(ByteCount::ZERO, |active| active.summary.size);
         self.sealed_size + active
     }
 
@@ -401,7 +401,7 @@ impl Log {
         let durable = self.durable;
         let active = self.active.as_mut().expect("the caller made it");
         let at = Position { segment: active.number, offset: active.summary.size };
-        header.durable = if durable.segment == active.number { durable.offset } else { Bytes::ZERO };
+        header.durable = if durable.segment == active.number { durable.offset } else { ByteCount::ZERO };
         let mut bytes = Vec::with_capacity(header.total().as_usize());
         let head = header.encode(at.segment, at.offset);
         bytes.extend_from_slice(&head);
@@ -456,12 +456,12 @@ impl Active {
             number,
             tail: Arc::new(sync::Tail::new(file)),
             summary: Summary::default(),
-            last_block_end: Bytes::ZERO,
+            last_block_end: ByteCount::ZERO,
             ragged: false,
         }
     }
 
-    fn takes(&self, flow: FlowId, total: Bytes, config: LogConfig) -> bool {
+    fn takes(&self, flow: FlowId, total: ByteCount, config: LogConfig) -> bool {
         let empty = self.summary.flows.is_empty();
         empty || (self.summary.size + total <= config.segment_size && self.summary.has_room_for(flow))
     }

@@ -4,7 +4,7 @@ use super::scan::{Scan, Trust, read_seal, scan};
 use super::summary::parse_file_name;
 use super::{Active, Damage, Log, LogConfig, LogError, LogStats, Position, Sealed, SegmentNo, Summary};
 use crate::disk::{Disk, DiskFile, EntryKind, sim::SimDisk};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ impl Log {
             dir: dir.to_owned(),
             config,
             sealed: BTreeMap::new(),
-            sealed_size: Bytes::ZERO,
+            sealed_size: ByteCount::ZERO,
             active: None,
-            durable: Position { segment: SegmentNo(0), offset: Bytes::ZERO },
+            durable: Position { segment: SegmentNo(0), offset: ByteCount::ZERO },
             next_segment: SegmentNo(1),
             failed: None,
             stats: LogStats::default(),
@@ -127,14 +127,14 @@ impl Log {
 /// # Errors
 /// [`LogError::OtherVersion`].
 pub fn open_bytes(bytes: &[u8]) -> Result<(Summary, Vec<u8>), LogError> {
-    let disk = SimDisk::new(Bytes::of(bytes.len()) + Bytes::kib(1));
+    let disk = SimDisk::new(ByteCount::of(bytes.len()) + ByteCount::kib(1));
     disk.make_dir("log").expect("an empty disk takes a folder");
     let file = disk.create("log/0000000000000001.seg").expect("an empty disk takes a file");
     file.append(bytes).expect("the disk is larger than the file");
     let log = Log::open(Arc::new(disk), "log", LogConfig::default())?;
     let summary = log.segments().next().map(|(_, summary)| summary.clone()).unwrap_or_default();
     let mut kept = vec![0; file.size().expect("memory can be read").as_usize()];
-    let read = file.read_at(&mut kept, Bytes::ZERO).expect("memory can be read");
+    let read = file.read_at(&mut kept, ByteCount::ZERO).expect("memory can be read");
     kept.truncate(read);
     Ok((summary, kept))
 }

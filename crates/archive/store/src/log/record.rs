@@ -21,11 +21,11 @@
 use super::{SegmentNo, guard};
 use crate::{FlowId, Seq};
 use crc_fast::{CrcAlgorithm, Digest};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 
 /// The largest payload: four times the largest block that a station gathers. It bounds what a reader holds in
 /// memory.
-pub const MAX_PAYLOAD: Bytes = Bytes::mib(1);
+pub const MAX_PAYLOAD: ByteCount = ByteCount::mib(1);
 
 /// Bytes of a header.
 pub(crate) const HEADER_LEN: usize = 44;
@@ -67,45 +67,45 @@ pub(crate) struct Header {
     pub kind: Kind,
     pub flow: FlowId,
     pub seq: Seq,
-    pub length: Bytes,
+    pub length: ByteCount,
     pub written: Utc,
-    pub durable: Bytes,
+    pub durable: ByteCount,
     pub payload_crc: u32,
 }
 
 impl Header {
     /// All bytes of the record together.
-    pub fn total(&self) -> Bytes {
+    pub fn total(&self) -> ByteCount {
         match self.kind {
             Kind::Block => block_size(self.length),
-            Kind::Mark | Kind::Seal => Bytes::of(HEADER_LEN) + self.length,
+            Kind::Mark | Kind::Seal => ByteCount::of(HEADER_LEN) + self.length,
         }
     }
 
     pub fn payload_is_intact(&self, payload: &[u8]) -> bool {
-        Bytes::of(payload.len()) == self.length && crc(&[payload]) == self.payload_crc
+        ByteCount::of(payload.len()) == self.length && crc(&[payload]) == self.payload_crc
     }
 
     /// The version of the header at `offset` of `segment`, where these bytes are one. Every version keeps the
     /// place and the reach of the header's checksum.
-    pub fn version(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: Bytes) -> Option<u8> {
+    pub fn version(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: ByteCount) -> Option<u8> {
         let intact = bytes[..2] == MAGIC && number32(bytes, 4) == header_crc(bytes, segment, offset);
         intact.then_some(bytes[2])
     }
 
     /// The payload's length that these bytes name, a header or not.
-    pub fn length_in(bytes: &[u8; HEADER_LEN]) -> Bytes {
-        Bytes::new(u64::from(number32(bytes, 16)))
+    pub fn length_in(bytes: &[u8; HEADER_LEN]) -> ByteCount {
+        ByteCount::new(u64::from(number32(bytes, 16)))
     }
 
     /// The header at `offset` of `segment`, where these bytes are one.
-    pub fn decode(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: Bytes) -> Option<Self> {
+    pub fn decode(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: ByteCount) -> Option<Self> {
         if bytes[..3] != [MAGIC[0], MAGIC[1], VERSION] {
             return None;
         }
         let kind = Kind::of(bytes[3])?;
         let length = Self::length_in(bytes);
-        let limit = if kind == Kind::Block { MAX_PAYLOAD } else { Bytes::kib(64) };
+        let limit = if kind == Kind::Block { MAX_PAYLOAD } else { ByteCount::kib(64) };
         if number32(bytes, 4) != header_crc(bytes, segment, offset) || length > limit {
             return None;
         }
@@ -115,13 +115,13 @@ impl Header {
             seq: Seq(number64(bytes, 20)),
             length,
             written: Utc::from_micros(number64(bytes, 28).cast_signed()),
-            durable: Bytes::new(number64(bytes, 36)),
+            durable: ByteCount::new(number64(bytes, 36)),
             payload_crc: number32(bytes, 8),
         })
     }
 
     /// The header's bytes, for a record that begins at `offset` of `segment`.
-    pub fn encode(&self, segment: SegmentNo, offset: Bytes) -> [u8; HEADER_LEN] {
+    pub fn encode(&self, segment: SegmentNo, offset: ByteCount) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[..2].copy_from_slice(&MAGIC);
         bytes[2] = VERSION;
@@ -140,8 +140,8 @@ impl Header {
 }
 
 /// All bytes of a block whose payload has this length.
-pub(crate) fn block_size(payload: Bytes) -> Bytes {
-    Bytes::of(HEADER_LEN) + payload + guard::len(payload)
+pub(crate) fn block_size(payload: ByteCount) -> ByteCount {
+    ByteCount::of(HEADER_LEN) + payload + guard::len(payload)
 }
 
 /// CRC-32C (Castagnoli; RFC 3720 B.4) of the parts, one after another.
@@ -153,7 +153,7 @@ pub(crate) fn crc(parts: &[&[u8]]) -> u32 {
     u32::try_from(digest.finalize()).expect("a 32-bit checksum has 32 bits")
 }
 
-fn header_crc(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: Bytes) -> u32 {
+fn header_crc(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: ByteCount) -> u32 {
     let place = [segment.0.to_be_bytes(), offset.as_u64().to_be_bytes()].concat();
     crc(&[&place, &bytes[..4], &bytes[8..]])
 }
@@ -175,9 +175,9 @@ mod tests {
             kind: Kind::Block,
             flow: FlowId(7),
             seq: Seq(9),
-            length: Bytes::new(5),
+            length: ByteCount::new(5),
             written: Utc::from_micros(-3),
-            durable: Bytes::new(88),
+            durable: ByteCount::new(88),
             payload_crc: crc(&[b"hello"]),
         }
     }
@@ -193,19 +193,19 @@ mod tests {
 
     #[test]
     fn a_header_is_read_where_it_was_written_and_nowhere_else() {
-        let bytes = header().encode(SegmentNo(3), Bytes::new(100));
-        assert_eq!(Header::decode(&bytes, SegmentNo(3), Bytes::new(100)), Some(header()));
-        assert_eq!(Header::decode(&bytes, SegmentNo(4), Bytes::new(100)), None);
-        assert_eq!(Header::decode(&bytes, SegmentNo(3), Bytes::new(101)), None);
+        let bytes = header().encode(SegmentNo(3), ByteCount::new(100));
+        assert_eq!(Header::decode(&bytes, SegmentNo(3), ByteCount::new(100)), Some(header()));
+        assert_eq!(Header::decode(&bytes, SegmentNo(4), ByteCount::new(100)), None);
+        assert_eq!(Header::decode(&bytes, SegmentNo(3), ByteCount::new(101)), None);
     }
 
     #[test]
     fn any_changed_bit_is_noticed() {
-        let good = header().encode(SegmentNo(3), Bytes::new(100));
+        let good = header().encode(SegmentNo(3), ByteCount::new(100));
         for bit in 0..HEADER_LEN * 8 {
             let mut bytes = good;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Header::decode(&bytes, SegmentNo(3), Bytes::new(100)), None, "bit {bit}");
+            assert_eq!(Header::decode(&bytes, SegmentNo(3), ByteCount::new(100)), None, "bit {bit}");
         }
         assert!(header().payload_is_intact(b"hello"));
         assert!(!header().payload_is_intact(b"hellp"));

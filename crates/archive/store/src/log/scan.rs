@@ -10,7 +10,7 @@ use super::record::{HEADER_LEN, Header, Kind, MAGIC, VERSION, block_size};
 use super::summary::Summary;
 use super::{DamageFate, SegmentNo};
 use crate::disk::DiskFile;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io;
 
 /// What is known of the file before it is read.
@@ -29,13 +29,13 @@ pub(crate) struct Scan {
     /// Whether a seal ends it.
     pub sealed: bool,
     /// Damaged stretches of durable data: what became of them, offset and length.
-    pub damaged: Vec<(DamageFate, Bytes, Bytes)>,
+    pub damaged: Vec<(DamageFate, ByteCount, ByteCount)>,
     /// What is valid ends here; the rest never became durable.
-    pub end: Bytes,
+    pub end: ByteCount,
     /// The file's length.
-    pub file: Bytes,
+    pub file: ByteCount,
     /// Where the last block ends.
-    pub last_block_end: Bytes,
+    pub last_block_end: ByteCount,
     /// The first bytes are of this other version of the format.
     pub other_version: Option<u8>,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Step {
     /// A record that checks, perhaps after it was mended; its payload is in the caller's buffer.
     Record(Header, Condition),
     /// Nothing valid before this offset, and what became of what was there.
-    Damage(DamageFate, Bytes),
+    Damage(DamageFate, ByteCount),
     /// The limit is reached.
     End,
 }
@@ -63,40 +63,40 @@ pub(crate) enum Condition {
 pub(crate) struct Walker<'a> {
     pub file: &'a dyn DiskFile,
     pub segment: SegmentNo,
-    pub limit: Bytes,
+    pub limit: ByteCount,
 }
 
 impl Walker<'_> {
     /// The header at `offset`, where one is there and the whole record lies before the limit.
-    pub fn header(&self, offset: Bytes) -> Option<Header> {
+    pub fn header(&self, offset: ByteCount) -> Option<Header> {
         self.header_of(offset, self.bytes(offset)?)
     }
 
     /// Where nothing valid stands at `offset`: the next place with a record, and its header where that is known by its
     /// copy alone. That may be `offset` itself.
-    pub fn beyond(&self, offset: Bytes) -> (Bytes, Option<Header>) {
-        let next = self.next_header(offset + Bytes::new(1));
-        let copy = self.find((offset + Bytes::of(HEADER_LEN), next), COPY_MAGIC, |at| {
+    pub fn beyond(&self, offset: ByteCount) -> (ByteCount, Option<Header>) {
+        let next = self.next_header(offset + ByteCount::new(1));
+        let copy = self.find((offset + ByteCount::of(HEADER_LEN), next), COPY_MAGIC, |at| {
             self.copied(at).filter(|(start, _)| *start >= offset)
         });
         copy.map_or((next, None), |(start, header)| (start, Some(header)))
     }
 
     /// The header whose copy is at `at`, and where its record begins.
-    fn copied(&self, at: Bytes) -> Option<(Bytes, Header)> {
+    fn copied(&self, at: ByteCount) -> Option<(ByteCount, Header)> {
         let mut bytes = self.bytes(at)?;
         bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
-        let end = (at + Bytes::of(HEADER_LEN)).as_u64();
-        let start = end.checked_sub(block_size(Header::length_in(&bytes)).as_u64()).map(Bytes::new)?;
+        let end = (at + ByteCount::of(HEADER_LEN)).as_u64();
+        let start = end.checked_sub(block_size(Header::length_in(&bytes)).as_u64()).map(ByteCount::new)?;
         let header = self.header_of(start, bytes).filter(|header| header.kind == Kind::Block)?;
         Some((start, header))
     }
 
     /// Reads the payload of the record at `offset` into `payload`; `None` where it neither checks nor can be mended.
-    pub fn payload(&self, offset: Bytes, header: &Header, payload: &mut Vec<u8>) -> Option<Condition> {
+    pub fn payload(&self, offset: ByteCount, header: &Header, payload: &mut Vec<u8>) -> Option<Condition> {
         payload.clear();
         payload.resize(header.length.as_usize(), 0);
-        let start = offset + Bytes::of(HEADER_LEN);
+        let start = offset + ByteCount::of(HEADER_LEN);
         let read = self.read(payload, start);
         if read == payload.len() && header.payload_is_intact(payload) {
             return Some(Condition::Intact);
@@ -110,31 +110,31 @@ impl Walker<'_> {
         header.payload_is_intact(payload).then_some(Condition::Mended)
     }
 
-    fn header_of(&self, offset: Bytes, bytes: [u8; HEADER_LEN]) -> Option<Header> {
+    fn header_of(&self, offset: ByteCount, bytes: [u8; HEADER_LEN]) -> Option<Header> {
         let header = Header::decode(&bytes, self.segment, offset)?;
         (offset + header.total() <= self.limit).then_some(header)
     }
 
-    fn bytes(&self, at: Bytes) -> Option<[u8; HEADER_LEN]> {
+    fn bytes(&self, at: ByteCount) -> Option<[u8; HEADER_LEN]> {
         let mut bytes = [0; HEADER_LEN];
         // A sector that cannot be read is damage like any other: found, reported, mended or stepped over.
         (self.file.read_at(&mut bytes, at).unwrap_or(0) == HEADER_LEN).then_some(bytes)
     }
 
     /// Reads what can be read; sectors that cannot be are zeros.
-    fn read(&self, buffer: &mut [u8], offset: Bytes) -> usize {
+    fn read(&self, buffer: &mut [u8], offset: ByteCount) -> usize {
         if let Ok(read) = self.file.read_at(buffer, offset) {
             return read;
         }
         for (place, part) in buffer.chunks_mut(SECTOR).enumerate() {
             part.fill(0);
-            let _ = self.file.read_at(part, offset + Bytes::of(place * SECTOR));
+            let _ = self.file.read_at(part, offset + ByteCount::of(place * SECTOR));
         }
         buffer.len()
     }
 
     /// The record at `offset`, checked wholly, or where the next header is.
-    pub fn step(&self, offset: Bytes, payload: &mut Vec<u8>) -> Step {
+    pub fn step(&self, offset: ByteCount, payload: &mut Vec<u8>) -> Step {
         if offset >= self.limit {
             return Step::End;
         }
@@ -153,7 +153,7 @@ impl Walker<'_> {
     }
 
     /// The first valid header at or behind `from`, or the limit. Linear in the distance.
-    pub fn next_header(&self, from: Bytes) -> Bytes {
+    pub fn next_header(&self, from: ByteCount) -> ByteCount {
         let at = self.find((from, self.limit), MAGIC, |at| self.header(at).map(|_| at));
         at.unwrap_or(self.limit)
     }
@@ -161,9 +161,9 @@ impl Walker<'_> {
     /// The first place from `from` up to `to` where `mark` stands and `look` finds something.
     fn find<T>(
         &self,
-        (from, to): (Bytes, Bytes),
+        (from, to): (ByteCount, ByteCount),
         mark: [u8; 2],
-        look: impl Fn(Bytes) -> Option<T>,
+        look: impl Fn(ByteCount) -> Option<T>,
     ) -> Option<T> {
         let mut window = vec![0; SEARCH_WINDOW];
         let mut start = from;
@@ -172,13 +172,13 @@ impl Walker<'_> {
             let read = self.read(&mut window[..wanted], start);
             for (at, pair) in window[..read].windows(mark.len()).enumerate() {
                 if pair == mark
-                    && let Some(found) = look(start + Bytes::of(at))
+                    && let Some(found) = look(start + ByteCount::of(at))
                 {
                     return Some(found);
                 }
             }
             // The last byte may be the first of a mark that the next window completes.
-            start += Bytes::of((wanted - 1).max(1));
+            start += ByteCount::of((wanted - 1).max(1));
         }
         None
     }
@@ -186,8 +186,8 @@ impl Walker<'_> {
 
 /// What a damaged stretch of this length can have been: where no more than a header fits, a mark, which is a help and
 /// nothing more. A block has its header twice, and a seal ends a file.
-pub(crate) fn fate(length: Bytes) -> DamageFate {
-    if length == Bytes::of(HEADER_LEN) { DamageFate::Mended } else { DamageFate::SteppedOver }
+pub(crate) fn fate(length: ByteCount) -> DamageFate {
+    if length == ByteCount::of(HEADER_LEN) { DamageFate::Mended } else { DamageFate::SteppedOver }
 }
 
 /// Reads the whole segment file.
@@ -200,7 +200,7 @@ pub(crate) fn scan(file: &dyn DiskFile, segment: SegmentNo, trust: Trust) -> io:
     };
     let mut scan = Scan { file: limit, other_version: other_version(&walker), ..Scan::default() };
     let mut payload = Vec::new();
-    let mut offset = Bytes::ZERO;
+    let mut offset = ByteCount::ZERO;
     loop {
         match walker.step(offset, &mut payload) {
             Step::End => break,
@@ -241,11 +241,11 @@ pub(crate) fn read_seal(file: &dyn DiskFile, segment: SegmentNo) -> io::Result<O
     let limit = file.size()?;
     let walker = Walker { file, segment, limit };
     let mut trailer = [0; 8];
-    let at_trailer = limit - Bytes::of(trailer.len());
+    let at_trailer = limit - ByteCount::of(trailer.len());
     if file.read_at(&mut trailer, at_trailer)? < trailer.len() {
         return Ok(None);
     }
-    let at = Bytes::new(u64::from_be_bytes(trailer));
+    let at = ByteCount::new(u64::from_be_bytes(trailer));
     let mut payload = Vec::new();
     let found = walker.header(at).filter(|header| {
         let ends = header.kind == Kind::Seal && at + header.total() == limit;
@@ -256,9 +256,9 @@ pub(crate) fn read_seal(file: &dyn DiskFile, segment: SegmentNo) -> io::Result<O
 
 /// How far the file was durable, by what its records say. A record's header counts where its payload is torn:
 /// what it says was true when it was written. Nothing lies behind a seal.
-fn proven_durable(walker: &Walker<'_>) -> Bytes {
-    let mut proven = Bytes::ZERO;
-    let mut offset = Bytes::ZERO;
+fn proven_durable(walker: &Walker<'_>) -> ByteCount {
+    let mut proven = ByteCount::ZERO;
+    let mut offset = ByteCount::ZERO;
     while offset < walker.limit {
         match walker.header(offset) {
             Some(header) => {
@@ -268,7 +268,7 @@ fn proven_durable(walker: &Walker<'_>) -> Bytes {
                 }
                 offset += header.total();
             }
-            None => offset = walker.next_header(offset + Bytes::new(1)),
+            None => offset = walker.next_header(offset + ByteCount::new(1)),
         }
     }
     proven
@@ -276,8 +276,8 @@ fn proven_durable(walker: &Walker<'_>) -> Bytes {
 
 fn other_version(walker: &Walker<'_>) -> Option<u8> {
     let mut bytes = [0; HEADER_LEN];
-    let read = walker.file.read_at(&mut bytes, Bytes::ZERO).unwrap_or(0);
-    let version = Header::version(&bytes, walker.segment, Bytes::ZERO).filter(|_| read == HEADER_LEN);
+    let read = walker.file.read_at(&mut bytes, ByteCount::ZERO).unwrap_or(0);
+    let version = Header::version(&bytes, walker.segment, ByteCount::ZERO).filter(|_| read == HEADER_LEN);
     version.filter(|version| *version != VERSION)
 }
 

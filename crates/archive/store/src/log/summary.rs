@@ -3,7 +3,7 @@
 use super::SegmentNo;
 use super::record::{HEADER_LEN, Header};
 use crate::{FlowId, Seq};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 
 /// What a segment holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -11,7 +11,7 @@ pub struct Summary {
     /// One entry a flow, ascending; at most 512.
     pub flows: Vec<FlowSpan>,
     /// The part of the file that records fill, marks included and seal excluded.
-    pub size: Bytes,
+    pub size: ByteCount,
 }
 
 /// One flow's part of a segment.
@@ -24,9 +24,9 @@ pub struct FlowSpan {
     /// Its last record here.
     pub last: Seq,
     /// Where in the segment the last record begins.
-    pub last_at: Bytes,
+    pub last_at: ByteCount,
     /// Payload bytes.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// When the first record was written.
     pub first_written: Utc,
     /// When the last record was written.
@@ -55,7 +55,7 @@ impl Summary {
         self.flows.len() < MAX_FLOWS || self.span(flow).is_some()
     }
 
-    pub(crate) fn note(&mut self, header: &Header, offset: Bytes) {
+    pub(crate) fn note(&mut self, header: &Header, offset: ByteCount) {
         match self.flows.binary_search_by_key(&header.flow, |span| span.flow) {
             Ok(at) => {
                 let span = &mut self.flows[at];
@@ -81,8 +81,8 @@ impl Summary {
     }
 
     /// The size of the seal record that holds this summary, its header included.
-    pub(crate) fn seal_size(&self) -> Bytes {
-        Bytes::of(HEADER_LEN + self.flows.len() * SPAN_LEN + TRAILER_LEN)
+    pub(crate) fn seal_size(&self) -> ByteCount {
+        ByteCount::of(HEADER_LEN + self.flows.len() * SPAN_LEN + TRAILER_LEN)
     }
 
     /// The seal's payload: the spans, then where the seal begins, so that it is found from the file's end.
@@ -105,7 +105,7 @@ impl Summary {
     }
 
     /// Reads a seal's payload; `None` where it is not one of a segment of this size.
-    pub(crate) fn decode(payload: &[u8], size: Bytes) -> Option<Self> {
+    pub(crate) fn decode(payload: &[u8], size: ByteCount) -> Option<Self> {
         let (spans, trailer) = payload.split_at_checked(payload.len().checked_sub(TRAILER_LEN)?)?;
         if trailer != size.as_u64().to_be_bytes() || spans.len() % SPAN_LEN != 0 {
             return None;
@@ -126,8 +126,8 @@ fn decode_span(bytes: &[u8]) -> FlowSpan {
         flow: FlowId(u32::from_be_bytes(bytes[..4].try_into().expect("four bytes within the span"))),
         first: Seq(number(0)),
         last: Seq(number(1)),
-        last_at: Bytes::new(number(2)),
-        bytes: Bytes::new(number(3)),
+        last_at: ByteCount::new(number(2)),
+        bytes: ByteCount::new(number(3)),
         first_written: Utc::from_micros(number(4).cast_signed()),
         last_written: Utc::from_micros(number(5).cast_signed()),
     }

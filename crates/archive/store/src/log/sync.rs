@@ -7,7 +7,7 @@ use super::record::{Header, Kind, crc};
 use super::{Log, LogError, Position};
 use crate::disk::DiskFile;
 use crate::{FlowId, Seq};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::sync::{Arc, Mutex};
 
 /// A sync that is due. It may run on any thread.
@@ -79,7 +79,7 @@ impl Log {
     pub fn needs_sync(&self) -> bool {
         self.active.as_ref().is_some_and(|active| {
             Position { segment: active.number, offset: active.last_block_end } > self.durable
-                && active.last_block_end > Bytes::ZERO
+                && active.last_block_end > ByteCount::ZERO
         })
     }
 
@@ -133,9 +133,9 @@ impl Log {
             kind: Kind::Mark,
             flow: FlowId(0),
             seq: Seq(0),
-            length: Bytes::ZERO,
+            length: ByteCount::ZERO,
             written: Utc::default(),
-            durable: Bytes::ZERO,
+            durable: ByteCount::ZERO,
             payload_crc: crc(&[]),
         };
         let _ = self.write(header, &[]);

@@ -8,7 +8,7 @@ mod damage;
 const DIR: &str = "log";
 
 fn small() -> LogConfig {
-    LogConfig { segment_size: Bytes::new(1_400) }
+    LogConfig { segment_size: ByteCount::new(1_400) }
 }
 
 fn open(disk: &SimDisk) -> Log {
@@ -42,23 +42,23 @@ fn seqs(log: &mut Log) -> Vec<u64> {
 }
 
 /// Offsets of the records in the first segment, from a log of records of one size.
-fn nth(index: u64, payload: usize) -> Bytes {
-    Bytes::new(index * block_size(Bytes::of(payload)).as_u64())
+fn nth(index: u64, payload: usize) -> ByteCount {
+    ByteCount::new(index * block_size(ByteCount::of(payload)).as_u64())
 }
 
 /// Damages every byte of a stretch.
-fn wreck(disk: &SimDisk, path: &str, from: Bytes, length: Bytes) {
-    (from.as_u64()..(from + length).as_u64()).for_each(|at| disk.damage(path, Bytes::new(at)).unwrap());
+fn wreck(disk: &SimDisk, path: &str, from: ByteCount, length: ByteCount) {
+    (from.as_u64()..(from + length).as_u64()).for_each(|at| disk.damage(path, ByteCount::new(at)).unwrap());
 }
 
 /// Where the guard's last part, the header's copy, begins in a record.
-fn copy(payload: usize) -> Bytes {
-    nth(1, payload) - Bytes::of(HEADER_LEN)
+fn copy(payload: usize) -> ByteCount {
+    nth(1, payload) - ByteCount::of(HEADER_LEN)
 }
 
 #[test]
 fn records_come_back_in_order_once_durable() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     let mut cursor = log.start();
     put(&mut log, 1, 0, b"a").unwrap();
@@ -84,7 +84,7 @@ fn records_come_back_in_order_once_durable() {
 
 #[test]
 fn sealed_segments_open_by_their_seal_and_say_what_a_scan_says() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     for seq in 0..40 {
         put(&mut log, 1 + u32::from(seq % 3 == 0), seq, &[7; 90]).unwrap();
@@ -106,7 +106,7 @@ fn sealed_segments_open_by_their_seal_and_say_what_a_scan_says() {
 
 #[test]
 fn a_torn_end_is_cut_counted_and_does_not_come_back() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     for seq in 0..3 {
         put(&mut log, 1, seq, &[1; 20]).unwrap();
@@ -115,19 +115,19 @@ fn a_torn_end_is_cut_counted_and_does_not_come_back() {
     let file = disk.open(&log.path(SegmentNo(1))).unwrap();
     file.append(&[0x53; 33]).unwrap();
     let mut log = open(&disk);
-    assert_eq!(log.stats().torn, Bytes::new(33));
+    assert_eq!(log.stats().torn, ByteCount::new(33));
     assert_eq!(seqs(&mut log), [0, 1, 2]);
     put(&mut log, 1, 3, &[1; 20]).unwrap();
     let mut log = open(&disk);
     assert_eq!(seqs(&mut log), [0, 1, 2, 3]);
-    assert_eq!(log.stats().torn, Bytes::ZERO);
+    assert_eq!(log.stats().torn, ByteCount::ZERO);
 }
 
 #[test]
 fn damage_of_durable_data_is_reported_with_its_place_and_stepped_over() {
-    let (header, whole) = (Bytes::of(HEADER_LEN), nth(1, 20));
-    for (from, to) in [(Bytes::ZERO, whole), (header, whole), (Bytes::ZERO, copy(20))] {
-        let disk = SimDisk::new(Bytes::mib(1));
+    let (header, whole) = (ByteCount::of(HEADER_LEN), nth(1, 20));
+    for (from, to) in [(ByteCount::ZERO, whole), (header, whole), (ByteCount::ZERO, copy(20))] {
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut log = open(&disk);
         for seq in 0..4 {
             put(&mut log, 1, seq, &[9; 20]).unwrap();
@@ -145,14 +145,14 @@ fn damage_of_durable_data_is_reported_with_its_place_and_stepped_over() {
             (DamageFate::SteppedOver, path.as_str(), nth(1, 20), nth(1, 20))
         );
         assert_eq!(seqs(&mut log), [0, 2, 3]);
-        assert_eq!(log.stats().torn, Bytes::ZERO);
+        assert_eq!(log.stats().torn, ByteCount::ZERO);
         assert!(damage.to_string().contains("check the disk"), "{damage}");
     }
 }
 
 #[test]
 fn durable_records_behind_a_damage_outlive_any_number_of_openings_after_a_torn_end() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     for seq in 0..4 {
         put(&mut log, 1, seq, &[9; 20]).unwrap();
@@ -164,13 +164,13 @@ fn durable_records_behind_a_damage_outlive_any_number_of_openings_after_a_torn_e
     put(&mut log, 1, 5, &[9; 20]).unwrap();
     let path = log.path(SegmentNo(1));
     wreck(&disk, &path, nth(1, 20), copy(20));
-    wreck(&disk, &path, nth(5, 20) + Bytes::of(HEADER_LEN), copy(20) - Bytes::of(HEADER_LEN));
+    wreck(&disk, &path, nth(5, 20) + ByteCount::of(HEADER_LEN), copy(20) - ByteCount::of(HEADER_LEN));
     let mut first = open(&disk);
     assert_eq!(seqs(&mut first), [0, 2, 3, 4], "5 is torn");
     assert_eq!(first.stats().torn, nth(1, 20));
     for _ in 0..3 {
         let mut again = open(&disk);
-        assert_eq!((again.stats().torn, again.stats().damages), (Bytes::ZERO, 1));
+        assert_eq!((again.stats().torn, again.stats().damages), (ByteCount::ZERO, 1));
         assert_eq!((again.active(), again.durable()), (first.active(), first.durable()));
         assert_eq!(seqs(&mut again), [0, 2, 3, 4]);
         disk.crash(7);
@@ -179,11 +179,11 @@ fn durable_records_behind_a_damage_outlive_any_number_of_openings_after_a_torn_e
 
 #[test]
 fn a_hole_before_what_was_never_durable_ends_the_log() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     put(&mut log, 1, 0, &[9; 20]).unwrap();
     log.sync().unwrap();
-    let mark = Bytes::of(HEADER_LEN);
+    let mark = ByteCount::of(HEADER_LEN);
     for seq in 1..4 {
         put(&mut log, 1, seq, &[9; 20]).unwrap();
     }
@@ -195,32 +195,32 @@ fn a_hole_before_what_was_never_durable_ends_the_log() {
 
 #[test]
 fn a_log_inside_a_payload_is_not_taken_for_records() {
-    let inner = SimDisk::new(Bytes::mib(1));
+    let inner = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&inner);
     for seq in 100..104 {
         put(&mut log, 1, seq, &[9; 20]).unwrap();
     }
     log.sync().unwrap();
-    let embedded = crate::disk::read_small(&inner, &log.path(SegmentNo(1)), Bytes::mib(1)).unwrap();
-    let disk = SimDisk::new(Bytes::mib(1));
+    let embedded = crate::disk::read_small(&inner, &log.path(SegmentNo(1)), ByteCount::mib(1)).unwrap();
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     put(&mut log, 1, 0, &embedded).unwrap();
     put(&mut log, 1, 1, b"after").unwrap();
     log.sync().unwrap();
     let path = log.path(SegmentNo(1));
-    wreck(&disk, &path, Bytes::ZERO, Bytes::of(HEADER_LEN));
+    wreck(&disk, &path, ByteCount::ZERO, ByteCount::of(HEADER_LEN));
     assert_eq!(seqs(&mut open(&disk)), [0, 1], "from the header's copy");
-    wreck(&disk, &path, copy(embedded.len()), Bytes::of(HEADER_LEN));
+    wreck(&disk, &path, copy(embedded.len()), ByteCount::of(HEADER_LEN));
     assert_eq!(seqs(&mut open(&disk)), [1]);
 }
 
 #[test]
 fn another_version_is_refused_and_left_as_it_is() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     put(&mut log, 1, 0, b"kept").unwrap();
     log.sync().unwrap();
-    let mut bytes = crate::disk::read_small(&disk, "log/0000000000000001.seg", Bytes::kib(1)).unwrap();
+    let mut bytes = crate::disk::read_small(&disk, "log/0000000000000001.seg", ByteCount::kib(1)).unwrap();
     bytes[2] = 1;
     let place = [1u64.to_be_bytes(), 0u64.to_be_bytes()].concat();
     let sum = crc(&[&place, &bytes[..4], &bytes[8..HEADER_LEN]]);
@@ -229,20 +229,20 @@ fn another_version_is_refused_and_left_as_it_is() {
     file.append(&bytes).unwrap();
     let error = Log::open(Arc::new(disk.clone()), DIR, small()).unwrap_err();
     assert!(matches!(error, LogError::OtherVersion { version: 1, .. }), "{error}");
-    assert_eq!(file.size().unwrap(), Bytes::of(bytes.len()));
+    assert_eq!(file.size().unwrap(), ByteCount::of(bytes.len()));
 }
 
 #[test]
 fn a_header_of_which_zeros_reached_the_disk_is_a_torn_end() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     disk.make_dir(DIR).unwrap();
     disk.create("log/0000000000000001.seg").unwrap().append(b"SR\0\0\0\0").unwrap();
-    assert_eq!(open(&disk).stats().torn, Bytes::new(6));
+    assert_eq!(open(&disk).stats().torn, ByteCount::new(6));
 }
 
 #[test]
 fn a_failed_sync_spoils_the_log_until_it_is_opened_again() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     put(&mut log, 1, 0, b"a").unwrap();
     disk.fail_after(0);
@@ -260,7 +260,7 @@ fn a_failed_sync_spoils_the_log_until_it_is_opened_again() {
 
 #[test]
 fn a_sync_that_works_after_one_that_failed_promises_nothing() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     put(&mut log, 1, 0, b"a").unwrap();
     let (first, second) = (log.sync_handle().unwrap(), log.sync_handle().unwrap());
@@ -274,16 +274,16 @@ fn a_sync_that_works_after_one_that_failed_promises_nothing() {
 
 #[test]
 fn what_a_full_disk_and_then_a_fault_left_behind_is_taken_back_by_the_next_append() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     put(&mut log, 1, 0, &[1; 20]).unwrap();
     log.sync().unwrap();
     let before = disk.used();
-    disk.set_capacity(before + Bytes::new(30));
+    disk.set_capacity(before + ByteCount::new(30));
     disk.fail_after(1);
     assert!(matches!(put(&mut log, 1, 1, &[2; 20]), Err(LogError::Full { .. })));
-    assert_eq!(disk.used(), before + Bytes::new(30), "the fault hit the taking back");
-    disk.set_capacity(Bytes::mib(1));
+    assert_eq!(disk.used(), before + ByteCount::new(30), "the fault hit the taking back");
+    disk.set_capacity(ByteCount::mib(1));
     put(&mut log, 1, 1, &[3; 20]).unwrap();
     log.sync().unwrap();
     assert_eq!(seqs(&mut log), [0, 1]);
@@ -292,7 +292,7 @@ fn what_a_full_disk_and_then_a_fault_left_behind_is_taken_back_by_the_next_appen
 
 #[test]
 fn oversized_payloads_are_refused() {
-    let mut log = open(&SimDisk::new(Bytes::mib(4)));
+    let mut log = open(&SimDisk::new(ByteCount::mib(4)));
     let limit = vec![0; MAX_PAYLOAD.as_usize()];
     assert!(put(&mut log, 1, 0, &limit).is_ok());
     let beyond = vec![0; MAX_PAYLOAD.as_usize() + 1];
@@ -301,8 +301,8 @@ fn oversized_payloads_are_refused() {
 
 #[test]
 fn a_segment_with_many_flows_is_closed_early() {
-    let disk = SimDisk::new(Bytes::mib(8));
-    let config = LogConfig { segment_size: Bytes::mib(4) };
+    let disk = SimDisk::new(ByteCount::mib(8));
+    let config = LogConfig { segment_size: ByteCount::mib(4) };
     let mut log = Log::open(Arc::new(disk.clone()), DIR, config).unwrap();
     let flows = u32::try_from(summary::MAX_FLOWS).unwrap() + 1;
     for flow in 0..flows {
@@ -359,7 +359,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let log = open(&disk);
         Self { disk, log, begun: None, appended: Vec::new(), durable: 0, removed: 0, next: 0 }
     }
@@ -394,7 +394,7 @@ impl Bench {
                 self.disk.kill();
                 self.reopen();
             }
-            Op::Capacity(bytes) => self.disk.set_capacity(Bytes::new(bytes)),
+            Op::Capacity(bytes) => self.disk.set_capacity(ByteCount::new(bytes)),
             Op::Fault(after) => self.disk.fail_after(after),
         }
     }
@@ -409,7 +409,7 @@ impl Bench {
                 self.next += 1;
             }
             Err(LogError::Full { .. }) => {
-                let sealing = Bytes::new(400);
+                let sealing = ByteCount::new(400);
                 let is_ragged = self.log.active.as_ref().is_some_and(|active| active.ragged);
                 let taken_back = self.disk.used() <= before + sealing;
                 assert!(taken_back || is_ragged, "what did not fit was taken back, or will be");
@@ -483,7 +483,7 @@ proptest! {
             bench.run(op);
             bench.check_readers();
         }
-        bench.disk.set_capacity(Bytes::mib(1));
+        bench.disk.set_capacity(ByteCount::mib(1));
         bench.disk.crash(1);
         bench.reopen();
         put(&mut bench.log, 1, bench.next, b"it goes on").unwrap();
@@ -503,7 +503,7 @@ proptest! {
         end in any::<prop::sample::Index>(),
         garbage in prop::collection::vec(any::<u8>(), 0..60),
     ) {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut log = Log::open(Arc::new(disk.clone()), DIR, LogConfig::default()).unwrap();
         for (seq, (len, is_synced)) in lens.into_iter().enumerate() {
             put(&mut log, 1, seq as u64, &vec![seq as u8; len]).unwrap();
@@ -512,7 +512,7 @@ proptest! {
             }
         }
         let path = log.path(SegmentNo(1));
-        let mut bytes = crate::disk::read_small(&disk, &path, Bytes::mib(1)).unwrap();
+        let mut bytes = crate::disk::read_small(&disk, &path, ByteCount::mib(1)).unwrap();
         for damage in damages {
             let at = damage.index(bytes.len());
             bytes[at] ^= 0x10;
@@ -525,14 +525,14 @@ proptest! {
 
     #[test]
     fn a_damaged_byte_anywhere_costs_no_record(at in any::<prop::sample::Index>(), count in 1u64..12) {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut log = open(&disk);
         for seq in 0..count {
             put(&mut log, 1, seq, &[seq as u8; 60]).unwrap();
             log.sync().unwrap();
         }
         let (path, size) = disk.files()[0].clone();
-        disk.damage(&path, Bytes::of(at.index(size.as_usize()))).unwrap();
+        disk.damage(&path, ByteCount::of(at.index(size.as_usize()))).unwrap();
         prop_assert_eq!(seqs(&mut open(&disk)), (0..count).collect::<Vec<_>>());
         prop_assert_eq!(seqs(&mut log), (0..count).collect::<Vec<_>>());
     }

@@ -15,7 +15,7 @@
 use super::{RawError, RawKind};
 use crate::disk::{Disk, DiskFile, EntryKind, read_small};
 use crate::log::crc;
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::sync::Arc;
 
 /// Bytes of an entry.
@@ -84,7 +84,7 @@ pub(super) fn entries(bytes: &[u8], start: u64) -> Vec<IndexEntry> {
 /// Reads the index of the stretch that begins at `start`.
 pub(super) fn read_index(disk: &dyn Disk, dir: &str, start: u64) -> Result<Vec<IndexEntry>, RawError> {
     let path = index_path(dir, start);
-    let limit = Bytes::new(HEAD.len() as u64 + (MAX_ENTRIES + 1) * ENTRY_LEN as u64);
+    let limit = ByteCount::new(HEAD.len() as u64 + (MAX_ENTRIES + 1) * ENTRY_LEN as u64);
     let bytes = read_small(disk, &path, limit).map_err(|source| RawError::io(&path, source))?;
     Ok(entries(&bytes, start))
 }
@@ -96,7 +96,7 @@ pub(super) fn read_piece(
     entry: &IndexEntry,
 ) -> std::io::Result<(Vec<u8>, bool)> {
     let mut bytes = vec![0; entry.length as usize];
-    let read = file.read_at(&mut bytes, Bytes::new(offset))?;
+    let read = file.read_at(&mut bytes, ByteCount::new(offset))?;
     let is_intact = read == bytes.len() && crc(&[&bytes]) == entry.data_crc;
     Ok((bytes, is_intact))
 }
@@ -132,8 +132,8 @@ pub(super) fn stretches(disk: &dyn Disk, dir: &str) -> Result<Vec<Listed>, RawEr
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listed {
     pub start: u64,
-    pub data: Option<Bytes>,
-    pub index: Option<Bytes>,
+    pub data: Option<ByteCount>,
+    pub index: Option<ByteCount>,
 }
 
 impl RawKind {

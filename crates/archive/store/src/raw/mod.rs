@@ -23,7 +23,7 @@ use index::{
     ENTRY_LEN, HEAD, IndexEntry, Listed, MAX_ENTRIES, MAX_PIECE, data_path, index_path, read_index,
     read_piece, stretches,
 };
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -35,24 +35,24 @@ pub use reader::{RawExtent, RawPiece, RawPieces, RawReader, RawSpan};
 pub struct RawConfig {
     /// A stretch is closed before it grows beyond this; space is given back in whole stretches. Default 64 MiB: 34 s at
     /// 15 Mbit/s.
-    pub segment_size: Bytes,
+    pub segment_size: ByteCount,
     /// What all stretches together may fill, with their indexes. Default 64 GB: nine hours of 15 Mbit/s. At least two
     /// stretches.
-    pub max_size: Bytes,
+    pub max_size: ByteCount,
     /// How long a recording is kept. Default 7 days.
     pub retention: Duration,
     /// What is left free on the file system. Default 256 MiB, four times what a spool leaves: the recording stops before
     /// the spool does.
-    pub reserve: Bytes,
+    pub reserve: ByteCount,
 }
 
 impl Default for RawConfig {
     fn default() -> Self {
         Self {
-            segment_size: Bytes::mib(64),
-            max_size: Bytes::new(64_000_000_000),
+            segment_size: ByteCount::mib(64),
+            max_size: ByteCount::new(64_000_000_000),
             retention: Duration::from_secs(7 * 86_400),
-            reserve: Bytes::mib(256),
+            reserve: ByteCount::mib(256),
         }
     }
 }
@@ -66,17 +66,17 @@ pub enum RawError {
     )]
     Full {
         /// What there is.
-        available: Bytes,
+        available: ByteCount,
         /// What is left free.
-        reserve: Bytes,
+        reserve: ByteCount,
     },
     /// The configuration cannot work.
     #[error("raw_size {max_size} is less than two files of {segment_size}: raise it")]
     Config {
         /// As configured.
-        max_size: Bytes,
+        max_size: ByteCount,
         /// As configured.
-        segment_size: Bytes,
+        segment_size: ByteCount,
     },
     /// The disk refuses.
     #[error("{path}: {source}; check the disk and the permissions")]
@@ -130,11 +130,11 @@ pub struct RawStamp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawStats {
     /// Bytes recorded since it was opened.
-    pub recorded: Bytes,
+    pub recorded: ByteCount,
     /// Bytes that could not be recorded.
-    pub dropped: Bytes,
+    pub dropped: ByteCount,
     /// What data and indexes fill.
-    pub disk: Bytes,
+    pub disk: ByteCount,
     /// Stretches given up for age or size since it was opened.
     pub removed: u64,
 }
@@ -157,7 +157,7 @@ pub struct RawRecorder {
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     start: u64,
-    size: Bytes,
+    size: ByteCount,
     newest: Utc,
 }
 
@@ -249,7 +249,7 @@ impl RawRecorder {
         if gathered.pieces.is_empty() {
             return Ok(());
         }
-        let length = Bytes::of(gathered.bytes.len());
+        let length = ByteCount::of(gathered.bytes.len());
         let written = self.write(&gathered);
         if written.is_ok() {
             self.stats.recorded += length;
@@ -296,16 +296,16 @@ impl RawRecorder {
     }
 
     /// Bytes that come in and are not given to it, so that its account is whole.
-    pub fn count_dropped(&mut self, bytes: Bytes) {
+    pub fn count_dropped(&mut self, bytes: ByteCount) {
         self.stats.dropped += bytes;
     }
 
     fn write(&mut self, gathered: &Gathered) -> Result<(), RawError> {
         self.cut_back()?;
         let index_len = gathered.pieces.len() * ENTRY_LEN;
-        let needed = Bytes::of(gathered.bytes.len() + index_len);
+        let needed = ByteCount::of(gathered.bytes.len() + index_len);
         let is_full = self.active.as_ref().is_some_and(|active| {
-            let grown = Bytes::new(active.length) + Bytes::of(gathered.bytes.len());
+            let grown = ByteCount::new(active.length) + ByteCount::of(gathered.bytes.len());
             let entries = active.entries + gathered.pieces.len() as u64;
             active.length > 0 && grown > self.config.segment_size || entries > MAX_ENTRIES
         });
@@ -418,7 +418,7 @@ impl RawRecorder {
     fn go_on(&mut self, listed: &Listed) -> Result<(), RawError> {
         let start = listed.start;
         self.next = start;
-        if listed.data.is_none() || listed.index.is_none_or(|size| size < Bytes::of(HEAD.len())) {
+        if listed.data.is_none() || listed.index.is_none_or(|size| size < ByteCount::of(HEAD.len())) {
             // The power went while it was made.
             return self.unmake(start);
         }
@@ -442,7 +442,7 @@ impl RawRecorder {
             // Its first bytes may be anything.
             return self.unmake(start);
         }
-        let cut = active.data.truncate(Bytes::new(active.length));
+        let cut = active.data.truncate(ByteCount::new(active.length));
         let cut = cut.and_then(|()| active.index.truncate(index_size(active.entries)));
         cut.map_err(|source| RawError::io(&data_path(&self.dir, start), source))?;
         self.next += active.length;
@@ -450,9 +450,9 @@ impl RawRecorder {
         Ok(())
     }
 
-    fn used(&self) -> Bytes {
-        let closed: Bytes = self.closed.iter().map(|stretch| stretch.size).sum();
-        closed + self.active.as_ref().map_or(Bytes::ZERO, Active::size)
+    fn used(&self) -> ByteCount {
+        let closed: ByteCount = self.closed.iter().map(|stretch| stretch.size).sum();
+        closed + self.active.as_ref().map_or(ByteCount::ZERO, Active::size)
     }
 
     fn measure(&mut self) {
@@ -466,14 +466,14 @@ impl Active {
         if self.is_torn {
             // The index first: an entry promises that its bytes are there.
             self.index.truncate(index_size(self.entries))?;
-            self.data.truncate(Bytes::new(self.length))?;
+            self.data.truncate(ByteCount::new(self.length))?;
             self.is_torn = false;
         }
         Ok(())
     }
 
-    fn size(&self) -> Bytes {
-        Bytes::new(self.length) + index_size(self.entries)
+    fn size(&self) -> ByteCount {
+        ByteCount::new(self.length) + index_size(self.entries)
     }
 
     fn closed(&self) -> Stretch {
@@ -498,8 +498,8 @@ impl Gathered {
     }
 }
 
-const fn index_size(entries: u64) -> Bytes {
-    Bytes::new(HEAD.len() as u64 + entries * ENTRY_LEN as u64)
+const fn index_size(entries: u64) -> ByteCount {
+    ByteCount::new(HEAD.len() as u64 + entries * ENTRY_LEN as u64)
 }
 
 #[cfg(test)]

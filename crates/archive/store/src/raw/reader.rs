@@ -3,7 +3,7 @@
 use super::index::{IndexEntry, data_path, read_index, read_piece, stretches};
 use super::{RawError, RawKind, RawStamp};
 use crate::disk::{Disk, DiskFile};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// ```
 /// use skyhaul_store::raw::{RawConfig, RawKind, RawReader, RawRecorder, RawSpan, RawStamp};
 /// use skyhaul_store::{Disk, sim::SimDisk};
-/// use skyhaul_units::{Bytes, Utc};
+/// use skyhaul_units::{ByteCount, Utc};
 /// use std::sync::Arc;
 ///
-/// let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(Bytes::mib(512)));
+/// let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(512)));
 /// let mut recorder = RawRecorder::open(disk.clone(), "raw/x-band", RawConfig::default())?;
 /// let received = Utc::from_micros(1_730_419_200_000_000);
 /// recorder.append(RawStamp { received, input: 0, kind: RawKind::Stream }, b"as received")?;
@@ -54,7 +54,7 @@ pub struct RawExtent {
     /// When its last piece was received.
     pub last: Utc,
     /// Bytes in it.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// Pieces in it, breaks among them.
     pub pieces: u64,
 }
@@ -108,11 +108,12 @@ impl RawReader {
             for entry in found(read_index(&*self.disk, &self.dir, stretch.start))?.unwrap_or_default() {
                 let (length, received) = (u64::from(entry.length), entry.received);
                 if span.holds(&entry, position) {
-                    let so_far = RawExtent { first: received, last: received, bytes: Bytes::ZERO, pieces: 0 };
+                    let so_far =
+                        RawExtent { first: received, last: received, bytes: ByteCount::ZERO, pieces: 0 };
                     let extent = extent.get_or_insert(so_far);
                     extent.first = extent.first.min(received);
                     extent.last = extent.last.max(received);
-                    extent.bytes += Bytes::new(length);
+                    extent.bytes += ByteCount::new(length);
                     extent.pieces += 1;
                 }
                 position += length;

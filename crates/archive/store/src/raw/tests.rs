@@ -6,10 +6,10 @@ const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
 
 fn config() -> RawConfig {
     RawConfig {
-        segment_size: Bytes::new(2_000),
-        max_size: Bytes::new(8_000),
+        segment_size: ByteCount::new(2_000),
+        max_size: ByteCount::new(8_000),
         retention: Duration::from_secs(60),
-        reserve: Bytes::new(500),
+        reserve: ByteCount::new(500),
     }
 }
 
@@ -41,7 +41,7 @@ fn read(disk: &SimDisk, span: RawSpan) -> Vec<RawPiece> {
 
 #[test]
 fn what_is_read_back_is_what_came_with_its_time_and_place() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut recorder = open(&disk);
     recorder.append(at(0, 0, RawKind::Stream), &content(0, 100)).unwrap();
     recorder.append(at(4_000, 100, RawKind::Stream), &content(100, 50)).unwrap();
@@ -56,20 +56,20 @@ fn what_is_read_back_is_what_came_with_its_time_and_place() {
     assert_eq!(lengths, [(150, 4_000), (10, 20_000), (0, 20_001), (7, 20_002), (7, 20_003)]);
     assert!(found.iter().all(|piece| piece.is_intact && piece.position == piece.stamp.input));
     let files = disk.files();
-    assert_eq!(files[1], ("raw/x/00000000000000000000.raw".to_owned(), Bytes::new(174)));
+    assert_eq!(files[1], ("raw/x/00000000000000000000.raw".to_owned(), ByteCount::new(174)));
 
     let of_time = RawSpan { from: Some(after(20_000)), to: Some(after(20_002)), places: None };
     assert_eq!(read(&disk, of_time.clone()).len(), 2);
     let of_places = RawSpan { places: Some(149..151), ..RawSpan::default() };
     assert_eq!(read(&disk, of_places).len(), 2);
     let extent = RawReader::open(Arc::new(disk.clone()), "raw/x").extent(&of_time).unwrap().unwrap();
-    assert_eq!((extent.bytes, extent.pieces), (Bytes::new(10), 2));
+    assert_eq!((extent.bytes, extent.pieces), (ByteCount::new(10), 2));
     assert_eq!((extent.first, extent.last), (after(20_000), after(20_001)));
 }
 
 #[test]
 fn the_oldest_stretches_go_for_size_and_age() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut recorder = open(&disk);
     for place in 0..100 {
         recorder
@@ -85,7 +85,7 @@ fn the_oldest_stretches_go_for_size_and_age() {
     assert!(read(&disk, RawSpan::default()).iter().all(|piece| piece.stamp.input >= 47_500));
     recorder.trim(after(1_000_000_000)).unwrap();
     assert_eq!(read(&disk, RawSpan::default()), []);
-    assert_eq!(disk.used(), Bytes::ZERO);
+    assert_eq!(disk.used(), ByteCount::ZERO);
     let mut recorder = open(&disk);
     recorder.append(at(2_000_000_000, 0, RawKind::Stream), b"again").unwrap();
     recorder.flush().unwrap();
@@ -94,7 +94,7 @@ fn the_oldest_stretches_go_for_size_and_age() {
 
 #[test]
 fn a_full_disk_drops_what_comes_and_returned_space_takes_what_comes_then() {
-    let disk = SimDisk::new(Bytes::new(3_000));
+    let disk = SimDisk::new(ByteCount::new(3_000));
     let mut recorder = open(&disk);
     let mut refused = 0;
     for place in 0..10 {
@@ -106,9 +106,9 @@ fn a_full_disk_drops_what_comes_and_returned_space_takes_what_comes_then() {
             });
     }
     assert!(refused > 0);
-    assert_eq!(recorder.stats().dropped, Bytes::new(600 * refused));
-    assert!(disk.used() <= Bytes::new(2_500), "the reserve is left");
-    disk.set_capacity(Bytes::mib(1));
+    assert_eq!(recorder.stats().dropped, ByteCount::new(600 * refused));
+    assert!(disk.used() <= ByteCount::new(2_500), "the reserve is left");
+    disk.set_capacity(ByteCount::mib(1));
     recorder.append(at(200_000, 9_000, RawKind::Stream), &content(9_000, 10)).unwrap();
     recorder.flush().unwrap();
     let found = read(&disk, RawSpan::default());
@@ -118,7 +118,7 @@ fn a_full_disk_drops_what_comes_and_returned_space_takes_what_comes_then() {
 
 #[test]
 fn a_bad_sector_is_told_and_the_rest_is_read() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut recorder = open(&disk);
     for place in 0..3 {
         recorder
@@ -126,15 +126,15 @@ fn a_bad_sector_is_told_and_the_rest_is_read() {
             .unwrap();
     }
     recorder.flush().unwrap();
-    disk.damage("raw/x/00000000000000000000.raw", Bytes::new(150)).unwrap();
+    disk.damage("raw/x/00000000000000000000.raw", ByteCount::new(150)).unwrap();
     let intact: Vec<bool> = read(&disk, RawSpan::default()).iter().map(|piece| piece.is_intact).collect();
     assert_eq!(intact, [true, false, true]);
 }
 
 #[test]
 fn a_recording_of_less_than_two_stretches_is_refused() {
-    let config = RawConfig { max_size: Bytes::mib(100), ..RawConfig::default() };
-    let error = RawRecorder::open(Arc::new(SimDisk::new(Bytes::mib(1))), "raw/x", config).unwrap_err();
+    let config = RawConfig { max_size: ByteCount::mib(100), ..RawConfig::default() };
+    let error = RawRecorder::open(Arc::new(SimDisk::new(ByteCount::mib(1))), "raw/x", config).unwrap_err();
     assert!(error.to_string().contains("raw_size"), "{error}");
 }
 
@@ -142,7 +142,7 @@ fn a_recording_of_less_than_two_stretches_is_refused() {
 #[test]
 fn a_stretch_whose_making_the_power_cut_is_made_again() {
     for seed in 0..32 {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut recorder = open(&disk);
         recorder.append(at(0, 0, RawKind::Stream), &content(0, 100)).unwrap();
         recorder.flush().unwrap();
@@ -158,7 +158,7 @@ fn a_stretch_whose_making_the_power_cut_is_made_again() {
 #[test]
 fn a_stretch_taken_back_does_not_return_with_a_power_cut() {
     for seed in 0..64 {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut recorder = open(&disk);
         recorder.append(at(0, 0, RawKind::Stream), &content(0, 1_500)).unwrap();
         recorder.flush().unwrap();
@@ -216,7 +216,7 @@ struct Model {
 }
 
 fn reopen(disk: &SimDisk) -> RawRecorder {
-    disk.set_capacity(Bytes::mib(1));
+    disk.set_capacity(ByteCount::mib(1));
     open(disk)
 }
 
@@ -248,7 +248,7 @@ proptest! {
     /// Whatever happens at whatever instant: what is read is right, in order and once, and what was durable is there.
     #[test]
     fn a_recording_survives_power_cuts_kills_full_disks_and_faults(ops in prop::collection::vec(op(), 1..120)) {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut recorder = open(&disk);
         let mut model = Model::default();
         for op in ops {
@@ -285,10 +285,10 @@ proptest! {
                     // Of what was written nothing is lost; it is not durable by that.
                     check(&disk, &[&*model.durable, &*model.written].concat());
                 }
-                Op::Capacity(bytes) => disk.set_capacity(Bytes::new(bytes)),
+                Op::Capacity(bytes) => disk.set_capacity(ByteCount::new(bytes)),
                 Op::Fault(operations) => disk.fail_after(operations),
             }
-            prop_assert!(disk.used() <= config().max_size + Bytes::new(2_000));
+            prop_assert!(disk.used() <= config().max_size + ByteCount::new(2_000));
         }
     }
 

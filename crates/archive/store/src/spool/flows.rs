@@ -5,7 +5,7 @@ use crate::disk::Disk;
 use crate::log::{FlowSpan, Log, Position, SegmentNo, Summary};
 use crate::publish::{load_state, save_state};
 use crate::{FlowId, Seq};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -229,7 +229,7 @@ impl Flows {
             let total = span.last.next().count_from(span.first);
             let done = flow.custody.count_from(span.first);
             let share = u128::from(span.bytes.as_u64()) * u128::from(total - done) / u128::from(total);
-            depth.bytes += Bytes::new(u64::try_from(share).unwrap_or(u64::MAX));
+            depth.bytes += ByteCount::new(u64::try_from(share).unwrap_or(u64::MAX));
             let lasted = span.last_written.since(span.first_written);
             let written = span.first_written + lasted.scaled(done, (total - 1).max(1));
             depth.oldest = depth.oldest.max(now.since(written));

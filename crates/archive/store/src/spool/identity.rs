@@ -231,20 +231,23 @@ mod tests {
     use crate::SpoolConfig;
     use crate::sim::SimDisk;
     use proptest::prelude::*;
-    use skyhaul_units::{Bytes, Utc};
+    use skyhaul_units::{ByteCount, Utc};
     use std::sync::Arc;
 
     const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
 
     fn open(disk: &SimDisk, number: u8) -> Spool {
-        let config =
-            SpoolConfig { max_size: Bytes::mib(8), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
+        let config = SpoolConfig {
+            max_size: ByteCount::mib(8),
+            segment_size: ByteCount::mib(1),
+            ..SpoolConfig::default()
+        };
         Spool::open(Arc::new(disk.clone()), config, NOW, SpoolDraw([number; 24])).unwrap()
     }
 
     #[test]
     fn a_spool_keeps_its_identity_and_counts_its_openings() {
-        let disk = SimDisk::new(Bytes::mib(256));
+        let disk = SimDisk::new(ByteCount::mib(256));
         let first = open(&disk, 1).identity().unwrap();
         let second = open(&disk, 2).identity().unwrap();
         assert_eq!((first.id, first.opening.count), (SpoolId([1; 16]), 1));
@@ -254,12 +257,12 @@ mod tests {
         assert!(third.goes_on_from(third.identity().unwrap().opening));
         let elsewhere = SpoolOpening { count: 2, drawn: 9 };
         assert!(!third.goes_on_from(elsewhere), "as often opened, and another opening");
-        assert_ne!(open(&SimDisk::new(Bytes::mib(256)), 4).identity().unwrap().id, first.id);
+        assert_ne!(open(&SimDisk::new(ByteCount::mib(256)), 4).identity().unwrap().id, first.id);
     }
 
     #[test]
     fn a_copy_that_was_put_back_does_not_go_on_from_what_came_after_it() {
-        let disk = SimDisk::new(Bytes::mib(256));
+        let disk = SimDisk::new(ByteCount::mib(256));
         drop(open(&disk, 1));
         let copy = disk.copy();
         let later = open(&disk, 2).identity().unwrap().opening;
@@ -271,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_spool_that_becomes_another_sends_what_waits_from_its_beginning() {
-        let disk = SimDisk::new(Bytes::mib(256));
+        let disk = SimDisk::new(ByteCount::mib(256));
         let mut spool = open(&disk, 1);
         let flow = spool.open_flow(NOW).unwrap();
         for number in 0..6 {
@@ -298,7 +301,7 @@ mod tests {
     #[test]
     fn without_its_identity_a_spool_is_another_one_and_sends_everything_again() {
         for is_damaged in [false, true] {
-            let disk = SimDisk::new(Bytes::mib(256));
+            let disk = SimDisk::new(ByteCount::mib(256));
             let mut spool = open(&disk, 1);
             let flow = spool.open_flow(NOW).unwrap();
             spool.append(flow, b"x", NOW).unwrap();
@@ -322,7 +325,7 @@ mod tests {
     #[test]
     fn at_every_fault_of_the_disk_it_is_the_one_spool_or_the_other_and_holds_all() {
         for fault in 0..12 {
-            let disk = SimDisk::new(Bytes::mib(256));
+            let disk = SimDisk::new(ByteCount::mib(256));
             let mut spool = open(&disk, 1);
             let flow = spool.open_flow(NOW).unwrap();
             spool.append(flow, b"x", NOW).unwrap();
@@ -345,12 +348,12 @@ mod tests {
 
     #[test]
     fn on_a_full_disk_a_spool_opens_and_tells_nobody_which_it_is_until_it_can_remember_it() {
-        let full = SimDisk::new(Bytes::ZERO);
+        let full = SimDisk::new(ByteCount::ZERO);
         let mut spool = open(&full, 1);
         assert_eq!(spool.identity(), None);
         spool.free(NOW).unwrap();
         assert_eq!(spool.identity(), None);
-        full.set_capacity(Bytes::mib(256));
+        full.set_capacity(ByteCount::mib(256));
         spool.free(NOW).unwrap();
         let identity = spool.identity().unwrap();
         drop(spool);

@@ -24,7 +24,7 @@ use crate::log::{
 use crate::{Cursor, Damage, FlowId, Item, MAX_PAYLOAD, Seq};
 use flows::Flows;
 use identity::Identity;
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 use std::io;
 use std::sync::Arc;
 
@@ -39,23 +39,23 @@ pub use waiting::Waiting;
 pub struct SpoolConfig {
     /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which
     /// space is freed.
-    pub segment_size: Bytes,
+    pub segment_size: ByteCount,
     /// What all segments together may fill. Default 64 GiB: 90 minutes at 93 Mbit/s without a line. At least
     /// four segments.
-    pub max_size: Bytes,
+    pub max_size: ByteCount,
     /// How long data stays after the centre has it. Default 1 hour. Given up early where room is needed.
     pub retention: Duration,
     /// What is left free on the file system. Default 64 MiB: the state file and other programs' logs go on.
-    pub reserve: Bytes,
+    pub reserve: ByteCount,
 }
 
 impl Default for SpoolConfig {
     fn default() -> Self {
         Self {
-            segment_size: Bytes::mib(64),
-            max_size: Bytes::mib(64 << 10),
+            segment_size: ByteCount::mib(64),
+            max_size: ByteCount::mib(64 << 10),
             retention: Duration::from_secs(3_600),
-            reserve: Bytes::mib(64),
+            reserve: ByteCount::mib(64),
         }
     }
 }
@@ -70,11 +70,11 @@ pub enum SpoolError {
     )]
     Full {
         /// What the append needs.
-        needed: Bytes,
+        needed: ByteCount,
         /// What there is.
-        available: Bytes,
+        available: ByteCount,
         /// What is left free on the file system.
-        reserve: Bytes,
+        reserve: ByteCount,
     },
     /// No such flow is open.
     #[error("flow {flow} is not open in this spool: open a flow before appending to it")]
@@ -94,9 +94,9 @@ pub enum SpoolError {
     )]
     Config {
         /// As configured.
-        max_size: Bytes,
+        max_size: ByteCount,
         /// As configured.
-        segment_size: Bytes,
+        segment_size: ByteCount,
     },
     /// The state file cannot be read or written.
     #[error(
@@ -119,7 +119,7 @@ pub struct Depth {
     /// Records; exact.
     pub blocks: u64,
     /// Payload bytes; the segment that custody has reached is counted by its share of records.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// How long the oldest of them has waited; within that segment interpolated.
     pub oldest: Duration,
 }
@@ -141,7 +141,7 @@ pub struct SpoolStats {
     /// Records appended.
     pub appended: u64,
     /// Payload bytes appended.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// Appends refused because of no room.
     pub refused: u64,
     /// Segments removed after their retention.
@@ -223,7 +223,7 @@ impl Spool {
     /// [`SpoolError::Log`].
     pub fn append(&mut self, flow: FlowId, payload: &[u8], now: Utc) -> Result<Seq, SpoolError> {
         let seq = self.flows.next(flow).ok_or(SpoolError::UnknownFlow { flow })?;
-        let size = Bytes::of(payload.len());
+        let size = ByteCount::of(payload.len());
         if size > MAX_PAYLOAD {
             return Err(LogError::TooLarge { size }.into());
         }
@@ -278,7 +278,7 @@ impl Spool {
     ///
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses to remove a file.
-    pub fn free(&mut self, now: Utc) -> Result<Bytes, SpoolError> {
+    pub fn free(&mut self, now: Utc) -> Result<ByteCount, SpoolError> {
         if self.flows.lags() {
             self.save_state();
         }
@@ -293,12 +293,12 @@ impl Spool {
             .map(|(number, _)| number)
             .collect();
         if free.is_empty() {
-            return Ok(Bytes::ZERO);
+            return Ok(ByteCount::ZERO);
         }
         // The newest record of an open flow says what comes next in it: one must be durable before older ones
         // go.
         self.log.sync()?;
-        let mut freed = Bytes::ZERO;
+        let mut freed = ByteCount::ZERO;
         for number in &free {
             freed += self.log.remove(*number)?;
             self.stats.freed += 1;
@@ -376,7 +376,7 @@ impl Spool {
     }
 
     /// What the segments fill on the disk.
-    pub fn size(&self) -> Bytes {
+    pub fn size(&self) -> ByteCount {
         self.log.size()
     }
 
@@ -399,9 +399,9 @@ impl Spool {
         self.log.damages()
     }
 
-    fn available(&self) -> Bytes {
+    fn available(&self) -> ByteCount {
         // Where the disk does not say what is free, the append finds out.
-        let free = self.disk.free_space().map_or(Bytes::new(u64::MAX), |free| free - self.config.reserve);
+        let free = self.disk.free_space().map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
         free.min(self.config.max_size - self.log.size())
     }
 
@@ -425,13 +425,13 @@ impl Spool {
         }
     }
 
-    fn full(&self, needed: Bytes) -> SpoolError {
+    fn full(&self, needed: ByteCount) -> SpoolError {
         SpoolError::Full { needed, available: self.available(), reserve: self.config.reserve }
     }
 
     fn state_error(&self, source: io::Error) -> SpoolError {
         if crate::is_full(&source) {
-            return self.full(Bytes::kib(4));
+            return self.full(ByteCount::kib(4));
         }
         SpoolError::State { path: Flows::path(), source }
     }

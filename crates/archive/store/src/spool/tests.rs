@@ -5,10 +5,10 @@ const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
 
 fn config() -> SpoolConfig {
     SpoolConfig {
-        segment_size: Bytes::new(2_060),
-        max_size: Bytes::new(17_000),
+        segment_size: ByteCount::new(2_060),
+        max_size: ByteCount::new(17_000),
         retention: Duration::from_secs(10),
-        reserve: Bytes::new(500),
+        reserve: ByteCount::new(500),
     }
 }
 
@@ -42,7 +42,7 @@ fn items(spool: &mut Spool, reader: &mut SpoolReader) -> Vec<(u32, u64)> {
 
 #[test]
 fn flow_numbers_are_never_used_twice_even_on_a_new_disk() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut spool = open(&disk);
     let first = spool.open_flow(NOW).unwrap();
     spool.append(first, b"x", NOW).unwrap();
@@ -53,17 +53,22 @@ fn flow_numbers_are_never_used_twice_even_on_a_new_disk() {
     let second = open(&disk).open_flow(NOW).unwrap();
     assert!(second > first);
     let mut replaced =
-        Spool::open(Arc::new(SimDisk::new(Bytes::mib(1))), config(), later(60), SpoolDraw([7; 24])).unwrap();
-    assert!(replaced.open_flow(later(60)).unwrap() > second);
-    let mut without_clock =
-        Spool::open(Arc::new(SimDisk::new(Bytes::mib(1))), config(), Utc::from_micros(0), SpoolDraw([7; 24]))
+        Spool::open(Arc::new(SimDisk::new(ByteCount::mib(1))), config(), later(60), SpoolDraw([7; 24]))
             .unwrap();
+    assert!(replaced.open_flow(later(60)).unwrap() > second);
+    let mut without_clock = Spool::open(
+        Arc::new(SimDisk::new(ByteCount::mib(1))),
+        config(),
+        Utc::from_micros(0),
+        SpoolDraw([7; 24]),
+    )
+    .unwrap();
     assert_eq!(without_clock.open_flow(NOW).unwrap(), FlowId(1));
 }
 
 #[test]
 fn records_without_custody_are_read_in_the_order_of_writing() {
-    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let (a, b) = (spool.open_flow(NOW).unwrap(), spool.open_flow(NOW).unwrap());
     for _ in 0..3 {
         spool.append(a, &[1; 300], NOW).unwrap();
@@ -81,7 +86,7 @@ fn records_without_custody_are_read_in_the_order_of_writing() {
 
 #[test]
 fn custody_and_closed_flows_survive_a_restart() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut spool = open(&disk);
     let (a, b) = (spool.open_flow(NOW).unwrap(), spool.open_flow(NOW).unwrap());
     for flow in [a, a, a, b] {
@@ -102,43 +107,50 @@ fn custody_and_closed_flows_survive_a_restart() {
 
 #[test]
 fn depth_counts_what_waits_and_for_how_long() {
-    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let flow = spool.open_flow(NOW).unwrap();
     assert_eq!(spool.depth(NOW), Depth::default());
     for second in 0..20 {
         spool.append(flow, &[0; 100], later(second)).unwrap();
     }
     let depth = spool.depth(later(20));
-    assert_eq!((depth.blocks, depth.bytes, depth.oldest), (20, Bytes::new(2_000), Duration::from_secs(20)));
+    assert_eq!(
+        (depth.blocks, depth.bytes, depth.oldest),
+        (20, ByteCount::new(2_000), Duration::from_secs(20))
+    );
     spool.custody(flow, Seq(9));
     let depth = spool.depth(later(20));
-    assert_eq!((depth.blocks, depth.bytes, depth.oldest), (11, Bytes::new(1_100), Duration::from_secs(11)));
+    assert_eq!(
+        (depth.blocks, depth.bytes, depth.oldest),
+        (11, ByteCount::new(1_100), Duration::from_secs(11))
+    );
     spool.custody(flow, Seq::FINISHED);
     assert_eq!(spool.depth(later(20)), Depth::default());
 }
 
 #[test]
 fn space_is_freed_after_custody_and_retention() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut spool = open(&disk);
     let flow = spool.open_flow(NOW).unwrap();
     let count = 30;
     for _ in 0..count {
         spool.append(flow, &[0; 100], NOW).unwrap();
     }
-    assert_eq!(spool.free(later(100)).unwrap(), Bytes::ZERO, "the centre has nothing yet");
+    assert_eq!(spool.free(later(100)).unwrap(), ByteCount::ZERO, "the centre has nothing yet");
     spool.custody(flow, Seq(count));
-    assert_eq!(spool.free(later(9)).unwrap(), Bytes::ZERO, "its retention is not over");
-    assert!(spool.free(later(10)).unwrap() > Bytes::new(2_000));
+    assert_eq!(spool.free(later(9)).unwrap(), ByteCount::ZERO, "its retention is not over");
+    assert!(spool.free(later(10)).unwrap() > ByteCount::new(2_000));
     let is_state = |path: &str| path == "spool/flows" || path == "spool/identity";
-    let state: Bytes = disk.files().iter().filter(|(path, _)| is_state(path)).map(|(_, size)| *size).sum();
+    let state: ByteCount =
+        disk.files().iter().filter(|(path, _)| is_state(path)).map(|(_, size)| *size).sum();
     assert_eq!(spool.size() + state, disk.used(), "what is left is one segment and the state");
     assert_eq!(spool.stats().freed, 4);
 }
 
 #[test]
 fn a_full_spool_pushes_back_and_goes_on_when_the_centre_has_taken_something() {
-    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let flow = spool.open_flow(NOW).unwrap();
     let count = fill(&mut spool, flow);
     assert!(count > 40 && spool.size() <= config().max_size, "{count} {}", spool.size());
@@ -153,19 +165,19 @@ fn a_full_spool_pushes_back_and_goes_on_when_the_centre_has_taken_something() {
 #[test]
 fn a_device_full_at_any_byte_leaves_a_valid_spool_that_goes_on_by_itself() {
     for room in 0..1_200 {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut spool = Spool::open(
             Arc::new(disk.clone()),
-            SpoolConfig { reserve: Bytes::ZERO, ..config() },
+            SpoolConfig { reserve: ByteCount::ZERO, ..config() },
             NOW,
             SpoolDraw([7; 24]),
         )
         .unwrap();
         let flow = spool.open_flow(NOW).unwrap();
-        disk.set_capacity(disk.used() + Bytes::new(room));
+        disk.set_capacity(disk.used() + ByteCount::new(room));
         let before = fill(&mut spool, flow);
         spool.sync().unwrap();
-        disk.set_capacity(Bytes::mib(1));
+        disk.set_capacity(ByteCount::mib(1));
         assert_eq!(spool.append(flow, &[9; 100], NOW).unwrap(), Seq(before), "room for {room}");
         spool.sync().unwrap();
         disk.crash(room);
@@ -178,7 +190,7 @@ fn a_device_full_at_any_byte_leaves_a_valid_spool_that_goes_on_by_itself() {
 #[test]
 fn freeing_never_forgets_what_comes_next_in_a_flow() {
     for seed in 0..64 {
-        let disk = SimDisk::new(Bytes::mib(1));
+        let disk = SimDisk::new(ByteCount::mib(1));
         let mut spool = open(&disk);
         let flow = spool.open_flow(NOW).unwrap();
         for _ in 0..7 {
@@ -196,7 +208,7 @@ fn freeing_never_forgets_what_comes_next_in_a_flow() {
             spool.free(later(100)).unwrap();
             assert_eq!((spool.stats().freed, spool.stats().state_failures), (1, 1));
         }
-        disk.set_capacity(Bytes::mib(1));
+        disk.set_capacity(ByteCount::mib(1));
         disk.crash(seed);
         assert!(open(&disk).open_flows()[0].next >= Seq(7), "seed {seed}");
     }
@@ -204,17 +216,17 @@ fn freeing_never_forgets_what_comes_next_in_a_flow() {
 
 #[test]
 fn what_the_disk_does_not_give_back_is_named_so_that_the_far_end_need_not_wait() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut spool = open(&disk);
     let flow = spool.open_flow(NOW).unwrap();
     for _ in 0..12 {
         spool.append(flow, &[0; 100], NOW).unwrap();
     }
     spool.sync().unwrap();
-    let record = crate::log::block_size(Bytes::new(100)).as_u64();
+    let record = crate::log::block_size(ByteCount::new(100)).as_u64();
     for place in [1, 5] {
         for at in place * record..(place + 1) * record {
-            disk.damage("spool/0000000000000001.seg", Bytes::new(at)).unwrap();
+            disk.damage("spool/0000000000000001.seg", ByteCount::new(at)).unwrap();
         }
     }
     let mut reader = spool.reader_from_custody();
@@ -233,7 +245,7 @@ fn what_the_disk_does_not_give_back_is_named_so_that_the_far_end_need_not_wait()
 
 #[test]
 fn places_that_the_centre_has_and_the_disk_forgot_are_not_given_again() {
-    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let flow = spool.open_flow(NOW).unwrap();
     spool.append(flow, b"x", NOW).unwrap();
     spool.custody(flow, Seq(5));
@@ -243,7 +255,7 @@ fn places_that_the_centre_has_and_the_disk_forgot_are_not_given_again() {
 
 #[test]
 fn a_flipped_bit_anywhere_in_the_state_file_costs_nothing_and_is_told() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut spool = open(&disk);
     let (taken, closed) = (spool.open_flow(NOW).unwrap(), spool.open_flow(NOW).unwrap());
     for flow in [taken, closed] {
@@ -255,7 +267,7 @@ fn a_flipped_bit_anywhere_in_the_state_file_costs_nothing_and_is_told() {
     let saved = spool.flows.encode();
     let file = disk.open("spool/flows").unwrap();
     let mut good = vec![0; file.size().unwrap().as_usize()];
-    file.read_at(&mut good, Bytes::ZERO).unwrap();
+    file.read_at(&mut good, ByteCount::ZERO).unwrap();
     for bit in 0..good.len() * 8 {
         let mut bad = good.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
@@ -274,8 +286,9 @@ fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
     let block =
         |seq: u64| -> Vec<u8> { (0..256 << 10).map(|at: u64| ((at * (seq + 7)) >> 6) as u8).collect() };
     for seed in 0..8u64 {
-        let disk = SimDisk::new(Bytes::mib(32));
-        let config = SpoolConfig { max_size: Bytes::mib(16), segment_size: Bytes::mib(4), ..config() };
+        let disk = SimDisk::new(ByteCount::mib(32));
+        let config =
+            SpoolConfig { max_size: ByteCount::mib(16), segment_size: ByteCount::mib(4), ..config() };
         let mut spool = Spool::open(Arc::new(disk.clone()), config, NOW, SpoolDraw([7; 24])).unwrap();
         let flow = spool.open_flow(NOW).unwrap();
         for seq in 0..BLOCKS {
@@ -287,7 +300,7 @@ fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
             let place = (seed * 3 + flip + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let (path, _) = &segments[place as usize % segments.len()];
             // Where every segment has blocks, the last one too.
-            disk.damage(path, Bytes::new((place >> 20) % (200 << 10))).unwrap();
+            disk.damage(path, ByteCount::new((place >> 20) % (200 << 10))).unwrap();
         }
         let mut reader = spool.reader_from_custody();
         for seq in 0..BLOCKS {
@@ -304,14 +317,14 @@ fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
 
 #[test]
 fn a_state_file_damaged_twice_is_refused_and_without_it_everything_is_sent_again() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let mut spool = open(&disk);
     let flow = spool.open_flow(NOW).unwrap();
     spool.append(flow, b"x", NOW).unwrap();
     spool.sync().unwrap();
     spool.custody(flow, Seq(1));
     for at in 0..40 {
-        disk.damage("spool/flows", Bytes::new(at)).unwrap();
+        disk.damage("spool/flows", ByteCount::new(at)).unwrap();
     }
     let error = Spool::open(Arc::new(disk.clone()), config(), NOW, SpoolDraw([7; 24])).unwrap_err();
     assert!(matches!(error, SpoolError::State { .. }), "{error}");
@@ -324,7 +337,7 @@ fn a_state_file_damaged_twice_is_refused_and_without_it_everything_is_sent_again
 
 #[test]
 fn live_flows_are_bounded() {
-    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     for _ in 0..MAX_LIVE_FLOWS {
         spool.open_flow(NOW).unwrap();
     }
@@ -333,16 +346,20 @@ fn live_flows_are_bounded() {
 
 #[test]
 fn a_spool_of_less_than_four_segments_is_refused() {
-    let disk = Arc::new(SimDisk::new(Bytes::mib(1)));
-    let error =
-        Spool::open(disk, SpoolConfig { max_size: Bytes::new(8_239), ..config() }, NOW, SpoolDraw([7; 24]))
-            .unwrap_err();
+    let disk = Arc::new(SimDisk::new(ByteCount::mib(1)));
+    let error = Spool::open(
+        disk,
+        SpoolConfig { max_size: ByteCount::new(8_239), ..config() },
+        NOW,
+        SpoolDraw([7; 24]),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("max_size"), "{error}");
 }
 
 #[test]
 fn what_is_in_custody_can_be_recalled_as_long_as_it_is_kept() {
-    let mut spool = open(&SimDisk::new(Bytes::mib(1)));
+    let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let (a, b) = (spool.open_flow(NOW).unwrap(), spool.open_flow(NOW).unwrap());
     for round in 0..6 {
         spool.append(a, &[round; 300], later(u64::from(round))).unwrap();

@@ -2,7 +2,7 @@
 
 use super::Spool;
 use crate::{FlowId, Seq};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 
 /// What waits of one flow.
@@ -11,7 +11,7 @@ pub struct Waiting {
     /// The flow.
     pub flow: FlowId,
     /// Payload bytes, as near as the segments' summaries tell: of a segment that is begun, by its share of records.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// When the oldest of its records was written; within a segment interpolated.
     pub oldest: Utc,
     /// When the newest was.
@@ -33,10 +33,10 @@ impl Spool {
             let done = first.count_from(span.first);
             let lasted = span.last_written.since(span.first_written);
             let oldest = span.first_written + lasted.scaled(done, total.saturating_sub(1).max(1));
-            let new = Waiting { flow: span.flow, bytes: Bytes::ZERO, oldest, newest: oldest };
+            let new = Waiting { flow: span.flow, bytes: ByteCount::ZERO, oldest, newest: oldest };
             let flow = found.entry(span.flow).or_insert(new);
             let share = u128::from(span.bytes.as_u64()) * u128::from(total - done) / u128::from(total.max(1));
-            flow.bytes += Bytes::new(u64::try_from(share).unwrap_or(u64::MAX));
+            flow.bytes += ByteCount::new(u64::try_from(share).unwrap_or(u64::MAX));
             flow.oldest = flow.oldest.min(oldest);
             flow.newest = flow.newest.max(span.last_written);
         }
@@ -57,10 +57,14 @@ mod tests {
 
     /// Two flows whose records of 100 kB come in turns, one a second, in segments of 1 MiB.
     fn spool() -> (Spool, [FlowId; 2]) {
-        let config =
-            SpoolConfig { max_size: Bytes::mib(16), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
+        let config = SpoolConfig {
+            max_size: ByteCount::mib(16),
+            segment_size: ByteCount::mib(1),
+            ..SpoolConfig::default()
+        };
         let mut spool =
-            Spool::open(Arc::new(SimDisk::new(Bytes::mib(256))), config, at(0), SpoolDraw([7; 24])).unwrap();
+            Spool::open(Arc::new(SimDisk::new(ByteCount::mib(256))), config, at(0), SpoolDraw([7; 24]))
+                .unwrap();
         let flows = [0, 1].map(|_| spool.open_flow(at(0)).unwrap());
         for number in 0..40u8 {
             let flow = flows[usize::from(number % 2)];

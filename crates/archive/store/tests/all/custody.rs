@@ -9,7 +9,7 @@ use skyhaul_store::{
     Appended, Arrival, ContactConfig, ContactStore, FlowId, FlowStatus, Held, Item, Seq, Spool, SpoolConfig,
     SpoolDraw, SpoolError, SpoolItem, SpoolReader, StationName, StoreError,
 };
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -83,23 +83,23 @@ struct World {
     counter: u8,
 }
 
-const ROOMY: Bytes = Bytes::mib(4);
+const ROOMY: ByteCount = ByteCount::mib(4);
 
 fn spool_config() -> SpoolConfig {
     SpoolConfig {
-        segment_size: Bytes::new(1_850),
-        max_size: Bytes::new(12_300),
+        segment_size: ByteCount::new(1_850),
+        max_size: ByteCount::new(12_300),
         retention: Duration::from_secs(10),
-        reserve: Bytes::new(300),
+        reserve: ByteCount::new(300),
     }
 }
 
 fn contact_config() -> ContactConfig {
     ContactConfig {
-        segment_size: Bytes::new(1_850),
-        max_size: Bytes::mib(1),
+        segment_size: ByteCount::new(1_850),
+        max_size: ByteCount::mib(1),
         retention: Duration::from_secs(10),
-        reserve: Bytes::new(300),
+        reserve: ByteCount::new(300),
         preface: 0,
     }
 }
@@ -174,8 +174,8 @@ impl World {
                 self.restart_centre();
             }
             Op::Reconnect => self.reconnect(),
-            Op::StationCapacity(bytes) => self.station_disk.set_capacity(Bytes::new(bytes)),
-            Op::CentreCapacity(bytes) => self.centre_disk.set_capacity(Bytes::new(bytes)),
+            Op::StationCapacity(bytes) => self.station_disk.set_capacity(ByteCount::new(bytes)),
+            Op::CentreCapacity(bytes) => self.centre_disk.set_capacity(ByteCount::new(bytes)),
             Op::StationFault(after) => self.station_disk.fail_after(after),
             Op::CentreFault(after) => self.centre_disk.fail_after(after),
         }
@@ -364,7 +364,7 @@ impl World {
             self.spool.append(flow, &[0; 300], self.now).unwrap();
         }
         self.spool.free(self.now).unwrap();
-        assert!(self.spool.size() < Bytes::new(8_200), "{:?}", self.spool.size());
+        assert!(self.spool.size() < ByteCount::new(8_200), "{:?}", self.spool.size());
     }
 }
 

@@ -4,7 +4,7 @@ use skyhaul_store::{
     Appended, Arrival, ContactConfig, ContactStore, Disk, FlowId, FlowStatus, Publisher, RealDisk, Seq,
     Spool, SpoolConfig, SpoolDraw, SpoolItem, StationName,
 };
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
 fn a_spool_on_files_survives_being_opened_again() {
     let dir = tempfile::tempdir().unwrap();
     let config = SpoolConfig {
-        segment_size: Bytes::kib(64),
-        max_size: Bytes::mib(4),
+        segment_size: ByteCount::kib(64),
+        max_size: ByteCount::mib(4),
         retention: Duration::ZERO,
-        reserve: Bytes::ZERO,
+        reserve: ByteCount::ZERO,
     };
     let flow = {
         let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
@@ -40,7 +40,7 @@ fn a_spool_on_files_survives_being_opened_again() {
     last.write_all(&[0; 777]).unwrap();
     let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
     let mut spool = Spool::open(disk, config, NOW, SpoolDraw([7; 24])).unwrap();
-    assert_eq!(spool.stats().log.torn, Bytes::new(777));
+    assert_eq!(spool.stats().log.torn, ByteCount::new(777));
     let mut reader = spool.reader_from_custody();
     for n in 0..100u8 {
         let Some(SpoolItem::Block(record)) = spool.read(&mut reader).unwrap() else { panic!("record {n}") };
@@ -50,7 +50,7 @@ fn a_spool_on_files_survives_being_opened_again() {
     let before = spool.size();
     spool.custody(flow, Seq(100));
     let freed = spool.free(NOW).unwrap();
-    assert!(freed > Bytes::kib(400) && spool.size() == before - freed);
+    assert!(freed > ByteCount::kib(400) && spool.size() == before - freed);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_contact_store_and_its_products_on_files() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
     let config =
-        ContactConfig { reserve: Bytes::ZERO, retention: Duration::ZERO, ..ContactConfig::default() };
+        ContactConfig { reserve: ByteCount::ZERO, retention: Duration::ZERO, ..ContactConfig::default() };
     let mut store = ContactStore::open(disk.clone(), config).unwrap();
     let station = StationName::new("kiruna").unwrap();
     let arrival =
@@ -76,7 +76,7 @@ fn a_contact_store_and_its_products_on_files() {
     let store = ContactStore::open(disk.clone(), config).unwrap();
     assert_eq!(store.status(&station, FlowId(1)), FlowStatus::Finished);
     assert!(disk.list("contacts/kiruna/00000001").unwrap().is_empty());
-    assert!(disk.free_space().unwrap() > Bytes::ZERO);
+    assert!(disk.free_space().unwrap() > ByteCount::ZERO);
 }
 
 #[test]
@@ -133,10 +133,10 @@ fn a_sync_of_a_segment_that_was_sealed_and_removed_meanwhile_is_well() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
     let config = SpoolConfig {
-        segment_size: Bytes::kib(8),
-        max_size: Bytes::kib(64),
+        segment_size: ByteCount::kib(8),
+        max_size: ByteCount::kib(64),
         retention: Duration::ZERO,
-        reserve: Bytes::ZERO,
+        reserve: ByteCount::ZERO,
     };
     let mut spool = Spool::open(disk, config, NOW, SpoolDraw([7; 24])).unwrap();
     let flow = spool.open_flow(NOW).unwrap();
@@ -144,6 +144,6 @@ fn a_sync_of_a_segment_that_was_sealed_and_removed_meanwhile_is_well() {
     let handle = spool.sync_handle().unwrap();
     spool.append(flow, &[2; 5_000], NOW).unwrap();
     spool.custody(flow, Seq(1));
-    assert!(spool.free(NOW).unwrap() > Bytes::ZERO);
+    assert!(spool.free(NOW).unwrap() > ByteCount::ZERO);
     spool.synced(handle.sync()).unwrap();
 }

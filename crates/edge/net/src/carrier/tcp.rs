@@ -13,7 +13,7 @@ use skyhaul_identity::{Fingerprint, Identity};
 use skyhaul_sessions::{Carrier, CarrierEvent, ConnectError, ConnectionId};
 use skyhaul_tcp::{TlsCarrier, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
 use skyhaul_transport::Path;
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -114,7 +114,7 @@ impl TcpCarrier {
             Err(rustix::io::Errno::INTR) => 0,
             Err(error) => return Err(error.into()),
         };
-        let (mut taken, mut more) = (Bytes::ZERO, count == AT_ONCE);
+        let (mut taken, mut more) = (ByteCount::ZERO, count == AT_ONCE);
         for (id, held) in self.sockets.iter_mut().filter(|(_, held)| held.stream.is_holding()) {
             if let Some(path) = self.connections.stream(*id) {
                 taken += held.stream.read(clock, path, &mut self.buffer);

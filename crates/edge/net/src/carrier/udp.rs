@@ -6,7 +6,7 @@ use crate::socket::{AT_ONCE, Outgoing, Socket};
 use rustix::event::{PollFd, PollFlags};
 use skyhaul_quic::Endpoint;
 use skyhaul_sessions::{Received, Transmit};
-use skyhaul_units::{Bytes, Instant};
+use skyhaul_units::{ByteCount, Instant};
 use std::io;
 use std::os::fd::AsFd as _;
 
@@ -51,7 +51,7 @@ impl UdpCarrier {
     }
 
     pub(crate) fn receive(&mut self, clock: &Clock) -> io::Result<Arrived> {
-        let mut taken = Bytes::ZERO;
+        let mut taken = ByteCount::ZERO;
         for _ in 0..RECEIVES {
             let mut arrived = None;
             let endpoint = &mut self.endpoint;
@@ -61,7 +61,7 @@ impl UdpCarrier {
                 let now = *arrived.get_or_insert_with(|| clock.now());
                 let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                 for payload in incoming {
-                    taken += Bytes::of(payload.len());
+                    taken += ByteCount::of(payload.len());
                     endpoint.handle_datagram(now, Received { remote, local_ip, ecn, payload });
                 }
             })?;

@@ -9,7 +9,7 @@ use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SessionId;
 use skyhaul_sessions::links::{self, Links, Place, WINDOW};
 use skyhaul_transport::{Block, BlockId, ClassId, Outcome, Received, SendError, Session, Stats, cost};
-use skyhaul_units::{Bytes as Amount, FlowId, Instant};
+use skyhaul_units::{ByteCount, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::ops::Bound;
@@ -21,7 +21,7 @@ pub(crate) struct Lent {
     shared: Arc<Shared>,
     range: Range,
     /// Of each session's send buffer.
-    share: Amount,
+    share: ByteCount,
     taken: LinksTaken,
     sessions: BTreeMap<SessionId, Lending>,
 }
@@ -92,7 +92,7 @@ impl Door {
 
 impl Lent {
     /// None yet; `waker` is of who calls [`Lent::work`].
-    pub fn new(range: Range, share: Amount, taken: LinksTaken, waker: Waker) -> Self {
+    pub fn new(range: Range, share: ByteCount, taken: LinksTaken, waker: Waker) -> Self {
         Self { shared: Arc::new(Shared::new(waker)), range, share, taken, sessions: BTreeMap::new() }
     }
 

@@ -34,7 +34,7 @@ use skyhaul_forward::{Allow, Carriage, Entrance, Forward, Local, Refusal, Target
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SocketId;
 use skyhaul_transport::ClassTree;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::io;
 
 /// What comes in here and at far nodes.
@@ -48,7 +48,7 @@ pub struct Forwarding {
     pub remotes: Vec<Remote>,
     /// Bytes that came for applications and were not taken by them yet, at most, for each session; 16 KiB more for each
     /// connection.
-    pub budget: Bytes,
+    pub budget: ByteCount,
 }
 
 impl Forwarding {
@@ -113,7 +113,7 @@ pub struct Setup {
     pub stats: Option<Duration>,
     /// Bytes that came for applications and were not taken by them yet, at most, for each session; 16 KiB more for each
     /// connection.
-    pub budget: Bytes,
+    pub budget: ByteCount,
 }
 
 /// A node to call.

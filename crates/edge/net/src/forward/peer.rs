@@ -4,7 +4,7 @@ use super::Rules;
 use crate::guests::{Range, Share};
 use skyhaul_forward::{Mux, Role};
 use skyhaul_transport::{Block, BlockId, ClassId, SendError, Session, Stats, cost};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub struct Member {
     /// Where the streams' flows lie among those of the session.
     pub range: Range,
     /// What of the session's send buffer is theirs; none: all of it.
-    pub share: Option<Bytes>,
+    pub share: Option<ByteCount>,
 }
 
 /// What waits in a lane for the line at most before more is read: what the line carries in this time, so that
@@ -59,7 +59,7 @@ const BLOCK_LEAST: u64 = 4 << 10;
 pub(super) const BLOCK_MOST: u64 = 64 << 10;
 
 impl Peer {
-    pub fn new(member: Member, session: &Session, budget: Bytes) -> Self {
+    pub fn new(member: Member, session: &Session, budget: ByteCount) -> Self {
         let Member { role, node, rules, range, share } = member;
         Self {
             mux: Mux::new(role, session.classes(), budget),
@@ -120,7 +120,7 @@ impl Peer {
             let outer = self.range.outer(block.flow).filter(|_| self.share.room() >= cost);
             let sent = match outer {
                 Some(flow) => session.send(now, Block { flow, ..block.clone() }),
-                None => Err(SendError::Full { room: Bytes::new(self.share.room()) }),
+                None => Err(SendError::Full { room: ByteCount::new(self.share.room()) }),
             };
             match sent {
                 Ok(id) => self.share.took(id, cost),

@@ -22,17 +22,17 @@ use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SessionId;
 use skyhaul_sessions::links::End;
 use skyhaul_transport::{ClassTree, Event, Session};
-use skyhaul_units::{Bytes, Instant};
+use skyhaul_units::{ByteCount, Instant};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// Blocks of forwards that a session holds and has not told the fate of, at most: half a second of 250 Mbit/s. A session that carries
 /// guests has a send buffer that is as much larger.
-pub const FORWARDS_SHARE: Bytes = Bytes::mib(16);
+pub const FORWARDS_SHARE: ByteCount = ByteCount::mib(16);
 /// The same of files: four round trips of 660 ms at 93 Mbit/s.
-pub const FILES_SHARE: Bytes = Bytes::mib(32);
+pub const FILES_SHARE: ByteCount = ByteCount::mib(32);
 /// The same of streams: a second of 250 Mbit/s, which is twice the usual lateness bound.
-pub const STREAMS_SHARE: Bytes = Bytes::mib(32);
+pub const STREAMS_SHARE: ByteCount = ByteCount::mib(32);
 
 /// What goes through sessions that somebody else holds.
 pub struct Guests {

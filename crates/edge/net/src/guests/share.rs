@@ -6,7 +6,7 @@
 use skyhaul_transport::BlockId;
 use std::collections::BTreeMap;
 
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// A part of a session's send buffer.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Share {
     }
 
     /// So much of it.
-    pub const fn of(most: Bytes) -> Self {
+    pub const fn of(most: ByteCount) -> Self {
         Self { most: Some(most.as_u64()), held: 0, open: BTreeMap::new() }
     }
 
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_share_is_full_until_blocks_have_met_their_fate() {
-        let mut share = Share::of(Bytes::new(100));
+        let mut share = Share::of(ByteCount::new(100));
         share.took(block(0), 60);
         share.took(block(1), 40);
         assert_eq!(share.room(), 0);

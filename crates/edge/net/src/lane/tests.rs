@@ -6,7 +6,7 @@ use crate::{Socket, UdpCarrier, rest};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_sessions::{Engine, EngineEvent, SessionId, SocketId};
 use skyhaul_transport::{Block, CloseReason, Event, FlowId, Opening, Outcome, PathOptions, SessionConfig};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeMap;
 
 /// One end, and what it has seen.
@@ -38,7 +38,7 @@ fn identity(seed: u8) -> Identity {
 }
 
 impl Node {
-    fn new(seed: u8, lanes: usize, (clock, waker): (Clock, &Waker), window: Bytes) -> Self {
+    fn new(seed: u8, lanes: usize, (clock, waker): (Clock, &Waker), window: ByteCount) -> Self {
         let session =
             SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
         let carriers = (0..lanes).map(|_| {
@@ -107,7 +107,7 @@ impl Node {
 }
 
 impl World {
-    fn new(lanes: [usize; 2], window: Bytes) -> Self {
+    fn new(lanes: [usize; 2], window: ByteCount) -> Self {
         let (clock, waker) = (Clock::start(), Waker::new().unwrap());
         let node = |seed, lanes| Node::new(seed, lanes, (clock, &waker), window);
         let ends = [node(1, lanes[0]), node(2, lanes[1])];
@@ -167,7 +167,7 @@ impl World {
         let clock = self.clock;
         self.until("all blocks", |ends| {
             let now = clock.now();
-            while handed < count && ends[0].engine.session(id).unwrap().room() > Bytes::of(2 * size) {
+            while handed < count && ends[0].engine.session(id).unwrap().room() > ByteCount::of(2 * size) {
                 let block = Block::reliable(FlowId(0), contents(handed, size));
                 ends[0].engine.session(id).unwrap().send(now, block).unwrap();
                 handed += 1;
@@ -201,7 +201,7 @@ fn contents(number: u64, size: usize) -> bytes::Bytes {
 #[test]
 fn one_session_over_several_lanes_gives_every_byte_and_uses_them_all() {
     for lanes in 2..=4 {
-        let mut world = World::new([lanes, lanes], Bytes::mib(16));
+        let mut world = World::new([lanes, lanes], ByteCount::mib(16));
         let id = world.connect();
         world.transfer(id, (120, 200_000), |_, _| {});
         let session = world.ends[0].engine.session(id).unwrap();
@@ -214,14 +214,14 @@ fn one_session_over_several_lanes_gives_every_byte_and_uses_them_all() {
 
 #[test]
 fn lanes_of_the_far_end_may_be_fewer() {
-    let mut world = World::new([3, 1], Bytes::mib(4));
+    let mut world = World::new([3, 1], ByteCount::mib(4));
     let id = world.connect();
     world.transfer(id, (50, 100_000), |_, _| {});
 }
 
 /// What the lane does when so many blocks were handed over; then the rest arrives over the others.
 fn survives(action: fn() -> io::Result<()>, reason: &str) {
-    let mut world = World::new([3, 3], Bytes::mib(4));
+    let mut world = World::new([3, 3], ByteCount::mib(4));
     let id = world.connect();
     world.transfer(id, (200, 100_000), |handed, ends| {
         if handed == 60 {
@@ -252,7 +252,7 @@ fn a_lane_whose_socket_fails_takes_its_connections_with_it_and_no_bytes() {
 
 #[test]
 fn the_last_lane_ends_the_session_with_its_reason() {
-    let mut world = World::new([1, 1], Bytes::mib(4));
+    let mut world = World::new([1, 1], ByteCount::mib(4));
     world.connect();
     let fail = || Err(io::Error::other("the cable is cut"));
     world.ends[0].engine.carrier(SocketId(0)).outlet.give(ToLane::Do(Box::new(fail))).unwrap();
@@ -262,7 +262,7 @@ fn the_last_lane_ends_the_session_with_its_reason() {
 
 #[test]
 fn a_node_that_stops_while_busy_says_farewell_over_every_lane() {
-    let mut world = World::new([2, 2], Bytes::mib(4));
+    let mut world = World::new([2, 2], ByteCount::mib(4));
     let id = world.connect();
     let now = world.clock.now();
     for number in 0..30 {
@@ -278,7 +278,7 @@ fn a_node_that_stops_while_busy_says_farewell_over_every_lane() {
 
 #[test]
 fn a_session_that_closes_tells_the_far_end_its_reason() {
-    let mut world = World::new([2, 2], Bytes::mib(4));
+    let mut world = World::new([2, 2], ByteCount::mib(4));
     let id = world.connect();
     let now = world.clock.now();
     world.ends[0].engine.close(now, id, "the contact is over");
@@ -289,7 +289,7 @@ fn a_session_that_closes_tells_the_far_end_its_reason() {
 
 #[test]
 fn a_session_that_is_not_served_holds_its_lanes_back_and_loses_nothing() {
-    let mut world = World::new([2, 2], Bytes::mib(48));
+    let mut world = World::new([2, 2], ByteCount::mib(48));
     let id = world.connect();
     let now = world.clock.now();
     let (count, size) = (200, 200_000);
@@ -313,7 +313,7 @@ fn a_session_that_is_not_served_holds_its_lanes_back_and_loses_nothing() {
 
 #[test]
 fn many_short_sessions_come_and_go() {
-    let mut world = World::new([2, 2], Bytes::mib(1));
+    let mut world = World::new([2, 2], ByteCount::mib(1));
     for round in 0..60u64 {
         let now = world.clock.now();
         let (remotes, key) = (world.ends[1].addresses.clone(), world.ends[1].key);
@@ -347,7 +347,7 @@ fn many_short_sessions_come_and_go() {
 
 #[test]
 fn a_call_that_cannot_be_made_and_a_stranger_are_refused() {
-    let mut world = World::new([1, 1], Bytes::mib(1));
+    let mut world = World::new([1, 1], ByteCount::mib(1));
     let now = world.clock.now();
     let key = world.ends[1].key;
     world.ends[0].engine.connect(now, "127.0.0.1:0".parse().unwrap(), key).unwrap();

@@ -3,7 +3,7 @@
 use super::ProbeSocket;
 use crate::Clock;
 use skyhaul_probe::Handed;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -21,7 +21,7 @@ pub struct Ability {
 ///
 /// # Errors
 /// The loopback interface cannot be used.
-pub fn calibrate(payload: Bytes, time: Duration) -> io::Result<Ability> {
+pub fn calibrate(payload: ByteCount, time: Duration) -> io::Result<Ability> {
     let clock = Clock::start();
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
     let mut receiver = ProbeSocket::bind(any, clock)?;
@@ -40,7 +40,7 @@ pub fn calibrate(payload: Bytes, time: Duration) -> io::Result<Ability> {
         }
     }
     let span = clock.now().since(begin);
-    let rate = Rate::over(Bytes::new(received.saturating_mul(payload.as_u64())), span);
+    let rate = Rate::over(ByteCount::new(received.saturating_mul(payload.as_u64())), span);
     let datagrams_a_second = (received as f64 / span.as_secs_f64().max(1e-9)) as u64;
     Ok(Ability { rate, datagrams_a_second })
 }
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_machine_can_do_something() {
-        let ability = calibrate(Bytes::new(1_400), Duration::from_millis(20)).unwrap();
+        let ability = calibrate(ByteCount::new(1_400), Duration::from_millis(20)).unwrap();
         assert!(ability.datagrams_a_second > 0 && ability.rate > Rate::ZERO);
     }
 }

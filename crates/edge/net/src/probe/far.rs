@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::probe::SocketLine;
     use skyhaul_probe::{Account, Direction, Near, Spec};
-    use skyhaul_units::{Bytes, Rate};
+    use skyhaul_units::{ByteCount, Rate};
     use std::sync::Arc;
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         let address = (std::net::Ipv4Addr::LOCALHOST, 0).into();
         let mut server = Server::bind(address, limits, HostFiles::default()).unwrap();
         // A few datagrams, of which two thousand come without a pause.
-        server.socket.shrink(Bytes::kib(8)).unwrap();
+        server.socket.shrink(ByteCount::kib(8)).unwrap();
         let to = server.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let serving = std::thread::Builder::new().spawn({
@@ -116,7 +116,7 @@ mod tests {
         let never = Arc::new(AtomicBool::new(false));
         let line = SocketLine::open(to, 0, (Clock::start(), never), HostFiles::default()).unwrap();
         let mut near = Near::open(line, 7).unwrap();
-        let spec = Spec { payload: Bytes::new(1_400), spacing: Duration::from_nanos(200), count: 20_000 };
+        let spec = Spec { payload: ByteCount::new(1_400), spacing: Duration::from_nanos(200), count: 20_000 };
         let trace = near.stream(Direction::Up, spec).unwrap();
         near.close();
         stop.store(true, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_probe::Handed;
 use skyhaul_probe::wire::DATAGRAM_MAX;
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -123,7 +123,7 @@ impl ProbeSocket {
 
     /// Lets it hold no more than about this, which the kernel doubles.
     #[cfg(test)]
-    pub fn shrink(&self, buffer: Bytes) -> io::Result<()> {
+    pub fn shrink(&self, buffer: ByteCount) -> io::Result<()> {
         let size = i32::try_from(buffer.as_u64()).unwrap_or(i32::MAX);
         option::set(&self.socket, libc::SOL_SOCKET, libc::SO_RCVBUF, size)
     }
@@ -189,7 +189,7 @@ fn calendar_nanos() -> u64 {
 }
 
 /// Asked for in each direction: 130 ms at 1 Gbit/s.
-const BUFFER: Bytes = Bytes::mib(16);
+const BUFFER: ByteCount = ByteCount::mib(16);
 
 /// The system wakes a thread that late; this much before the time it is awake and looks at the clock.
 const SPIN: Duration = Duration::from_micros(80);

@@ -2,7 +2,7 @@
 
 use super::clients::ClientId;
 use noq_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -42,7 +42,7 @@ pub(super) struct BatchSocket {
 
 impl BatchSocket {
     /// A socket at `address`, with `buffer` asked for in each direction. The system may give less.
-    pub fn bind(address: SocketAddr, buffer: Bytes) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr, buffer: ByteCount) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
         // A refusal leaves the system's default, which works with more kernel drops; those are counted.
@@ -52,7 +52,7 @@ impl BatchSocket {
     }
 
     /// A socket of its own port that exchanges datagrams with `to` only.
-    pub fn connect(to: SocketAddr, buffer: Bytes) -> io::Result<Self> {
+    pub fn connect(to: SocketAddr, buffer: ByteCount) -> io::Result<Self> {
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),

@@ -4,7 +4,7 @@ use super::batch::{BatchSocket, Route};
 use super::config::RelayConfig;
 use super::poller::Token;
 use super::shared::{ClientCounters, Shared};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) struct Clients {
     by_address: BTreeMap<SocketAddr, u32>,
     to: SocketAddr,
     idle: Duration,
-    socket_buffer: Bytes,
+    socket_buffer: ByteCount,
     next_expiry: Instant,
     counters: ClientCounters,
     shared: Arc<Shared>,

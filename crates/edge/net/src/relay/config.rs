@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use skyhaul_link::LinkConfig;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -32,7 +32,7 @@ pub struct RelayConfig {
     pub idle: Duration,
     /// Socket buffer asked for, in each direction. The system's own limit may be lower.
     #[serde(default = "default_socket_buffer")]
-    pub socket_buffer: Bytes,
+    pub socket_buffer: ByteCount,
 }
 
 impl RelayConfig {
@@ -104,8 +104,8 @@ fn default_idle() -> Duration {
 }
 
 /// 100 ms of 300 Mbit/s: what may come while the relay's thread is kept from running.
-fn default_socket_buffer() -> Bytes {
-    Bytes::mib(4)
+fn default_socket_buffer() -> ByteCount {
+    ByteCount::mib(4)
 }
 
 #[cfg(test)]

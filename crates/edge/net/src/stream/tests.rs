@@ -118,11 +118,11 @@ fn datagrams_cross_loopback_both_ways_in_order() {
     let began = ends.clock.now();
     ends.run(|ends| ends.acked == ends.to_send);
     let took = ends.clock.now().since(began);
-    println!("{}", Rate::over(Bytes::new(80_000 * 1_438), took));
+    println!("{}", Rate::over(ByteCount::new(80_000 * 1_438), took));
     for end in 0..2 {
         assert!(ends.datagrams[end].iter().copied().eq(0..ends.to_send[1 - end]));
     }
-    assert!(ends.streams[0].1.counters().sent > Bytes::new(60_000 * 1_438));
+    assert!(ends.streams[0].1.counters().sent > ByteCount::new(60_000 * 1_438));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::support::block_on;
 use skyhaul_net::exchange::{Exchange, LinkError, Setup};
 use skyhaul_quic::Identity;
 use skyhaul_transport::{Block, FlowId, Outcome, SessionConfig};
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Wake};
@@ -34,8 +34,8 @@ fn pair(session: &SessionConfig) -> (Exchange, Exchange) {
 #[test]
 fn a_sender_waits_while_a_receiver_keeps_its_blocks_and_nothing_is_lost() {
     let small = SessionConfig {
-        receive_window: Bytes::kib(256),
-        send_buffer: Bytes::kib(256),
+        receive_window: ByteCount::kib(256),
+        send_buffer: ByteCount::kib(256),
         ..SessionConfig::default()
     };
     let (calling, called) = pair(&small);

@@ -13,7 +13,7 @@ use skyhaul_net::{Clock, Driver, Engine, Socket, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_sessions::SocketId;
 use skyhaul_transport::{ClassTree, SessionConfig};
-use skyhaul_units::{Bytes, Duration as Delay, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration as Delay, Instant, Probability, Rate};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn pair(targets: &[String], allow: &[&str]) -> (Running, Running) {
 
 fn far(allow: &[&str]) -> Running {
     let allow = allow.iter().map(|rule| rule.parse().unwrap()).collect();
-    start(2, Setup { name: "far".to_owned(), allow, budget: Bytes::mib(16), ..Setup::default() })
+    start(2, Setup { name: "far".to_owned(), allow, budget: ByteCount::mib(16), ..Setup::default() })
 }
 
 fn near(targets: &[String], remote: SocketAddr) -> Running {
@@ -93,7 +93,7 @@ fn near(targets: &[String], remote: SocketAddr) -> Running {
     });
     let addresses = vec![(SocketId(0), remote)];
     let nodes = vec![Node { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
-    let (name, budget) = ("near".to_owned(), Bytes::mib(16));
+    let (name, budget) = ("near".to_owned(), ByteCount::mib(16));
     start(1, Setup { name, listens: listens.collect(), nodes, budget, ..Setup::default() })
 }
 
@@ -278,10 +278,10 @@ impl ByHand {
             let (at, carriage) = ("127.0.0.1:9".parse().unwrap(), Carriage::default());
             Remote { node: 0, wish: Wish { at, target: (*target).clone(), carriage, idle: None } }
         });
-        let (name, budget, remotes) = ("near".to_owned(), Bytes::mib(16), remotes.collect());
+        let (name, budget, remotes) = ("near".to_owned(), ByteCount::mib(16), remotes.collect());
         let near = start(1, Setup { name, remotes, nodes, budget, ..Setup::default() });
         let link = block_on(exchange.accept()).unwrap();
-        let mux = Mux::new(Role::Called, &ClassTree::default(), Bytes::mib(16));
+        let mux = Mux::new(Role::Called, &ClassTree::default(), ByteCount::mib(16));
         let mut this = Self { _exchange: exchange, link, mux };
         for _ in wishes {
             let Event::ListenAsked { number, listen } = this.next() else { panic!("nothing is asked for") };

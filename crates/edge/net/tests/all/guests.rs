@@ -13,7 +13,7 @@ use skyhaul_net::{Clock, Driver, Engine, Service, Socket, UdpCarrier};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
 use skyhaul_transport::{Block, Event, Opening, Outcome, SessionConfig};
-use skyhaul_units::{Bytes, FlowId, Instant, Rate};
+use skyhaul_units::{ByteCount, FlowId, Instant, Rate};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,7 +96,7 @@ impl Running {
             let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let address = socket.local_addr().unwrap();
             let carrier = UdpCarrier::new(Endpoint::new(config).unwrap(), socket);
-            let own = Bytes::mib(8);
+            let own = ByteCount::mib(8);
             let session = SessionConfig {
                 utc_at_zero: clock.utc_at_start(),
                 receive_window: own,

@@ -6,7 +6,7 @@ use skyhaul_net::{Carrier, Clock, Driver, Engine, Service, Socket, TcpCarrier, T
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
 use skyhaul_transport::{Block, Event, FlowId, Opening, Outcome, PathId, PathOptions, SessionConfig};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn tcp(seed: u8, listen: Option<SocketAddr>) -> Carrier {
 }
 
 fn engine(clock: Clock, first: Carrier) -> Engine {
-    let window = Bytes::mib(1);
+    let window = ByteCount::mib(1);
     let config = SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
     Engine::new(first, SessionConfig { utc_at_zero: clock.utc_at_start(), ..config })
 }

@@ -1,7 +1,7 @@
 //! What cannot be is told in a sentence.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use skyhaul::{Block, Bytes, FlowId, Identity, Node, Outcome, Path, Rate, Wait};
+use skyhaul::{Block, ByteCount, FlowId, Identity, Node, Outcome, Path, Rate, Wait};
 use std::net::SocketAddr;
 
 fn key(seed: u8) -> Identity {
@@ -54,6 +54,6 @@ fn what_is_no_block_is_cancelled_and_has_no_name() {
 
 #[test]
 fn packets_of_an_impossible_size_are_refused() {
-    let error = Node::named("near", key(1)).packet(Bytes::new(200)).start().unwrap_err();
+    let error = Node::named("near", key(1)).packet(ByteCount::new(200)).start().unwrap_err();
     assert!(error.to_string().contains("172"), "{error}");
 }

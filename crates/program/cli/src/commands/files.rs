@@ -10,7 +10,7 @@ mod spec;
 
 use crate::failure::Failure;
 use skyhaul_transport::SessionConfig;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io::Write;
 
 /// What `skyhaul files` can do.
@@ -33,8 +33,8 @@ pub fn run(command: &Files, out: &mut dyn Write) -> Result<(), Failure> {
 /// What a session of files keeps: windows for 1 Gbit/s at 660 ms and more.
 fn session() -> SessionConfig {
     SessionConfig {
-        receive_window: Bytes::mib(256),
-        send_buffer: Bytes::mib(128),
+        receive_window: ByteCount::mib(256),
+        send_buffer: ByteCount::mib(128),
         ..SessionConfig::default()
     }
 }

@@ -10,7 +10,7 @@ use crate::failure::{Exit, Failure};
 use notices::Notices;
 use skyhaul_net::forward::{Forwarder, Setup, StartError};
 use skyhaul_net::{Driver, Waker};
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
@@ -101,4 +101,4 @@ pub(super) fn raise_descriptors() {
 }
 
 /// Bytes that came for applications and wait for them, of each session: eight streams with the widest window.
-const BUDGET: Bytes = Bytes::mib(256);
+const BUDGET: ByteCount = ByteCount::mib(256);

@@ -11,7 +11,7 @@ use skyhaul_ccsds::inner::Symbols;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::Clock;
 use skyhaul_node::config::MissionRef;
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::TcpStream;
@@ -156,7 +156,7 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
         LayoutName::Cadus => Layout::Cadus,
         LayoutName::Frames => Layout::Frames,
     };
-    let frame_time = description.rate.time_for(Bytes::of(mission.cadu_len())).as_nanos();
+    let frame_time = description.rate.time_for(ByteCount::of(mission.cadu_len())).as_nanos();
     let frames = command.duration.map_or(command.frames, |long| long.as_nanos().div_ceil(frame_time.max(1)));
     let options =
         GeneratorOptions { frames, errors, offset_bits: command.offset_bits, seed: command.seed, layout };
@@ -282,7 +282,7 @@ fn send(
         sent += piece.len() as u64;
         if let Some(rate) = pace {
             to.flush()?;
-            wait(clock.until(begun + rate.time_for(Bytes::new(of_bits))));
+            wait(clock.until(begun + rate.time_for(ByteCount::new(of_bits))));
         }
     }
     if let Some(writer) = &mut downlink.writer {

@@ -24,7 +24,7 @@ use skyhaul_net::{
 use skyhaul_node::log;
 use skyhaul_quic::{Endpoint, EndpointConfig};
 use skyhaul_transport::SessionConfig;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io::Write;
 use std::net::SocketAddr;
 
@@ -93,7 +93,7 @@ pub fn driver(
 /// The paths cannot be as configured, or the system has no more threads or descriptors.
 fn driver_with(
     configs: Vec<(Socket, EndpointConfig)>,
-    (lanes, window): (&LaneFlags, Bytes),
+    (lanes, window): (&LaneFlags, ByteCount),
     clock: Clock,
 ) -> Result<Driver, Failure> {
     let session = SessionConfig {
@@ -170,7 +170,7 @@ fn socket_drops(inodes: &[u64]) -> Option<u64> {
 }
 
 /// Blocks under way in one direction, counted with their book-keeping: twice 1 Gbit/s at 660 ms and more.
-const WINDOW: Bytes = Bytes::mib(256);
+const WINDOW: ByteCount = ByteCount::mib(256);
 
 /// Lanes of a path: a session holds 64 paths.
 const LANES_MAX: i64 = 16;

@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Reordering};
 use skyhaul_net::relay::{DirectionCounters, Relay as UdpRelay, RelayConfig, RelayCounters, RelayError};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -63,7 +63,7 @@ struct LineFlags {
     reorder_delay: Option<Duration>,
     /// Bytes that may wait for the line; left out: one way's worth, at least 1 MiB.
     #[arg(long, value_name = "SIZE")]
-    queue: Option<Bytes>,
+    queue: Option<ByteCount>,
     /// The same seed loses the same packets.
     #[arg(long, default_value_t = 0)]
     seed: u64,

@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_streams::wire::{Reason, Refusal};
 use skyhaul_streams_io::{End, SpecError};
 use skyhaul_transport::SessionConfig;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::io::Write;
 
 /// The arguments of `skyhaul stream`.
@@ -53,8 +53,8 @@ pub fn run(command: &Stream, out: &mut dyn Write) -> Result<(), Failure> {
 /// What a session of streams keeps: a second of 2 Gbit/s each way.
 fn session() -> SessionConfig {
     SessionConfig {
-        receive_window: Bytes::mib(256),
-        send_buffer: Bytes::mib(256),
+        receive_window: ByteCount::mib(256),
+        send_buffer: ByteCount::mib(256),
         ..SessionConfig::default()
     }
 }

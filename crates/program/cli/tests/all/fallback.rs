@@ -8,7 +8,7 @@ use crate::support::site::{Site, channel};
 use serde_json::Value;
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_net::relay::{Direction, Relay, RelayConfig, RelayHandle};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -136,7 +136,7 @@ fn states(paths: &[Value]) -> Vec<&str> {
 fn where_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_an_alarm_says_so() {
     let changing = Changing::new();
     let mut station = changing.under_way();
-    changing.change(&LinkConfig { largest: Some(Bytes::new(1_400)), ..line() });
+    changing.change(&LinkConfig { largest: Some(ByteCount::new(1_400)), ..line() });
     let log = station.log_until("bytes are lost");
     assert!(log.contains("packets on path"), "{log}");
     changing.site.assert_whole();
@@ -151,7 +151,7 @@ fn where_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_
 fn where_no_full_packet_of_any_size_arrives_in_mid_session_tcp_carries_the_contact() {
     let changing = Changing::new();
     let _station = changing.under_way();
-    changing.change(&LinkConfig { largest: Some(Bytes::new(1_000)), ..line() });
+    changing.change(&LinkConfig { largest: Some(ByteCount::new(1_000)), ..line() });
     let paths = changing.paths(|paths| states(paths) == ["black-hole", "active"]);
     let alarms = changing.alarms();
     assert!(alarms.contains("only short packets arrive"), "{alarms} {paths:?}");

@@ -15,7 +15,7 @@ use skyhaul_level0::construction::{
     ApidEntry, ApidSpan, ConstructionRecord, FileEntry, GapEntry, ProductKind, RecordTime, SoftwareVersion,
     SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
 };
-use skyhaul_units::{Bytes as Size, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -38,26 +38,26 @@ fn construction_record() -> Vec<u8> {
     let span = Span { first: at(0), last: at(9) };
     let gap = GapEntry {
         first_missing: 17,
-        offset: Size::new(900),
+        offset: ByteCount::new(900),
         missed: 3,
         packet_times: span,
         reception: span,
     };
     let apid = ApidEntry {
         stream: SpacecraftApid::new(157, 801),
-        first_offset: Size::ZERO,
+        first_offset: ByteCount::ZERO,
         vcids: vec![SpacecraftVcid::new(157, 16)],
         gaps: vec![gap],
         fill: Vec::new(),
-        fill_octets: Size::ZERO,
+        fill_octets: ByteCount::ZERO,
         length_discrepancies: Vec::new(),
         packet_times: span,
         reception: span,
         corrected_packets: 2,
         packets: 40,
-        size: Size::new(4_000),
+        size: ByteCount::new(4_000),
     };
-    let totals = Totals { packets: 40, size: Size::new(4_000), gaps: 1, ..Totals::default() };
+    let totals = Totals { packets: 40, size: ByteCount::new(4_000), gaps: 1, ..Totals::default() };
     let record = ConstructionRecord {
         software: SoftwareVersion { major: 1, minor: 2 },
         kind: ProductKind::Pds,

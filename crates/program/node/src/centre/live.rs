@@ -13,7 +13,7 @@ use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::Header;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_net::Clock;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -160,7 +160,7 @@ impl Sender {
         let mut pace = Pace { rate: self.rate, free_at: clock.now() };
         while let Ok(packet) = self.packets.recv() {
             let len = packet.len() as u64;
-            if let Some(wait) = pace.wait(clock.now(), Bytes::new(len)) {
+            if let Some(wait) = pace.wait(clock.now(), ByteCount::new(len)) {
                 pause(wait);
             }
             self.counts.waiting.fetch_sub(len, Ordering::Relaxed);
@@ -191,7 +191,7 @@ struct Pace {
 
 impl Pace {
     /// How long a packet waits; none where it may go at once. It counts as sent.
-    fn wait(&mut self, now: Instant, len: Bytes) -> Option<Duration> {
+    fn wait(&mut self, now: Instant, len: ByteCount) -> Option<Duration> {
         let begins = self.free_at.max(now);
         self.free_at = begins + self.rate.time_for(len);
         let wait = begins.since(now);
@@ -218,10 +218,10 @@ mod tests {
         let start = Instant::ZERO;
         let mut pace = Pace { rate: Rate::from_mbps(8), free_at: start };
         // 8 Mbit/s is 1000 bytes a millisecond.
-        let waits: Vec<_> = (0..5).map(|_| pace.wait(start, Bytes::new(1_000))).collect();
+        let waits: Vec<_> = (0..5).map(|_| pace.wait(start, ByteCount::new(1_000))).collect();
         let millis = |millis| Some(Duration::from_millis(millis));
         assert_eq!(waits, [None, None, millis(2), millis(3), millis(4)]);
         let later = start + Duration::from_secs(1);
-        assert_eq!(pace.wait(later, Bytes::new(1_000)), None);
+        assert_eq!(pace.wait(later, ByteCount::new(1_000)), None);
     }
 }

@@ -44,7 +44,7 @@ use skyhaul_net::{Carrier, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
 use skyhaul_streams_io::Allowed;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -189,7 +189,7 @@ fn driver(
         listen: true,
         ..EndpointConfig::new(identity.clone(), path, clock.std_start())
     };
-    let own = Window { receive: config.session.receive_window, send: Bytes::mib(1) };
+    let own = Window { receive: config.session.receive_window, send: ByteCount::mib(1) };
     let send = if config.has_guests() { guests::window(own).send } else { own.send };
     let window = Window { send, ..own };
     let place = bind.to_string();

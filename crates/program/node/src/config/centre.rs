@@ -15,7 +15,7 @@ use super::streams::StreamsEntry;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::forward::{Forwarding, Rules};
 use skyhaul_transport::ClassTree;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ section! {
     /// The store of what arrived: it is kept until products are made and for the retention time.
     "[store]" Store {
         /// The most that it takes of the disk. When it is full, stations keep their data in their spools.
-        max_size: Bytes => "256 GB",
+        max_size: ByteCount => "256 GB",
         /// The longest that arrived data waits for the disk, and with it the receipt that frees the station's spool.
         sync_interval: Duration => "10 ms",
         /// How long a contact's data stays after its products were written: level-0 can be run again from it.
@@ -110,7 +110,7 @@ section! {
     "[session]" SessionLimits checked by SessionLimits::check {
         /// The most bytes that a station may send ahead of the store. 64 MiB: eight round trips of 660 ms at
         /// 93 Mbit/s, so that repairs of repairs do not stop the line.
-        receive_window: Bytes => "64 MiB",
+        receive_window: ByteCount => "64 MiB",
         /// The rate that the centre may use towards each station, counted in IP packets with their headers; left out: 5 Mbit/s where it
         /// sends reports and receipts alone, and found out where a `[[forward]]`, a station's `allow` or `allow_listen`, or files that
         /// it may read let it send more.
@@ -279,6 +279,6 @@ const MAX_CONSUMERS: usize = 64;
 /// A centre serves a network of stations; each costs a session's memory while it is connected.
 const MAX_PEERS: usize = 256;
 /// Four blocks of 256 KiB: less cannot keep one flow moving.
-const MIN_WINDOW: Bytes = Bytes::mib(1);
+const MIN_WINDOW: ByteCount = ByteCount::mib(1);
 /// 1 GiB: 10 Gbit/s at 800 ms.
-const MAX_WINDOW: Bytes = Bytes::mib(1024);
+const MAX_WINDOW: ByteCount = ByteCount::mib(1024);

@@ -5,7 +5,7 @@ use super::name::{HostPort, Name, from_text};
 use super::section::section;
 use skyhaul_ccsds::identify;
 use skyhaul_ccsds::select::MAX_INPUTS;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -53,7 +53,7 @@ section! {
         record_raw: bool => "false",
         /// The most that the recording of an input takes of the disk, at least 128 MiB; the oldest files of 64 MiB go first. 64 GB: nine
         /// hours of 15 Mbit/s.
-        raw_size: Bytes => "64 GB",
+        raw_size: ByteCount => "64 GB",
         /// How long a recording is kept. A week is longer than a gap stays unnoticed.
         raw_retention: Duration => "7 d",
         /// Makes blocks smaller before they are kept and sent: `auto` as far as the line is slower than the processor, `fast`,
@@ -206,7 +206,7 @@ pub enum ChannelError {
     AlwaysLate(Name),
     /// A recording that has no room for two files.
     #[error("channel `{0}` has raw_size {1}; write \"128 MiB\" or more: the recording's files have 64 MiB")]
-    SmallRecording(Name, Bytes),
+    SmallRecording(Name, ByteCount),
     /// A replay that would never move.
     #[error("channel `{0}` would be played at 0 bit/s; write a rate such as \"15 Mbit/s\", or remove it")]
     StandingStill(Name),
@@ -243,7 +243,7 @@ impl Channel {
 }
 
 /// Two files of a recording.
-const LEAST_RECORDING: Bytes = Bytes::mib(128);
+const LEAST_RECORDING: ByteCount = ByteCount::mib(128);
 /// A frame that waits longer is not live any more.
 const LONGEST_SELECT_WINDOW: Duration = Duration::from_secs(10);
 /// As many as classes have.

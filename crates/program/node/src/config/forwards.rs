@@ -6,7 +6,7 @@ use super::section::section;
 use skyhaul_forward::{Allow, Carriage, Entrance, Forward, What};
 use skyhaul_net::forward::{Forwarding, Rules};
 use skyhaul_transport::ClassTree;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -182,4 +182,4 @@ const HEADING: &str = "[[forward]]";
 /// A node listens at a handful of places; as many as it lets another one ask for.
 const MAX_FORWARDS: usize = 256;
 /// Bytes that came for applications and wait for them, of each session: two streams with the widest window.
-const BUDGET: Bytes = Bytes::mib(64);
+const BUDGET: ByteCount = ByteCount::mib(64);

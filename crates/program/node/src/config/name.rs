@@ -1,6 +1,6 @@
 //! Names, addresses and sizes that have rules of their own.
 
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::str::FromStr;
 
 /// The name of a node or a channel: it stands in status output, in logs and in the names of folders.
@@ -68,8 +68,8 @@ impl HostPort {
 
 impl Mtu {
     /// The size of the IP packet with its headers.
-    pub fn size(self) -> Bytes {
-        Bytes::new(u64::from(self.0))
+    pub fn size(self) -> ByteCount {
+        ByteCount::new(u64::from(self.0))
     }
 }
 
@@ -125,7 +125,7 @@ impl FromStr for HostPort {
 impl FromStr for Mtu {
     type Err = NameError;
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let size = text.parse::<Bytes>().ok().and_then(|size| u16::try_from(size.as_u64()).ok());
+        let size = text.parse::<ByteCount>().ok().and_then(|size| u16::try_from(size.as_u64()).ok());
         match size {
             Some(size) if (MIN_MTU..=MAX_MTU).contains(&size) => Ok(Self(size)),
             _ => Err(NameError::Mtu(text.to_owned())),

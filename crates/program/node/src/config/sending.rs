@@ -6,7 +6,7 @@ use super::name::{Name, from_text};
 use super::section::section;
 use super::station::StationConfig;
 use skyhaul_transport::{ClassConfig, ClassError, ClassId, ClassTree, ClassesConfig, PolicyConfig};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -28,7 +28,7 @@ section! {
         /// Whose turn comes first among those that borrow: 0 (first) to 7; left out: that of its parent, 3 at the top.
         priority: u8 => optional,
         /// What it sends in a turn, which sets its share among classes of one priority.
-        quantum: Bytes => "3 kB",
+        quantum: ByteCount => "3 kB",
     }
 }
 

@@ -16,7 +16,7 @@ use super::streams::StreamEntry;
 use super::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::forward::{Forwarding, Rules};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -101,9 +101,9 @@ section! {
     /// The spool: data is kept here until the centre has it on disk.
     "[spool]" Spool checked by Spool::check {
         /// The most that it takes of the disk. When it is full, inputs are held back. 64 GB: a day of 6 Mbit/s.
-        max_size: Bytes => "64 GB",
+        max_size: ByteCount => "64 GB",
         /// The size of one file of it; space is given back in whole files.
-        segment_size: Bytes => "64 MiB",
+        segment_size: ByteCount => "64 MiB",
         /// The longest that a frame waits for the disk: one flush serves all that came in that time.
         sync_interval: Duration => "100 ms",
         /// How long data stays after the centre has it on disk.
@@ -222,7 +222,7 @@ impl Line {
 impl Spool {
     fn check(&self) -> Result<(), String> {
         if self.segment_size < MIN_SEGMENT || self.segment_size.as_u64() > self.max_size.as_u64() / 4 {
-            let largest = Bytes::new(self.max_size.as_u64() / 4);
+            let largest = ByteCount::new(self.max_size.as_u64() / 4);
             return Err(format!(
                 "a segment of {} does not fit a spool of {}; write a segment_size from {MIN_SEGMENT} to {largest}",
                 self.segment_size, self.max_size
@@ -257,4 +257,4 @@ const MAX_PATHS: usize = 8;
 /// A station has a handful of receivers; the bound keeps memory and threads bounded.
 const MAX_CHANNELS: usize = 64;
 /// Smaller files cost more in flushes of the folder than they give back early.
-const MIN_SEGMENT: Bytes = Bytes::mib(1);
+const MIN_SEGMENT: ByteCount = ByteCount::mib(1);

@@ -8,7 +8,7 @@ use skyhaul_streams_io::{
     self as streams, Allowed, Options, Pace, SinkSpec, Source, SourceError, SourceSpec, groups,
 };
 use skyhaul_transport::{ClassId, ClassTree};
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -32,7 +32,7 @@ section! {
         /// Frames of each thread in a second; left out: the stream tells in its first second.
         frames_per_second: u32 => optional,
         /// Frames go in groups of this size at most; what is lost is lost by groups.
-        group: Bytes => "64 KiB",
+        group: ByteCount => "64 KiB",
         /// Begins anew when it has ended, for a ring that is written again, for example; otherwise it is done once after each start of the
         /// station.
         again: bool => "false",

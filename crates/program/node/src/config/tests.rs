@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 
 const STATION: &str = r#"
 missions = ["missions"]
@@ -68,7 +68,7 @@ fn a_station_gets_defaults_and_paths_from_its_own_folder() {
     assert_eq!(config.missions, [Path::new("/etc/skyhaul/missions")]);
     assert_eq!(config.centre.address.to_string(), "centre.example.org:4700");
     assert_eq!(config.line.rate, Some(Rate::from_mbps(93)));
-    assert_eq!(config.line.mtu.size(), Bytes::new(1500));
+    assert_eq!(config.line.mtu.size(), ByteCount::new(1500));
     assert_eq!(config.spool.sync_interval, Duration::from_millis(100));
     let [live, replay] = &config.channel[..] else { panic!() };
     assert_eq!(live.silence, Duration::from_secs(2));
@@ -84,7 +84,7 @@ fn a_centre_is_told_from_a_station_by_its_tables() {
     let Ok(Config::Centre(config)) = parse(CENTRE, Path::new("centre.toml")) else { panic!() };
     assert_eq!(config.node.state, Path::new("/var/lib/skyhaul"));
     assert_eq!(config.store.sync_interval, Duration::from_millis(10));
-    assert_eq!(config.session.receive_window, Bytes::mib(64));
+    assert_eq!(config.session.receive_window, ByteCount::mib(64));
     assert_eq!(config.peer[0].name.as_str(), "station-1");
 }
 

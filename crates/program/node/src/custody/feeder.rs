@@ -9,7 +9,7 @@ use crate::payload::{Head, LOST, with_taken};
 use bytes::Bytes;
 use skyhaul_store::{Record, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, BlockId, Resume, SendError, Session, cost};
-use skyhaul_units::{Bytes as Amount, FlowId, Instant, Utc};
+use skyhaul_units::{ByteCount, FlowId, Instant, Utc};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Feeds one session from the spool.
@@ -80,7 +80,7 @@ pub enum FeedError {
 
 impl Feeder {
     /// A feeder of sessions that hold up to `buffer` of blocks on their way, and share the line so.
-    pub const fn new(sharing: Sharing, buffer: Amount) -> Self {
+    pub const fn new(sharing: Sharing, buffer: ByteCount) -> Self {
         Self {
             sharing,
             buffer: buffer.as_u64(),

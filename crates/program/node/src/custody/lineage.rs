@@ -105,14 +105,17 @@ mod tests {
     use super::*;
     use skyhaul_store::{SpoolConfig, SpoolIdentity, mark, sim::SimDisk};
     use skyhaul_transport::Resume;
-    use skyhaul_units::{Bytes, Utc};
+    use skyhaul_units::{ByteCount, Utc};
     use std::sync::Arc;
 
     const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
 
     fn open(disk: &SimDisk, number: u8) -> Spool {
-        let config =
-            SpoolConfig { max_size: Bytes::mib(8), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
+        let config = SpoolConfig {
+            max_size: ByteCount::mib(8),
+            segment_size: ByteCount::mib(1),
+            ..SpoolConfig::default()
+        };
         Spool::open(Arc::new(disk.clone()), config, NOW, SpoolDraw([number; 24])).unwrap()
     }
 
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_spool_whose_blocks_the_centre_has_goes_on() {
-        let disk = SimDisk::new(Bytes::mib(256));
+        let disk = SimDisk::new(ByteCount::mib(256));
         let mut spool = open(&disk, 1);
         let (first, flow) = (spool.identity().unwrap(), spool.open_flow(NOW).unwrap());
         append(&mut spool, flow, &[1, 2, 3]);
@@ -149,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_spool_that_was_put_back_is_apart_from_what_the_centre_has() {
-        let disk = SimDisk::new(Bytes::mib(256));
+        let disk = SimDisk::new(ByteCount::mib(256));
         let mut spool = open(&disk, 1);
         let (first, flow) = (spool.identity().unwrap(), spool.open_flow(NOW).unwrap());
         append(&mut spool, flow, &[1]);
@@ -172,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_the_centre_has_whole_and_the_same_is_not_sent_again_by_a_spool_that_parts() {
-        let mut spool = open(&SimDisk::new(Bytes::mib(256)), 1);
+        let mut spool = open(&SimDisk::new(ByteCount::mib(256)), 1);
         let identity = spool.identity().unwrap();
         let [same, other] = [0, 1].map(|_| spool.open_flow(NOW).unwrap());
         append(&mut spool, same, &[1, 2]);

@@ -5,7 +5,7 @@
 
 use crate::status::ContactForecast;
 use skyhaul_transport::{Candidate, Forecast, Outlook};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::BTreeMap;
 
 /// What waits of a contact behind the session.
@@ -14,7 +14,7 @@ pub struct Behind {
     /// The contact.
     pub flow: FlowId,
     /// How much.
-    pub bytes: Bytes,
+    pub bytes: ByteCount,
     /// How important it is; 0 is the most.
     pub priority: u8,
     /// When the oldest and the newest of it should be there, where it has a deadline.
@@ -55,17 +55,17 @@ const SPARE: Duration = Duration::from_millis(500);
 /// A lateness that has changed is said anew as often.
 const AGAIN: Duration = Duration::from_secs(10);
 /// What waits longest counts as one block of the largest size that channels make.
-const FIRST: Bytes = Bytes::kib(256);
+const FIRST: ByteCount = ByteCount::kib(256);
 
 /// The candidates that stand for what waits behind the session: the oldest of a contact, and the rest, which is through with
 /// the newest.
 pub fn candidates(now: Instant, behind: &[Behind]) -> Vec<(FlowId, Candidate)> {
     let mut found = Vec::new();
-    for waiting in behind.iter().filter(|waiting| waiting.bytes > Bytes::ZERO) {
+    for waiting in behind.iter().filter(|waiting| waiting.bytes > ByteCount::ZERO) {
         let first = waiting.bytes.min(FIRST);
         let parts =
             [(first, waiting.due.map(|due| due.0)), (waiting.bytes - first, waiting.due.map(|due| due.1))];
-        for (bytes, deadline) in parts.into_iter().filter(|(bytes, _)| *bytes > Bytes::ZERO) {
+        for (bytes, deadline) in parts.into_iter().filter(|(bytes, _)| *bytes > ByteCount::ZERO) {
             let order = u64::MAX - (behind.len() * 2 - found.len().min(behind.len() * 2)) as u64;
             let candidate = Candidate {
                 size: bytes,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn of(outlook: Outlook) -> [Forecast; 1] {
-        [Forecast { flow: FlowId(7), unsent: Bytes::new(1), done: None, outlook, late: 0 }]
+        [Forecast { flow: FlowId(7), unsent: ByteCount::new(1), done: None, outlook, late: 0 }]
     }
 
     fn late(seconds: u64) -> [Forecast; 1] {
@@ -227,7 +227,7 @@ mod tests {
     fn what_waits_behind_is_late_by_its_oldest_or_its_newest() {
         let line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::ZERO };
         let outlook = |due| {
-            let behind = Behind { flow: FlowId(1), bytes: Bytes::new(10_000_000), priority: 1, due };
+            let behind = Behind { flow: FlowId(1), bytes: ByteCount::new(10_000_000), priority: 1, due };
             let queue = candidates(Instant::ZERO, &[behind]);
             assert_eq!(queue.iter().map(|(_, candidate)| candidate.unsent.as_u64()).sum::<u64>(), 10_000_000);
             forecast(Instant::ZERO, &line, queue.iter().map(|(flow, candidate)| (*flow, candidate)))[0]

@@ -5,7 +5,7 @@ use crate::config::Input;
 use crate::fault::Fault;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_net::{Clock, drops};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -54,7 +54,7 @@ pub enum Steps {
 struct Pace {
     rate: Rate,
     started: Instant,
-    played: Bytes,
+    played: ByteCount,
 }
 
 /// Between two attempts to reach a TCP server.
@@ -103,7 +103,7 @@ impl Source {
                         "give the path of a file that this user can read",
                     )
                 })?;
-                let pace = rate.map(|rate| Pace { rate, started: clock.now(), played: Bytes::ZERO });
+                let pace = rate.map(|rate| Pace { rate, started: clock.now(), played: ByteCount::ZERO });
                 Kind::File { file, pace, steps }
             }
             Input::Stdin => {
@@ -140,7 +140,7 @@ impl Source {
     pub fn play(&mut self, rate: Option<Rate>) {
         if let Kind::File { pace, .. } = &mut self.kind {
             let started = self.clock.now();
-            *pace = rate.map(|rate| Pace { rate, started, played: Bytes::ZERO });
+            *pace = rate.map(|rate| Pace { rate, started, played: ByteCount::ZERO });
         }
     }
 
@@ -218,7 +218,7 @@ impl Source {
                     }
                 };
                 if let Some(pace) = pace {
-                    pace.played += Bytes::of(read);
+                    pace.played += ByteCount::of(read);
                 }
                 Ok(data_or_end(read))
             }

@@ -48,7 +48,7 @@ use skyhaul_net::exchange::Door;
 use skyhaul_net::guests::{Guests, LinksTaken};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolDraw, SpoolError};
-use skyhaul_units::{Bytes, Duration, FlowId};
+use skyhaul_units::{ByteCount, Duration, FlowId};
 use sockets::{Opened, Opener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,7 +70,7 @@ pub struct Options {
 
 /// A session's memory at the station: blocks handed over and not yet reported whole take eight round trips of 660 ms at
 /// 93 Mbit/s; the centre sends nothing but messages. What goes beside contacts has more: see `guests`.
-const WINDOW: Window = Window { receive: Bytes::mib(1), send: Bytes::mib(64) };
+const WINDOW: Window = Window { receive: ByteCount::mib(1), send: ByteCount::mib(64) };
 /// The stop flag, and whether everything is sent, are looked at this often.
 const LOOK: Duration = Duration::from_millis(50);
 

@@ -4,7 +4,7 @@ use crate::config::Compress;
 use skyhaul_ccsds::mission::FrameFormat;
 use skyhaul_compress::{Effort, Packer};
 use skyhaul_net::Clock;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::ops::Range;
 
 /// Packs the blocks of one input.
@@ -24,7 +24,7 @@ pub struct Pace {
     /// What the line carries; zero: not known.
     pub line: Rate,
     /// Bytes that were captured before and never sent.
-    pub unsent: Bytes,
+    pub unsent: ByteCount,
 }
 
 /// What is known of an effort.
@@ -95,7 +95,7 @@ impl Packing {
         let line = if pace.line == Rate::ZERO { SLOW } else { pace.line };
         let waits = line.time_for(pace.unsent) > QUEUE;
         let gain = |known: &Known| {
-            let saved = line.time_for(Bytes::new(known.saved * len as u64 / 1_000));
+            let saved = line.time_for(ByteCount::new(known.saved * len as u64 / 1_000));
             // What waits for the line anyway is packed meanwhile.
             let costs = if waits { Duration::ZERO } else { time(known) };
             saved.as_nanos().checked_sub(costs.as_nanos())
@@ -126,7 +126,7 @@ mod tests {
 
     fn effort(packing: &mut Packing, live: Option<Duration>, mbps: u64) -> Option<Effort> {
         let line = Rate::from_mbps(mbps);
-        packing.choose(BLOCK, Pace { live, line, unsent: Bytes::ZERO }).map(|at| EFFORTS[at].effort)
+        packing.choose(BLOCK, Pace { live, line, unsent: ByteCount::ZERO }).map(|at| EFFORTS[at].effort)
     }
 
     #[test]
@@ -136,9 +136,9 @@ mod tests {
             let pace = Pace { live, line: Rate::from_mbps(200), unsent };
             packing.choose(BLOCK, pace).map(|at| EFFORTS[at].effort)
         };
-        assert_eq!(choose(LIVE, Bytes::mib(1)), Some(Effort::Fast));
-        assert_eq!(choose(LIVE, Bytes::mib(10)), Some(Effort::Thorough));
-        assert_eq!(choose(Some(Duration::from_millis(8)), Bytes::mib(10)), Some(Effort::Normal));
+        assert_eq!(choose(LIVE, ByteCount::mib(1)), Some(Effort::Fast));
+        assert_eq!(choose(LIVE, ByteCount::mib(10)), Some(Effort::Thorough));
+        assert_eq!(choose(Some(Duration::from_millis(8)), ByteCount::mib(10)), Some(Effort::Normal));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::status::RecordingStatus;
 use skyhaul_net::Clock;
 use skyhaul_store::Disk;
 use skyhaul_store::raw::{RawConfig, RawError, RawKind, RawRecorder, RawStamp};
-use skyhaul_units::{Bytes, Duration, Instant, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Utc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -89,7 +89,7 @@ impl Recording {
             place: to.place,
             channel: to.channel,
             retry_at: Instant::ZERO,
-            refused_at: Bytes::ZERO,
+            refused_at: ByteCount::ZERO,
             sync_at: Instant::ZERO,
             dropped: 0,
             calm_at: Instant::ZERO,
@@ -151,7 +151,7 @@ struct Writer {
     channel: String,
     retry_at: Instant,
     /// What had been recorded when the disk last refused.
-    refused_at: Bytes,
+    refused_at: ByteCount,
     sync_at: Instant,
     /// Bytes that found no room in the queue, as told last.
     dropped: u64,
@@ -165,7 +165,7 @@ impl Writer {
                 Ok(taken) => {
                     self.backlog.bytes.fetch_sub(taken.bytes.len() as u64, Ordering::Relaxed);
                     if self.clock.now() < self.retry_at {
-                        self.recorder.count_dropped(Bytes::of(taken.bytes.len()));
+                        self.recorder.count_dropped(ByteCount::of(taken.bytes.len()));
                     } else {
                         let appended = self.recorder.append(taken.stamp, &taken.bytes);
                         self.report(appended);
@@ -202,7 +202,7 @@ impl Writer {
         let dropped = self.backlog.dropped.load(Ordering::Relaxed);
         let behind = format!("the disk is too slow to record channel {}", self.channel);
         if dropped > self.dropped {
-            let bytes = Bytes::new(dropped - self.dropped);
+            let bytes = ByteCount::new(dropped - self.dropped);
             self.recorder.count_dropped(bytes);
             self.dropped = dropped;
             self.calm_at = now + CALM;
@@ -253,7 +253,7 @@ mod tests {
 
     fn shared(clock: Clock) -> Arc<Shared> {
         let spool = Spool::open(
-            Arc::new(SimDisk::new(Bytes::mib(512))),
+            Arc::new(SimDisk::new(ByteCount::mib(512))),
             SpoolConfig::default(),
             clock.utc(),
             SpoolDraw([7; 24]),
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_ends_the_recording_with_an_alarm_and_returned_space_takes_it_up_again() {
-        let (clock, sim) = (Clock::start(), SimDisk::new(Bytes::mib(1)));
+        let (clock, sim) = (Clock::start(), SimDisk::new(ByteCount::mib(1)));
         let shared = shared(clock);
         let disk: Arc<dyn Disk> = Arc::new(sim.clone());
         let to = Destination {
@@ -294,7 +294,7 @@ mod tests {
         };
         let is_alarmed = || shown(&shared).1.iter().any(|alarm| alarm.contains("channel x is not recorded"));
         assert!(take_until(&is_alarmed), "told");
-        sim.set_capacity(Bytes::mib(512));
+        sim.set_capacity(ByteCount::mib(512));
         assert!(take_until(&|| !is_alarmed()), "over");
         drop(recording);
         let status = shown(&shared).0.unwrap();

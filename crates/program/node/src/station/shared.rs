@@ -10,7 +10,7 @@ use crate::status::{
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
-use skyhaul_units::{Bytes, FlowId, Instant, Rate};
+use skyhaul_units::{ByteCount, FlowId, Instant, Rate};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One station's common state. Locks are held for the length of one call, never while waiting for the disk or the line,
@@ -98,8 +98,8 @@ impl Shared {
     }
 
     /// Bytes captured and never sent, or to be sent again, as of the last forecast.
-    pub fn unsent(&self) -> Bytes {
-        Bytes::new(self.state().forecasts.iter().map(|forecast| forecast.unsent_bytes).sum())
+    pub fn unsent(&self) -> ByteCount {
+        ByteCount::new(self.state().forecasts.iter().map(|forecast| forecast.unsent_bytes).sum())
     }
 
     /// When each contact will be at the centre.

@@ -588,7 +588,7 @@ mod tests {
     use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
     use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
     use skyhaul_transport::SessionConfig;
-    use skyhaul_units::{Bytes, Rate};
+    use skyhaul_units::{ByteCount, Rate};
 
     fn uplink(clock: Clock) -> (Uplink, Engine) {
         let identity = Identity::from_seed(&[1; 32]).expect("a key");
@@ -598,9 +598,12 @@ mod tests {
             fingerprint: Identity::from_seed(&[2; 32]).expect("a key").fingerprint(),
             rules: Arc::default(),
         };
-        let config =
-            SpoolConfig { max_size: Bytes::mib(8), segment_size: Bytes::mib(1), ..SpoolConfig::default() };
-        let disk = Arc::new(SimDisk::new(Bytes::mib(256)));
+        let config = SpoolConfig {
+            max_size: ByteCount::mib(8),
+            segment_size: ByteCount::mib(1),
+            ..SpoolConfig::default()
+        };
+        let disk = Arc::new(SimDisk::new(ByteCount::mib(256)));
         let spool = Spool::open(disk, config, clock.utc(), SpoolDraw([7; 24])).expect("a spool");
         let waker = Waker::new().expect("a waker");
         let guests =
@@ -619,7 +622,7 @@ mod tests {
             clock,
         };
         let paths = Paths::new(opener, &[(crate::config::LinePath::any().named(0), false)]);
-        let feeder = Feeder::new(Sharing::default(), Bytes::mib(64));
+        let feeder = Feeder::new(Sharing::default(), ByteCount::mib(64));
         (Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)), engine)
     }
 

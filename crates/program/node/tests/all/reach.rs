@@ -8,7 +8,7 @@ use skyhaul_node::station::reach;
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_sessions::EngineEvent;
 use skyhaul_transport::SessionConfig;
-use skyhaul_units::{Bytes, Instant, Rate};
+use skyhaul_units::{ByteCount, Instant, Rate};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A far end that only listens.
@@ -33,8 +33,8 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
     let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();
     let session = SessionConfig {
-        receive_window: Bytes::mib(1),
-        send_buffer: Bytes::mib(1),
+        receive_window: ByteCount::mib(1),
+        send_buffer: ByteCount::mib(1),
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };

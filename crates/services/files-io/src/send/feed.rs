@@ -8,7 +8,7 @@ use crate::session::End;
 use rustix::io::Errno;
 use skyhaul_files::wire::{Id, Message, PIECE_MAX, Pack, data_head};
 use skyhaul_files::{FileHasher, Pace, Reason, Refusal, RelPath};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -199,7 +199,7 @@ impl Feed<'_> {
     /// Waits as the limit has it.
     fn keep_pace(&mut self, bytes: u64) -> Result<(), End> {
         let Some(pace) = &mut self.pace else { return Ok(()) };
-        let due = self.sending.clock.now() + pace.take(self.sending.clock.now(), Bytes::new(bytes));
+        let due = self.sending.clock.now() + pace.take(self.sending.clock.now(), ByteCount::new(bytes));
         while self.sending.clock.now() < due {
             let left = due.since(self.sending.clock.now()).to_std();
             std::thread::park_timeout(left.min(super::LOOK));

@@ -17,7 +17,7 @@ use budget::Budget;
 use bytes::Bytes;
 use datagrams::Early;
 use skyhaul_transport::{Block, ClassId, ClassTree};
-use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use stream::{Receiving, Sending, Stream, Way};
 
@@ -167,7 +167,7 @@ const HELD_BACK: u64 = 8;
 
 impl Mux {
     /// No streams yet, of a session shared as `classes` says. Bytes received and not taken may be so many.
-    pub fn new(role: Role, classes: &ClassTree, budget: Amount) -> Self {
+    pub fn new(role: Role, classes: &ClassTree, budget: ByteCount) -> Self {
         Self {
             role,
             classes: classes.leaves().map(|(id, name)| (name.to_owned(), id)).collect(),
@@ -388,8 +388,8 @@ impl Mux {
     }
 
     /// All bytes that the far end may send of all streams.
-    pub const fn granted(&self) -> Amount {
-        Amount::new(self.budget.granted())
+    pub const fn granted(&self) -> ByteCount {
+        ByteCount::new(self.budget.granted())
     }
 
     fn way(&self, carriage: &Carriage) -> Way {

@@ -5,7 +5,7 @@
 use skyhaul_forward::{Carriage, Event as Told, Mux, Role, StreamId};
 use skyhaul_lab::{PlainEnd, PlainLine, PlainPath};
 use skyhaul_transport::{ClassTree, Event, Opening, Session, SessionConfig, drive};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::BTreeMap;
 
 /// Two ends; the first sends, the second accepts all and takes all, but of streams that it leaves alone.
@@ -30,7 +30,7 @@ impl World {
         let line = PlainLine { loss: Probability::of(loss, 100), ..PlainLine::default() };
         let mut sessions = [(); 2].map(|()| Session::new(SessionConfig::default()));
         sessions.iter_mut().for_each(|session| session.open(Opening::default()));
-        let mux = |role| Mux::new(role, &ClassTree::default(), Bytes::mib(256));
+        let mux = |role| Mux::new(role, &ClassTree::default(), ByteCount::mib(256));
         Self {
             now: Instant::ZERO,
             sessions,
@@ -135,9 +135,9 @@ fn one_stream_fills_the_line_through_losses() {
         world.run_until(Instant::from_nanos(3_000_000_000), |_| false);
         let early = world.got[&id];
         world.run_until(Instant::from_nanos(7_000_000_000), |_| false);
-        let rate = Rate::over(Bytes::of(world.got[&id] - early), Duration::from_secs(4));
+        let rate = Rate::over(ByteCount::of(world.got[&id] - early), Duration::from_secs(4));
         let share = rate.as_bps() as f64 / limit(loss).as_bps() as f64;
-        let begun = Rate::over(Bytes::of(early), Duration::from_secs(3));
+        let begun = Rate::over(ByteCount::of(early), Duration::from_secs(3));
         println!("{loss} % loss: {rate}, {share:.3} of the limit; {begun} in the first three seconds");
         assert!(share > 0.95, "{loss} %: {share:.3} of the limit");
         assert!(begun.as_bps() * 4 > limit(loss).as_bps(), "{loss} %: begins with {begun}");

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_forward::{Carriage, Event, INITIAL_CREDIT, Mux, Refusal, Role, StreamId};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig, Mode};
-use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 const RTT: Duration = Duration::from_millis(160);
-const BUDGET: Amount = Amount::kib(256);
+const BUDGET: ByteCount = ByteCount::kib(256);
 
 /// What a test application does at one end.
 #[derive(Debug, Clone, Copy)]
@@ -239,7 +239,7 @@ fn run(acts: &[(usize, Act)]) {
     }
     pair.deliver_all();
     for end in &pair.ends {
-        assert_eq!((end.sides.len(), end.mux.streams(), end.mux.granted()), (0, 0, Amount::ZERO));
+        assert_eq!((end.sides.len(), end.mux.streams(), end.mux.granted()), (0, 0, ByteCount::ZERO));
     }
 }
 
@@ -333,7 +333,7 @@ fn datagrams_are_given_out_as_they_come_and_wait_only_for_the_wish_to_open_their
         near.datagram(id, &[byte]);
     }
     let blocks: Vec<_> = std::iter::from_fn(|| near.poll_block()).collect();
-    assert_eq!((near.credit(id), near.granted()), (0, Amount::ZERO));
+    assert_eq!((near.credit(id), near.granted()), (0, ByteCount::ZERO));
     let modes: Vec<_> = blocks.iter().map(|block| (block.mode, block.deadline)).collect();
     assert_eq!(modes[0], (Mode::Reliable, carriage.deadline));
     assert!(modes[1..].iter().all(|mode| *mode == (Mode::Expendable, carriage.deadline)));
@@ -407,7 +407,7 @@ fn streams_go_on_in_the_class_of_the_same_name_when_the_line_is_shared_otherwise
         let classes = names.iter().map(class).collect();
         ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() }).unwrap()
     };
-    let mut mux = Mux::new(Role::Calling, &tree(&["a", "b", "c"]), Amount::mib(1));
+    let mut mux = Mux::new(Role::Calling, &tree(&["a", "b", "c"]), ByteCount::mib(1));
     let mut open = |class: &str| {
         let carriage = Carriage { class: class.to_owned(), ..Carriage::default() };
         mux.open(Instant::ZERO, "h:1".parse().unwrap(), &carriage).unwrap()

@@ -4,7 +4,7 @@ use super::SILENCE_MAX;
 use crate::host::HostCounters;
 use crate::stream::Spec;
 use crate::wire::{ARRIVALS_AT_ONCE, Message, Tally};
-use skyhaul_units::{Bytes, Instant, Utc};
+use skyhaul_units::{ByteCount, Instant, Utc};
 use std::net::SocketAddr;
 
 /// A measurement.
@@ -15,7 +15,7 @@ pub(super) struct Session {
     pub opened: Instant,
     pub heard: Instant,
     /// Bytes of answers so far.
-    pub answered: Bytes,
+    pub answered: ByteCount,
     pub up: Option<Up>,
     pub down: Option<Down>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Down {
 
 impl Session {
     pub fn new(address: SocketAddr, nonce: u64, now: Instant) -> Self {
-        Self { address, nonce, opened: now, heard: now, answered: Bytes::ZERO, up: None, down: None }
+        Self { address, nonce, opened: now, heard: now, answered: ByteCount::ZERO, up: None, down: None }
     }
 
     /// Whether this is the stream that it has.

@@ -48,7 +48,7 @@ fn nothing_is_longer_than_the_question_before_the_address_is_shown() {
         .collect();
     let cookie = Cookie([0; 16]);
     let size = Message::Size { session: 4, number: 1, answer: 9_000 };
-    let spec = Spec { payload: Bytes::new(9_000), spacing: Duration::from_micros(1), count: 9 };
+    let spec = Spec { payload: ByteCount::new(9_000), spacing: Duration::from_micros(1), count: 9 };
     let begin = Message::Begin { session: 4, stream: 1, direction: Direction::Down, spec };
     questions.extend([Message::Open { nonce: 1, cookie }, size, begin].map(|message| message.encode(0)));
     questions.push([b"SkhP", &[VERSION + 1, 1][..]].concat());
@@ -78,7 +78,7 @@ fn a_question_that_is_repeated_opens_one_session_and_begins_one_stream() {
     let mut far = far();
     let session = opened(&mut far, at(0), NEAR);
     assert_eq!(opened(&mut far, at(1), NEAR), session);
-    let spec = Spec { payload: Bytes::new(100), spacing: Duration::from_millis(1), count: 10 };
+    let spec = Spec { payload: ByteCount::new(100), spacing: Duration::from_millis(1), count: 10 };
     let begin = Message::Begin { session, stream: 1, direction: Direction::Up, spec };
     assert_eq!(say(&mut far, at(2), NEAR, &begin), [Message::Begun { session, stream: 1 }]);
     let data = Message::Data { session, stream: 1, seq: 0, sent: Utc::from_nanos(0) };
@@ -113,7 +113,7 @@ fn a_session_belongs_to_its_address() {
 fn a_stream_keeps_its_spacing_and_ends_when_nobody_listens() {
     let mut far = far();
     let session = opened(&mut far, at(0), NEAR);
-    let spec = Spec { payload: Bytes::new(200), spacing: Duration::from_millis(1), count: 20_000 };
+    let spec = Spec { payload: ByteCount::new(200), spacing: Duration::from_millis(1), count: 20_000 };
     let begin = Message::Begin { session, stream: 1, direction: Direction::Down, spec };
     assert_eq!(say(&mut far, at(0), NEAR, &begin), [Message::Begun { session, stream: 1 }]);
     let mut sent = 0;
@@ -139,14 +139,14 @@ fn more_than_the_limits_is_refused_for_one_and_for_all_together() {
     let mut far = far();
     let session = opened(&mut far, at(0), NEAR);
     let mut begin = |from: &str, session, stream, rate| {
-        let spec = Spec::at(Rate::from_mbps(rate), Bytes::new(1_000), Duration::from_secs(1), 9_000);
+        let spec = Spec::at(Rate::from_mbps(rate), ByteCount::new(1_000), Duration::from_secs(1), 9_000);
         let begin = Message::Begin { session, stream, direction: Direction::Down, spec };
         say(&mut far, at(1), from, &begin).remove(0)
     };
     assert_eq!(begin(NEAR, session, 1, 101), Message::Refused { about: 1, reason: Reason::Limit });
     assert_eq!(begin(NEAR, session, 2, 60), Message::Begun { session, stream: 2 });
     let other = opened(&mut far, at(1), OTHER);
-    let spec = Spec::at(Rate::from_mbps(60), Bytes::new(1_000), Duration::from_secs(1), 9_000);
+    let spec = Spec::at(Rate::from_mbps(60), ByteCount::new(1_000), Duration::from_secs(1), 9_000);
     let begin = Message::Begin { session: other, stream: 1, direction: Direction::Down, spec };
     assert_eq!(say(&mut far, at(1), OTHER, &begin)[0], Message::Refused { about: 1, reason: Reason::Busy });
 }

@@ -1,6 +1,6 @@
 //! The search for the longest datagram that passes one way.
 
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// What is known of one way so far.
 #[derive(Debug, Clone)]
@@ -13,7 +13,7 @@ pub(super) struct SizeSearch {
 
 impl SizeSearch {
     /// Payloads up to `most`, that included.
-    pub fn new(most: Bytes) -> Self {
+    pub fn new(most: ByteCount) -> Self {
         // What every line carries (RFC 8200: 1,280 bytes with headers) needs no asking.
         let too_long = most.as_usize().max(PAYLOAD_SURE) + 1;
         Self { fits: PAYLOAD_SURE, too_long, guesses: PAYLOADS_COMMON }.with_useful_guesses()
@@ -37,8 +37,8 @@ impl SizeSearch {
     }
 
     /// The longest that fits.
-    pub fn found(&self) -> Bytes {
-        Bytes::of(self.fits)
+    pub fn found(&self) -> ByteCount {
+        ByteCount::of(self.fits)
     }
 
     /// Begins the guesses with one that is not decided.
@@ -66,7 +66,7 @@ mod tests {
 
     /// What is found of a line of so much, and how many questions that took.
     fn searched(line: usize, most: u64) -> (u64, u32) {
-        let (mut search, mut questions) = (SizeSearch::new(Bytes::new(most)), 0);
+        let (mut search, mut questions) = (SizeSearch::new(ByteCount::new(most)), 0);
         while let Some(size) = search.next() {
             search.answer(size <= line);
             questions += 1;

@@ -13,7 +13,7 @@ use crate::stats::{Bin, Spread, histogram};
 use crate::stream::{Direction, Spec};
 pub(crate) use rate::find_rate;
 use serde::Serialize;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 
 /// What is to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub struct SurveyPlan {
     /// No stream is faster, in UDP payload.
     pub rate_max: Rate,
     /// The longest UDP payload that is tried.
-    pub payload_max: Bytes,
+    pub payload_max: ByteCount,
     /// IP and UDP headers of a datagram: 28 bytes for IPv4, 48 for IPv6.
-    pub headers: Bytes,
+    pub headers: ByteCount,
 }
 
 /// What a survey found.
@@ -224,4 +224,4 @@ const STREAM_DATAGRAMS_MAX: u32 = 60_000;
 const TRAIN_MIN: Duration = Duration::from_millis(300);
 
 /// Datagrams of streams are no longer even where longer ones would fit: what programs send.
-const PAYLOAD_USUAL: Bytes = Bytes::new(1_400);
+const PAYLOAD_USUAL: ByteCount = ByteCount::new(1_400);

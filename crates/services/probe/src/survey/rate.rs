@@ -5,7 +5,7 @@ use crate::stats::Spread;
 use crate::stream::{Direction, Spec, Trace};
 use crate::survey::{MILLIS, signed};
 use serde::Serialize;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 
 /// What a line has to spare one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,7 +46,7 @@ impl Available {
 pub(crate) fn find_rate<L: Line>(
     near: &mut Near<L>,
     direction: Direction,
-    (payload, headers, most): (Bytes, Bytes, Rate),
+    (payload, headers, most): (ByteCount, ByteCount, Rate),
     time: Duration,
 ) -> Result<Available, NearError> {
     let mut trains: Vec<Train> = Vec::new();

@@ -7,7 +7,7 @@ use crate::clock::{Comparison, ahead_at};
 use crate::stats::{Bin, LossProcess, Reordering, Spread, histogram};
 use crate::stream::{Direction, Trace};
 use serde::Serialize;
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 
 /// What is known of one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -98,7 +98,7 @@ impl Way {
     pub(super) fn new(
         trace: Trace,
         available: Available,
-        (payload_max, headers): (Bytes, Bytes),
+        (payload_max, headers): (ByteCount, ByteCount),
         comparison: &Comparison,
     ) -> Self {
         let one_way = one_way(&trace, comparison);

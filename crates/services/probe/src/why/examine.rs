@@ -7,7 +7,7 @@ use crate::clock::Ping;
 use crate::near::{Line, Near, NearError};
 use crate::stream::{Direction, Spec};
 use crate::survey::{Available, find_rate};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 
 /// What is to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct ExaminePlan {
     /// No stream is faster, in UDP payload.
     pub rate_max: Rate,
     /// The longest UDP payload that is tried.
-    pub payload_max: Bytes,
+    pub payload_max: ByteCount,
     /// IP and UDP headers of a datagram: 28 bytes for IPv4, 48 for IPv6.
-    pub headers: Bytes,
+    pub headers: ByteCount,
 }
 
 /// Examines one way of a line; `tell` is told what is being done.
@@ -107,7 +107,7 @@ impl Streams {
 /// Looks for the rate, or takes it as `known`.
 fn streams<L: Line>(
     near: &mut Near<L>,
-    (plan, usual): (&ExaminePlan, Bytes),
+    (plan, usual): (&ExaminePlan, ByteCount),
     known: Option<Rate>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Streams, NearError> {
@@ -159,7 +159,7 @@ const RATE_MIN: Rate = Rate::from_bps(200_000);
 const GENTLE_RATE: u64 = 30;
 const GENTLE_PERCENT: u64 = 30;
 /// Short datagrams are many: loss of one in a thousand shows on a line of 5 Mbit/s in six seconds.
-const PAYLOAD_GENTLE: Bytes = Bytes::new(400);
+const PAYLOAD_GENTLE: ByteCount = ByteCount::new(400);
 
 /// Half as much again as comes through: a queue of a second is full after two, and of what a policer is offered a third goes.
 const OVERLOAD_RATE: u64 = 150;
@@ -183,4 +183,4 @@ const MISTAKEN_HIGH: f64 = 0.7;
 const DATAGRAMS_MAX: u32 = 40_000;
 
 /// What programs send, at most.
-const PAYLOAD_USUAL: Bytes = Bytes::new(1_400);
+const PAYLOAD_USUAL: ByteCount = ByteCount::new(1_400);

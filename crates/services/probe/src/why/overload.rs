@@ -170,13 +170,13 @@ mod tests {
     use super::*;
     use crate::host::HostCounters;
     use crate::stream::{Direction, Spec};
-    use skyhaul_units::{Bytes, Duration, Utc};
+    use skyhaul_units::{ByteCount, Duration, Utc};
 
     fn trace(arrivals: impl Iterator<Item = (u32, i64)>, offered: u32) -> Trace {
         let at = |micros| Utc::from_micros(micros);
         Trace {
             direction: Direction::Up,
-            spec: Spec { payload: Bytes::new(1_000), spacing: Duration::from_millis(1), count: offered },
+            spec: Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: offered },
             offered,
             refused: 0,
             arrivals: arrivals

@@ -10,7 +10,7 @@ use skyhaul_probe::stats::VlbiRule;
 use skyhaul_probe::survey::{SurveyPlan, survey};
 use skyhaul_probe::sweep::{SweepPlan, sweep};
 use skyhaul_probe::{Direction, Near, Spec};
-use skyhaul_units::{Bytes, Duration, Probability, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate, Utc};
 
 fn subject() -> Subject {
     Subject {
@@ -63,8 +63,8 @@ fn a_survey_is_shown_with_rates_delays_intervals_and_the_account() {
     let plan = SurveyPlan {
         time: Duration::from_secs(20),
         rate_max: Rate::from_mbps(400),
-        payload_max: Bytes::new(8_972),
-        headers: Bytes::new(28),
+        payload_max: ByteCount::new(8_972),
+        headers: ByteCount::new(28),
     };
     let found = survey(&mut near, &plan, &mut |_| {}).unwrap();
     let page = report::survey(&subject(), &found);
@@ -84,14 +84,14 @@ fn a_survey_is_shown_with_rates_delays_intervals_and_the_account() {
 
 #[test]
 fn a_sweep_is_shown_against_spacing_and_as_maps() {
-    let mut near = near(LinkConfig { queue: Bytes::kib(64), ..line() });
+    let mut near = near(LinkConfig { queue: ByteCount::kib(64), ..line() });
     let plan = SweepPlan {
         direction: Direction::Up,
-        payloads: [200, 600, 1_000, 1_400].map(Bytes::new).to_vec(),
+        payloads: [200, 600, 1_000, 1_400].map(ByteCount::new).to_vec(),
         spacings: [20, 50, 100, 200, 500, 1_000].map(Duration::from_micros).to_vec(),
         count: 2_000,
         rate_max: Rate::from_mbps(400),
-        headers: Bytes::new(28),
+        headers: ByteCount::new(28),
     };
     let found = sweep(&mut near, &plan, &mut |_| {}).unwrap();
     let page = report::sweep(&subject(), &found);
@@ -112,7 +112,7 @@ fn a_sweep_is_shown_against_spacing_and_as_maps() {
 
 #[test]
 fn losses_are_shown_with_the_fit_and_without_any() {
-    let spec = Spec { payload: Bytes::new(1_000), spacing: Duration::from_millis(1), count: 30_000 };
+    let spec = Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: 30_000 };
     let rule = VlbiRule { datagrams_a_frame: 1, frames_in_a_row: 3 };
     let found = losses(&mut near(line()), Direction::Up, spec, rule).unwrap();
     let words = ["exponential", "Runs of losses", "Autocorrelation", "Gilbert-Elliott", "Kolmogorov"];

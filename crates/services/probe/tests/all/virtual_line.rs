@@ -8,7 +8,7 @@ use skyhaul_probe::stats::{Character, VlbiRule};
 use skyhaul_probe::survey::{Survey, SurveyPlan, survey};
 use skyhaul_probe::sweep::{SweepPlan, sweep};
 use skyhaul_probe::{Direction, Near, NearError, Spec, Trace};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 fn near(config: LinkConfig, seed: u64) -> Near<Virtual> {
     Near::open(Virtual::new(config.clone(), config, seed), 4).unwrap()
@@ -19,8 +19,8 @@ fn surveyed(up: LinkConfig, down: LinkConfig, seed: u64) -> Survey {
     let plan = SurveyPlan {
         time: Duration::from_secs(60),
         rate_max: Rate::from_mbps(400),
-        payload_max: Bytes::new(8_972),
-        headers: Bytes::new(28),
+        payload_max: ByteCount::new(8_972),
+        headers: ByteCount::new(28),
     };
     survey(&mut near, &plan, &mut |_| {}).unwrap()
 }
@@ -62,7 +62,7 @@ fn a_survey_finds_rate_delay_loss_and_mtu_of_a_line_whose_ways_differ() {
 fn what_the_links_lost_is_what_the_account_says_the_path_lost() {
     for seed in 0..4 {
         let mut near = near(line(50, 20, independent(5)), seed);
-        let spec = Spec { payload: Bytes::new(1_000), spacing: Duration::from_micros(400), count: 5_000 };
+        let spec = Spec { payload: ByteCount::new(1_000), spacing: Duration::from_micros(400), count: 5_000 };
         let trace = near.stream(Direction::Up, spec).unwrap();
         let account = skyhaul_probe::Account::of(&trace);
         assert_eq!((account.unexplained, account.offered), (0, 5_000));
@@ -87,7 +87,7 @@ fn bursts_reordering_and_a_policer_are_seen() {
     near_to(found.up.loss.run_mean, 8.0, 0.3);
     let reordering =
         Reordering { probability: Probability::from_ppb(20_000_000), extra_delay: Duration::from_millis(4) };
-    let policer = Policer { rate: Rate::from_mbps(30), burst: Bytes::kib(64) };
+    let policer = Policer { rate: Rate::from_mbps(30), burst: ByteCount::kib(64) };
     let up = LinkConfig { reordering: Some(reordering), ..line(90, 10, Loss::None) };
     let down = LinkConfig { policer: Some(policer), ..line(90, 10, Loss::None) };
     let found = surveyed(up, down, 2);
@@ -106,7 +106,7 @@ fn the_same_seed_gives_the_same_survey() {
 fn datagrams_arrive_when_the_link_lets_them() {
     let mut near = near(line(8, 25, Loss::None), 1);
     near.ping_for(Duration::from_secs(1), Duration::from_millis(50)).unwrap();
-    let spec = Spec { payload: Bytes::new(972), spacing: Duration::from_millis(2), count: 50 };
+    let spec = Spec { payload: ByteCount::new(972), spacing: Duration::from_millis(2), count: 50 };
     for direction in [Direction::Up, Direction::Down] {
         let trace: Trace = near.stream(direction, spec).unwrap();
         assert_eq!((trace.arrivals.len(), trace.duplicates, trace.refused), (50, 0, 0));
@@ -118,14 +118,14 @@ fn datagrams_arrive_when_the_link_lets_them() {
 #[test]
 fn a_sweep_shows_the_narrowest_place_where_spacing_falls_below_a_datagrams_time() {
     // 1,000 bytes and 28 of headers take 411 us at 20 Mbit/s.
-    let mut near = near(LinkConfig { queue: Bytes::kib(16), ..line(20, 10, Loss::None) }, 1);
+    let mut near = near(LinkConfig { queue: ByteCount::kib(16), ..line(20, 10, Loss::None) }, 1);
     let plan = SweepPlan {
         direction: Direction::Down,
-        payloads: vec![Bytes::new(1_000)],
+        payloads: vec![ByteCount::new(1_000)],
         spacings: [100, 300, 500, 1_000].map(Duration::from_micros).to_vec(),
         count: 2_000,
         rate_max: Rate::from_mbps(40),
-        headers: Bytes::new(28),
+        headers: ByteCount::new(28),
     };
     let found = sweep(&mut near, &plan, &mut |_| {}).unwrap();
     assert_eq!((found.left_out, found.points.len()), (1, 3));
@@ -144,7 +144,7 @@ fn a_sweep_shows_the_narrowest_place_where_spacing_falls_below_a_datagrams_time(
 
 #[test]
 fn the_loss_process_of_a_line_is_found_and_what_it_does_to_a_correlator() {
-    let spec = Spec { payload: Bytes::new(1_000), spacing: Duration::from_millis(1), count: 60_000 };
+    let spec = Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: 60_000 };
     let rule = VlbiRule { datagrams_a_frame: 1, frames_in_a_row: 3 };
     let of = |loss, seed| {
         let mut near =
@@ -175,7 +175,7 @@ fn the_loss_process_of_a_line_is_found_and_what_it_does_to_a_correlator() {
 fn a_line_that_is_cut_ends_the_measurement_with_a_reason() {
     let outage = skyhaul_link::Outage { start: Duration::from_secs(2), length: Duration::from_secs(3_600) };
     let mut near = near(LinkConfig { outages: vec![outage], ..line(8, 25, Loss::None) }, 1);
-    let spec = Spec { payload: Bytes::new(972), spacing: Duration::from_millis(2), count: 5_000 };
+    let spec = Spec { payload: ByteCount::new(972), spacing: Duration::from_millis(2), count: 5_000 };
     assert!(matches!(near.stream(Direction::Down, spec), Err(NearError::Lost(_))));
     let cut = skyhaul_link::Outage { start: Duration::ZERO, length: Duration::from_secs(3_600) };
     let dead = LinkConfig { outages: vec![cut], ..line(8, 25, Loss::None) };
@@ -195,8 +195,8 @@ fn a_survey_takes_the_time_it_was_given_however_long_the_queue() {
         let plan = SurveyPlan {
             time: Duration::from_secs(seconds),
             rate_max: Rate::from_mbps(400),
-            payload_max: Bytes::new(8_972),
-            headers: Bytes::new(28),
+            payload_max: ByteCount::new(8_972),
+            headers: ByteCount::new(28),
         };
         let found = survey(&mut near, &plan, &mut |_| {}).unwrap();
         near_to(

@@ -152,7 +152,7 @@ fn one_packet_goes_through_as_it_is() {
     let all: Vec<Segment> = segments(&given).unwrap().collect();
     let mut out = Vec::new();
     join(&all, &mut out);
-    assert_eq!((out, all[0].size()), (given, Bytes::new(4)));
+    assert_eq!((out, all[0].size()), (given, ByteCount::new(4)));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! What a flow does: its packets, how they are acknowledged, and when they count as lost.
 
 use super::host::Host;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 
 /// One flow over a bottleneck. The default is a greedy flow of full IP packets, acknowledged as our QUIC paths are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowConfig {
     /// Size of every packet, as an IP packet.
-    pub packet: Bytes,
+    pub packet: ByteCount,
     /// How the receiver acknowledges.
     pub acks: Acknowledging,
     /// When a packet counts as lost.
@@ -32,7 +32,7 @@ pub struct FlowConfig {
 impl Default for FlowConfig {
     fn default() -> Self {
         Self {
-            packet: Bytes::new(1_500),
+            packet: ByteCount::new(1_500),
             acks: Acknowledging::quic(),
             detection: LossDetection::quic(),
             access_delay: Duration::ZERO,

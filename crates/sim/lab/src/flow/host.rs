@@ -3,7 +3,7 @@
 //! A process is not always on a processor, and one that handles little at a time lets datagrams gather (`net` does so for
 //! 2 ms at most). What it then takes it takes together, and answers with one acknowledgement.
 
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 
 /// How a host serves an end of a flow. The default serves everything at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,7 +61,7 @@ fn draw(seed: u64, stretch: u64, purpose: u64) -> u64 {
 }
 
 /// What a socket holds for a process that does not come: what `net` asks for. 16 ms at 8 Gbit/s.
-pub(super) const SOCKET: Bytes = Bytes::mib(16);
+pub(super) const SOCKET: ByteCount = ByteCount::mib(16);
 
 #[cfg(test)]
 mod tests {

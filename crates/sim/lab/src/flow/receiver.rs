@@ -1,7 +1,7 @@
 //! The far end: takes packets in, and acknowledges them.
 
 use super::config::{Acknowledging, Gaps};
-use skyhaul_units::{Bytes, Instant};
+use skyhaul_units::{ByteCount, Instant};
 use std::collections::VecDeque;
 
 /// Packets that arrived one after another, both ends included.
@@ -48,12 +48,12 @@ impl Receiver {
     }
 
     /// Writes the acknowledgement, newest first, into `spans`; returns its size as an IP packet.
-    pub(super) fn acknowledge(&mut self, spans: &mut Vec<Span>) -> Bytes {
+    pub(super) fn acknowledge(&mut self, spans: &mut Vec<Span>) -> ByteCount {
         self.unacknowledged = 0;
         self.timer = None;
         spans.clear();
         spans.extend(self.spans.iter().rev());
-        ACK_HEADERS + Bytes::of(spans.len() * SPAN_SIZE)
+        ACK_HEADERS + ByteCount::of(spans.len() * SPAN_SIZE)
     }
 
     fn insert(&mut self, number: u64, is_next: bool) {
@@ -85,7 +85,7 @@ impl Receiver {
 const MAX_SPANS: usize = 64;
 
 /// IPv4, UDP and QUIC headers and the frame's fixed part.
-const ACK_HEADERS: Bytes = Bytes::new(70);
+const ACK_HEADERS: ByteCount = ByteCount::new(70);
 
 /// Two short variable-length integers.
 const SPAN_SIZE: usize = 3;

@@ -1,6 +1,6 @@
 //! What became of a flow, counted and over time.
 
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// Counts of one flow, and its course in samples. At any time
 /// `sent = delivered + queue_dropped + policed + socket_dropped + lost on the line + in flight`.
@@ -20,7 +20,7 @@ pub struct FlowRecord {
     pub declared_lost: u64,
     /// When the flow's first packet was acknowledged: the flow sends freely from then on, as after a handshake.
     pub ready: Option<Instant>,
-    packet: Bytes,
+    packet: ByteCount,
     interval: Duration,
     samples: Vec<FlowSample>,
 }
@@ -31,15 +31,15 @@ pub struct FlowSample {
     /// Packets that reached the receiver so far.
     pub delivered: u64,
     /// What the sender has under way.
-    pub in_flight: Bytes,
+    pub in_flight: ByteCount,
     /// What it may have under way.
-    pub window: Bytes,
+    pub window: ByteCount,
     /// The rate it is paced at.
     pub rate: Rate,
 }
 
 impl FlowRecord {
-    pub(super) const fn new(packet: Bytes, interval: Duration) -> Self {
+    pub(super) const fn new(packet: ByteCount, interval: Duration) -> Self {
         Self {
             sent: 0,
             delivered: 0,
@@ -59,7 +59,7 @@ impl FlowRecord {
     }
 
     /// Size of the flow's packets.
-    pub const fn packet(&self) -> Bytes {
+    pub const fn packet(&self) -> ByteCount {
         self.packet
     }
 
@@ -81,7 +81,7 @@ impl FlowRecord {
         let (from, to) = (self.index(from), self.index(to));
         let packets = at(to).saturating_sub(at(from.min(to)));
         let span = self.interval * (to.saturating_sub(from) as u64);
-        Rate::over(Bytes::new(packets * self.packet.as_u64()), span)
+        Rate::over(ByteCount::new(packets * self.packet.as_u64()), span)
     }
 
     /// From the first packet's acknowledgement until the rate of arrival over a window of `over` first reached `rate`.
@@ -92,7 +92,7 @@ impl FlowRecord {
         let enough = rate * (self.interval * steps as u64);
         let found = self.samples.windows(steps + 1).position(|stretch| {
             let packets = stretch[steps].delivered - stretch[0].delivered;
-            Bytes::new(packets * self.packet.as_u64()) >= enough
+            ByteCount::new(packets * self.packet.as_u64()) >= enough
         })?;
         Some((Instant::ZERO + self.interval * (found + steps) as u64).since(ready))
     }

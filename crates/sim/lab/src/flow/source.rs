@@ -147,7 +147,7 @@ impl Source {
         if self.waiting(now) > 0 || self.has_stopped(now) {
             return None;
         }
-        let all = skyhaul_units::Bytes::new(self.config.packet.as_u64() * self.outstanding.next());
+        let all = skyhaul_units::ByteCount::new(self.config.packet.as_u64() * self.outstanding.next());
         Some((ready + rate.time_for(all)).max(now) + GRANULARITY)
     }
 

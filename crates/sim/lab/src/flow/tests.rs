@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use skyhaul_congestion::{ControllerConfig, Phase};
 use skyhaul_link::{Loss, Outage, Policer};
-use skyhaul_units::{Bytes, Probability, Rate};
+use skyhaul_units::{ByteCount, Probability, Rate};
 
 const RATE: Rate = Rate::from_mbps(93);
 
@@ -90,7 +90,7 @@ fn a_tail_that_is_lost_is_found_by_probes() {
     bottleneck.run_until(at(10));
     let record = bottleneck.flow(flow);
     assert_eq!(record.sent - record.delivered, record.declared_lost);
-    assert_eq!(record.samples().last().map(|sample| sample.in_flight), Some(Bytes::ZERO));
+    assert_eq!(record.samples().last().map(|sample| sample.in_flight), Some(ByteCount::ZERO));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn flows_share_one_bottleneck_and_keep_their_own_round_trip() {
 
 #[test]
 fn a_policer_drops_what_exceeds_its_rate() {
-    let policer = Some(Policer { rate: Rate::from_mbps(46), burst: Bytes::kib(64) });
+    let policer = Some(Policer { rate: Rate::from_mbps(46), burst: ByteCount::kib(64) });
     let (bottleneck, flow) = run(LinkConfig { policer, ..line() }, line(), 1, 10);
     let record = bottleneck.flow(flow);
     assert!(record.policed > 20_000 && record.queue_dropped == 0, "{record:?}");
@@ -162,7 +162,7 @@ impl Shared {
         let rate = Rate::from_bps(self.kbps * 1_000);
         let link = |loss| LinkConfig {
             rate: Some(rate),
-            queue: Bytes::new(self.queue),
+            queue: ByteCount::new(self.queue),
             one_way_delay: Duration::from_millis(self.delay),
             jitter: Duration::from_millis(self.jitter),
             loss: Loss::Independent(Probability::from_ppb(loss)),

@@ -125,7 +125,7 @@ fn acting_on_a_node_takes_effect_at_once() {
 fn headers_count_on_the_link() {
     let (mut network, _, [there, _]) = pair(5, &line(), 1);
     network.run_until(millis(1_000)).unwrap();
-    assert_eq!(network.link(there).counters().offered_bytes, Bytes::new(5 * 1500));
+    assert_eq!(network.link(there).counters().offered_bytes, ByteCount::new(5 * 1500));
 }
 
 #[test]

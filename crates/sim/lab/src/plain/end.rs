@@ -6,7 +6,7 @@ use super::timeline::Timeline;
 use super::{PlainChange, PlainLine};
 use bytes::Bytes;
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
-use skyhaul_units::{Bytes as Amount, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
 /// One end of a path: what it sends takes its line's way to the other.
@@ -139,7 +139,7 @@ impl PlainEnd {
 
     /// Two round trips, and a few datagrams for lines that hold none.
     fn is_full(&self) -> bool {
-        let packet = (Amount::of(self.line.payload) + HEADERS).as_u64();
+        let packet = (ByteCount::of(self.line.payload) + HEADERS).as_u64();
         self.open > (self.line.rate * (self.round_trip() * 2 + SPARE)).as_u64() / packet + 16
     }
 }
@@ -152,7 +152,7 @@ impl Path for PlainEnd {
 
     fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes) {
         assert!(datagram.len() <= self.line.payload, "{} bytes", datagram.len());
-        let packet = Amount::of(datagram.len()) + HEADERS;
+        let packet = ByteCount::of(datagram.len()) + HEADERS;
         self.free_at = self.free_at.max(now) + self.line.rate.time_for(packet);
         let left = self.free_at;
         let swallowed = self.holes.until(left);
@@ -221,7 +221,7 @@ impl Path for PlainEnd {
 }
 
 /// IPv4, UDP and QUIC around a datagram: 20, 8 and 34 bytes.
-pub const HEADERS: Amount = Amount::new(62);
+pub const HEADERS: ByteCount = ByteCount::new(62);
 /// Control bytes taken at a time: so few that messages come in pieces.
 const CONTROL_PIECE: usize = 700;
 /// Beyond two round trips: acknowledgements that wait, and ticks.

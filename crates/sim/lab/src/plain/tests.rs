@@ -117,7 +117,7 @@ fn lateness(line: PlainLine, back: PlainLine, span: Duration) -> (Duration, Dura
         .filter_map(|(then, news)| match news {
             // Datagrams of equal size leave one after the other from the start.
             PathEvent::Acked(token) => {
-                let left = at(line.rate.time_for(skyhaul_units::Bytes::new(1500)) * (token.0 + 1));
+                let left = at(line.rate.time_for(skyhaul_units::ByteCount::new(1500)) * (token.0 + 1));
                 Some(then.since(left + round_trip))
             }
             _ => None,

@@ -2,7 +2,7 @@
 
 use super::stream::Due;
 use skyhaul_transport::BlockId;
-use skyhaul_units::{Bytes, Duration, FlowId, Instant};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::BTreeMap;
 
 /// Everything that one end handed over. Bounded by the scenario.
@@ -24,7 +24,7 @@ pub struct Record {
     /// When it was handed over.
     pub at: Instant,
     /// Its size.
-    pub size: Bytes,
+    pub size: ByteCount,
     /// By when it had to arrive.
     pub deadline: Option<Instant>,
     /// 0 is the most important.
@@ -117,9 +117,9 @@ impl Ledger {
     }
 
     /// Bytes that arrived in an interval.
-    pub fn bytes_within(&self, flow: FlowId, from: Instant, to: Instant) -> Bytes {
+    pub fn bytes_within(&self, flow: FlowId, from: Instant, to: Instant) -> ByteCount {
         let within = |record: &&Record| record.arrived.is_some_and(|at| from <= at && at < to);
-        Bytes::new(self.of(flow).iter().filter(within).map(|record| record.size.as_u64()).sum())
+        ByteCount::new(self.of(flow).iter().filter(within).map(|record| record.size.as_u64()).sum())
     }
 
     /// Latencies of the blocks that arrived, the shortest first.

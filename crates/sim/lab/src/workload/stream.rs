@@ -2,9 +2,9 @@
 
 use super::Ledger;
 use crate::world::User;
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use skyhaul_transport::{Block, BlockId, ClassId, Event, Mode, Outcome, SendError, Session};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 
 /// When an application hands over what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub enum Pattern {
         /// Bytes of blocks over time.
         rate: Rate,
         /// The smallest block.
-        least: Bytes,
+        least: ByteCount,
         /// The largest block.
-        most: Bytes,
+        most: ByteCount,
     },
     /// A block of one size at fixed times.
     Periodic {
         /// Its size.
-        size: Bytes,
+        size: ByteCount,
         /// From one to the next.
         period: Duration,
     },
@@ -33,16 +33,16 @@ pub enum Pattern {
         /// Frames in a group.
         group: u32,
         /// Size of a frame that stands alone.
-        intra: Bytes,
+        intra: ByteCount,
         /// Size of the others.
-        predicted: Bytes,
+        predicted: ByteCount,
     },
     /// As much as the session takes, in blocks of one size.
     Bulk {
         /// Their size.
-        size: Bytes,
+        size: ByteCount,
         /// Bytes of it that the session holds at most: a little more than is under way, so that other streams find room.
-        held: Bytes,
+        held: ByteCount,
     },
 }
 
@@ -85,7 +85,7 @@ pub struct Stream {
     /// The frame that the next ones depend on; `None` within a stream too where it was not taken.
     intra: Option<BlockId>,
     /// Bytes handed over and not settled.
-    held: Bytes,
+    held: ByteCount,
     random: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct Stream {
 #[derive(Debug)]
 pub struct Traffic {
     streams: Vec<Stream>,
-    content: Buffer,
+    content: Bytes,
     /// What was handed over.
     pub ledger: Ledger,
     /// What the session said of it.
@@ -117,7 +117,7 @@ pub struct Due {
     /// When it is handed over.
     pub at: Instant,
     /// Its size.
-    pub size: Bytes,
+    pub size: ByteCount,
     /// How long it is worth something.
     pub deadline: Option<Duration>,
     /// Whether it depends on the last that stood alone.
@@ -129,7 +129,7 @@ pub struct Due {
 impl Stream {
     /// A stream whose sizes `seed` decides.
     pub const fn new(config: StreamConfig, seed: u64) -> Self {
-        Self { config, next_at: config.start, count: 0, intra: None, held: Bytes::ZERO, random: seed }
+        Self { config, next_at: config.start, count: 0, intra: None, held: ByteCount::ZERO, random: seed }
     }
 
     /// What is sent, and how.
@@ -150,7 +150,7 @@ impl Stream {
         let (size, pause) = match self.config.pattern {
             Pattern::Steady { rate, least, most } => {
                 let span = most.as_u64() - least.as_u64() + 1;
-                let size = Bytes::new(least.as_u64() + self.chance() % span);
+                let size = ByteCount::new(least.as_u64() + self.chance() % span);
                 (size, rate.time_for(size))
             }
             Pattern::Periodic { size, period } => (size, period),
@@ -185,7 +185,7 @@ impl Traffic {
         let streams = streams.into_iter().zip(seeds).map(|(config, seed)| Stream::new(config, seed));
         Self {
             streams: streams.collect(),
-            content: Buffer::from(vec![0x5a; 1 << 20]),
+            content: Bytes::from(vec![0x5a; 1 << 20]),
             ledger: Ledger::default(),
             settled: Settled::default(),
         }
@@ -221,7 +221,7 @@ impl Traffic {
 impl User for Traffic {
     fn event(&mut self, _: Instant, _: &mut Session, event: Event) {
         if let Event::Settled { id, outcome } = event {
-            let size = self.ledger.record(id).map_or(Bytes::ZERO, |record| record.size);
+            let size = self.ledger.record(id).map_or(ByteCount::ZERO, |record| record.size);
             for stream in self.streams.iter_mut().filter(|stream| stream.config.flow == id.flow) {
                 stream.held = stream.held - size;
             }
@@ -245,7 +245,7 @@ impl User for Traffic {
 fn hand_over(
     now: Instant,
     stream: &mut Stream,
-    content: &Buffer,
+    content: &Bytes,
     session: &mut Session,
     ledger: &mut Ledger,
 ) -> bool {
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_steady_stream_keeps_its_rate_and_its_sizes() {
-        let (rate, least, most) = (Rate::from_mbps(20), Bytes::new(1_000), Bytes::new(100_000));
+        let (rate, least, most) = (Rate::from_mbps(20), ByteCount::new(1_000), ByteCount::new(100_000));
         let mut stream = stream(Pattern::Steady { rate, least, most });
         let mut sizes = Vec::new();
         while stream.next_at().is_some() {
@@ -310,16 +310,20 @@ mod tests {
         }
         let sum: u64 = sizes.iter().map(|size| size.as_u64()).sum();
         assert!((250_000_000..250_100_000).contains(&sum), "{sum}");
-        assert!(*sizes.iter().min().unwrap() < Bytes::new(2_000) && *sizes.iter().min().unwrap() >= least);
-        assert!(*sizes.iter().max().unwrap() > Bytes::new(99_000) && *sizes.iter().max().unwrap() <= most);
+        assert!(
+            *sizes.iter().min().unwrap() < ByteCount::new(2_000) && *sizes.iter().min().unwrap() >= least
+        );
+        assert!(
+            *sizes.iter().max().unwrap() > ByteCount::new(99_000) && *sizes.iter().max().unwrap() <= most
+        );
     }
 
     #[test]
     fn the_first_frame_of_each_group_stands_alone() {
         let period = Duration::from_millis(40);
-        let (intra, predicted) = (Bytes::new(30_000), Bytes::new(5_000));
+        let (intra, predicted) = (ByteCount::new(30_000), ByteCount::new(5_000));
         let mut stream = stream(Pattern::Video { period, group: 3, intra, predicted });
-        let frames: Vec<(bool, Bytes)> =
+        let frames: Vec<(bool, ByteCount)> =
             (0..6).map(|_| stream.step()).map(|due| (due.depends, due.size)).collect();
         let (i, p) = ((false, intra), (true, predicted));
         assert_eq!(frames, [i, p, p, i, p, p]);

@@ -3,7 +3,7 @@
 use super::User;
 use bytes::Bytes;
 use skyhaul_transport::{Block, Event, Outcome, Session, cost};
-use skyhaul_units::{Bytes as Amount, FlowId, Instant, Seq};
+use skyhaul_units::{ByteCount, FlowId, Instant, Seq};
 
 /// Feeds one flow of equal blocks for as long as the session takes them.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl User for Bulk {
 /// Takes blocks and gives them back at once.
 #[derive(Debug, Default)]
 pub struct Sink {
-    delivered: Amount,
+    delivered: ByteCount,
     blocks: u64,
     last: Option<Instant>,
     gap: skyhaul_units::Duration,
@@ -65,7 +65,7 @@ pub struct Sink {
 
 impl Sink {
     /// Bytes of blocks so far.
-    pub const fn delivered(&self) -> Amount {
+    pub const fn delivered(&self) -> ByteCount {
         self.delivered
     }
 
@@ -95,7 +95,7 @@ impl User for Sink {
     fn event(&mut self, now: Instant, session: &mut Session, event: Event) {
         let Event::Block(received) = event else { return };
         session.release(received.bytes.len());
-        self.delivered += Amount::of(received.bytes.len());
+        self.delivered += ByteCount::of(received.bytes.len());
         self.blocks += 1;
         if let Some(last) = self.last {
             self.gap = self.gap.max(now.since(last));

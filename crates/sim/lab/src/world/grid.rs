@@ -3,10 +3,10 @@
 use super::sessions::longest_rtt;
 use super::{Bulk, Fault, Over, Sessions, Sink, WorldConfig, WorldPath};
 use crate::plain::{IP_AND_QUIC, PlainLine};
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use core::num::NonZeroU32;
 use skyhaul_transport::{Block, PathOptions, SessionConfig};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
 
 /// Several paths, watched while one flow of bulk data has them to itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,16 +102,16 @@ impl PathSet {
     /// About how many datagrams a run has.
     pub fn datagrams(&self) -> u64 {
         let (warm_up, watch) = self.watch();
-        let packet = |path: &WorldPath| Bytes::of(path.lines[0].payload) + IP_AND_QUIC;
+        let packet = |path: &WorldPath| ByteCount::of(path.lines[0].payload) + IP_AND_QUIC;
         let of = |path: &WorldPath| (path.lines[0].rate * (warm_up + watch)).as_u64() / packet(path).as_u64();
         self.paths.iter().map(of).sum()
     }
 
     /// What a session needs to keep all paths busy: four of the longest round trips of them all together for what is
     /// lost again and again, and 32 MiB.
-    pub fn window(&self) -> Bytes {
+    pub fn window(&self) -> ByteCount {
         let sum = Rate::from_bps(self.paths.iter().map(|path| path.lines[0].rate.as_bps()).sum());
-        sum * (longest_rtt(&self.paths) * 4) + Bytes::mib(32)
+        sum * (longest_rtt(&self.paths) * 4) + ByteCount::mib(32)
     }
 
     /// Runs it. Packets of QUIC have 1500 bytes: ask for a set [in these](Self::in_standard_packets).
@@ -119,7 +119,7 @@ impl PathSet {
     /// # Errors
     /// What went wrong.
     pub fn run(&self, over: Over) -> Result<Yield, Fault> {
-        let bulk = Bulk::of(Block::reliable(FlowId(0), Buffer::from_static(BLOCK)), u64::MAX);
+        let bulk = Bulk::of(Block::reliable(FlowId(0), Bytes::from_static(BLOCK)), u64::MAX);
         let config = WorldConfig::alike(self.session());
         let mut sessions = Sessions::open(over, config, &self.paths, self.seed, (bulk, Sink::default()))?;
         // A controller that is told nothing has eight round trips to find the rate.
@@ -142,7 +142,7 @@ impl PathSet {
     fn measure(
         &self,
         from: Instant,
-        mut run_until: impl FnMut(Instant) -> Result<Bytes, Fault>,
+        mut run_until: impl FnMut(Instant) -> Result<ByteCount, Fault>,
     ) -> Result<Yield, Fault> {
         let half = self.watch().1 / 2;
         let samples = half.as_nanos() / SAMPLE.as_nanos();
@@ -155,7 +155,7 @@ impl PathSet {
         };
         let (first, second) = (mean(from)?, mean(from + half)?);
         Ok(Yield {
-            goodput: Rate::over(Bytes::new(second.saturating_sub(first)), half),
+            goodput: Rate::over(ByteCount::new(second.saturating_sub(first)), half),
             best: self.paths.iter().map(limit).max().unwrap_or(Rate::ZERO),
             sum: Rate::from_bps(self.paths.iter().map(|path| limit(path).as_bps()).sum()),
         })
@@ -186,8 +186,8 @@ impl core::fmt::Display for PathSet {
 pub fn limit(path: &WorldPath) -> Rate {
     let line = &path.lines[0];
     let kept = line.rate.scaled(line.loss.complement().as_ppb().into(), Probability::ONE.as_ppb().into());
-    let packet = (Bytes::of(line.payload) + IP_AND_QUIC).as_u64();
-    kept.scaled(Bytes::of(line.payload).as_u64() - SYMBOL_HEADER, packet)
+    let packet = (ByteCount::of(line.payload) + IP_AND_QUIC).as_u64();
+    kept.scaled(ByteCount::of(line.payload).as_u64() - SYMBOL_HEADER, packet)
 }
 
 fn share(part: Rate, whole: Rate) -> f64 {

@@ -9,7 +9,7 @@ use skyhaul_link::{GilbertElliott, LinkConfig, Loss};
 use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
 use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
 use skyhaul_transport::{Event, Opening, PathOptions, PathState, Session};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 
 /// A path as the engine sees it.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl QuicLine {
 }
 
 /// What a line's drop-tail queue holds: one round trip, sixteen packets at least.
-pub(crate) fn queue(line: &PlainLine) -> Bytes {
+pub(crate) fn queue(line: &PlainLine) -> ByteCount {
     (line.rate * (line.one_way_delay * 2)).max(QUEUE_MIN)
 }
 
@@ -271,4 +271,4 @@ impl<N: User, F: User> Application for End<N, F> {
 }
 
 /// Sixteen packets: what an end in ticks sends at once.
-const QUEUE_MIN: Bytes = Bytes::kib(24);
+const QUEUE_MIN: ByteCount = ByteCount::kib(24);

@@ -8,7 +8,7 @@
 use skyhaul_congestion::{ControllerConfig, Memory};
 use skyhaul_lab::flow::{Bottleneck, FlowConfig, FlowKey, Host, Pauses};
 use skyhaul_link::{Change, GilbertElliott, LinkConfig, Loss, Outage, Policer};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// One run.
 struct Cell {
@@ -47,7 +47,7 @@ enum Bar {
 
 const GREEDY: Flow = Flow { config: FLOW, controller: "adaptive", memory: None };
 const FLOW: FlowConfig = FlowConfig {
-    packet: Bytes::new(1_500),
+    packet: ByteCount::new(1_500),
     acks: skyhaul_lab::flow::Acknowledging::quic(),
     detection: skyhaul_lab::flow::LossDetection::quic(),
     access_delay: Duration::ZERO,
@@ -273,7 +273,7 @@ fn of_any_rate() -> Vec<Cell> {
     let cell = |(bps, rtt, length): (u64, Duration, Duration)| {
         let rate = Rate::from_bps(bps);
         let (mut data, mut returns) = line(rate, rtt);
-        data.queue = (rate * ms(10)).max(Bytes::new(15_000));
+        data.queue = (rate * ms(10)).max(ByteCount::new(15_000));
         returns.loss = loss(200_000, 1);
         let bars = vec![Bar::Goodput { after: length / 4, least: rate.scaled(9, 10) }];
         Cell { name: format!("{rate}, {rtt}"), data, returns, flows: vec![GREEDY], length, bars }

@@ -6,7 +6,7 @@
 use skyhaul_congestion::{ControllerConfig, ScalableCappedConfig};
 use skyhaul_lab::flow::{Bottleneck, FlowConfig};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// One run: a greedy flow, alone on a line for a minute, start-up included.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Line {
         let product = self.rate * self.rtt;
         let controller = match name {
             "scalable-capped" => {
-                let bound = Bytes::new(product.as_u64() * 3 / 2);
+                let bound = ByteCount::new(product.as_u64() * 3 / 2);
                 ControllerConfig::ScalableCapped(ScalableCappedConfig { bound, ..Default::default() })
             }
             _ => name.parse().expect("a name of the list"),

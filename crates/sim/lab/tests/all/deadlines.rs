@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use skyhaul_lab::scenario::{Scenario, Selection, Silent, Text, run};
 use skyhaul_lab::workload::{Arrivals, Lifetime, Pattern, StreamConfig, Traffic};
 use skyhaul_lab::world::{Bulk, Sink, World, WorldConfig, WorldPath};
@@ -12,7 +12,7 @@ use skyhaul_transport::{
     Block, BlockId, ClassConfig, ClassId, ClassTree, ClassesConfig, Mode, Outcome, Outlook, Seq,
     SessionConfig,
 };
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
 
 type Plain = World<Fates, Arrivals>;
 
@@ -52,7 +52,7 @@ fn opened(line: PlainLine) -> Plain {
 }
 
 fn block(len: usize, deadline: Duration) -> Block {
-    Block::expendable(FlowId(0), deadline, Buffer::from(vec![7; len]))
+    Block::expendable(FlowId(0), deadline, Bytes::from(vec![7; len]))
 }
 
 fn send(world: &mut Plain, block: Block) -> BlockId {
@@ -135,7 +135,7 @@ fn a_forecast_turns_late_before_the_deadline() {
 #[test]
 fn what_overtakes_a_greeting_that_is_sent_again_is_not_lost() {
     // The first end's greeting is lost with this seed, and comes 240 ms late; it took 16 s.
-    let bulk = Bulk::of(Block::reliable(FlowId(0), Buffer::from(vec![7; 65_536])), 100);
+    let bulk = Bulk::of(Block::reliable(FlowId(0), Bytes::from(vec![7; 65_536])), 100);
     let paths = [WorldPath::new(line(93, 14))];
     let mut world = World::new(WorldConfig::default(), &paths, 1, bulk, Sink::default());
     assert!(world.open());
@@ -153,7 +153,7 @@ fn shares(tree: ClassesConfig, streams: &[(&str, u8)]) -> Vec<f64> {
         priority: *priority,
         lifetime: None,
         mode: Mode::Reliable,
-        pattern: Pattern::Bulk { size: Bytes::kib(16), held: Bytes::mib(16) },
+        pattern: Pattern::Bulk { size: ByteCount::kib(16), held: ByteCount::mib(16) },
         start: Instant::ZERO,
         stop: Instant::FAR_FUTURE,
     };
@@ -258,7 +258,7 @@ fn text_goes_before_audio_and_audio_before_video_where_not_all_fit() {
         priority,
         lifetime,
         mode: Mode::Expendable,
-        pattern: Pattern::Periodic { size: Bytes::new(1_000), period },
+        pattern: Pattern::Periodic { size: ByteCount::new(1_000), period },
         start: Instant::ZERO + millis(1_000),
         stop: Instant::ZERO + millis(11_000),
     };

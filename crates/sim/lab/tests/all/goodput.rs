@@ -9,7 +9,7 @@
 
 use crate::pair::{self, Line, Transfer};
 use crate::rung::is_all;
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::fmt::Write;
 
 /// What every cell must reach.
@@ -68,7 +68,7 @@ fn a_session_begins_and_carries_a_megabyte_over_a_satellite_line_at_ten_per_cent
     for seed in 0..50 {
         let mut transfer = Transfer::new(Line { loss: tenth, loss_back: tenth, ..line }, seed, Some(4));
         let limit = Instant::ZERO + Duration::from_secs(15);
-        let done = transfer.run_until(limit, |transfer| transfer.delivered() == Bytes::mib(1));
+        let done = transfer.run_until(limit, |transfer| transfer.delivered() == ByteCount::mib(1));
         assert!(done, "seed {seed}: {} of 1 MiB", transfer.delivered());
         slowest = slowest.max(transfer.now().since(Instant::ZERO));
     }

@@ -2,19 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use core::net::SocketAddr;
 use skyhaul_lab::{Application, Network, Peer, PeerConfig};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
 use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
 use skyhaul_transport::{Block, Event, FlowId, Opening, PathOptions, SessionConfig, cost};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// An end of the session.
 enum Role {
     Source { to: (SocketAddr, Fingerprint), lanes: usize, session: Option<SessionId>, open: bool },
-    Sink { delivered: Bytes },
+    Sink { delivered: ByteCount },
 }
 
 impl Application for Role {
@@ -31,7 +31,7 @@ impl Application for Role {
                 }
             }
             (Self::Sink { delivered }, EngineEvent::Session { id, event: Event::Block(received) }) => {
-                *delivered += Bytes::of(received.bytes.len());
+                *delivered += ByteCount::of(received.bytes.len());
                 engine.session(id).unwrap().release(received.bytes.len());
             }
             (_, EngineEvent::Session { event: Event::PathDown(..) | Event::Closed(_), .. }) => {
@@ -50,7 +50,7 @@ impl Application for Role {
         };
         let session = engine.session(id).filter(|_| *open)?;
         while session.room().as_u64() >= cost(BLOCK) {
-            let block = Block::reliable(FlowId(0), Buffer::from_static(&[7; BLOCK]));
+            let block = Block::reliable(FlowId(0), Bytes::from_static(&[7; BLOCK]));
             session.send(now, block).unwrap();
         }
         None
@@ -79,7 +79,7 @@ fn run(lanes: usize, loss: Probability) -> (f64, Duration, Vec<f64>) {
     let source = Role::Source { to: (to, sink_key.fingerprint()), lanes, session: None, open: false };
     let mut network = Network::new();
     let near = network.add_node(Peer::new(config(&source_key, &from, 1), source).unwrap(), &from);
-    let far = network.add_node(Peer::new(called, Role::Sink { delivered: Bytes::ZERO }).unwrap(), &[to]);
+    let far = network.add_node(Peer::new(called, Role::Sink { delivered: ByteCount::ZERO }).unwrap(), &[to]);
     let line = LinkConfig {
         rate: Some(RATE),
         queue: RATE * RTT,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use skyhaul_lab::PlainLine;
 use skyhaul_lab::workload::Arrivals;
 use skyhaul_lab::world::{User, World, WorldConfig, WorldPath};
@@ -42,7 +42,7 @@ fn a_block_delivered_among_many_that_are_not_is_known_as_delivered() {
         assert!(world.open());
         let now = world.now();
         let mut send = |life, len, priority| {
-            let block = Block::expendable(FlowId(0), seconds(life), Buffer::from(vec![7; len]));
+            let block = Block::expendable(FlowId(0), seconds(life), Bytes::from(vec![7; len]));
             let block = Block { priority, ..block };
             world.near.session.send(now, block).unwrap()
         };

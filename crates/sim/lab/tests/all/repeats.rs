@@ -1,7 +1,7 @@
 //! What is spent on sending again: at the end of a transfer, where it must bring the end forward, and on blocks whose deadlines
 //! are far or near, where it is bounded by the loss.
 
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use skyhaul_lab::PlainLine;
 use skyhaul_lab::world::{Bulk, Sink, World, WorldConfig, WorldPath};
 use skyhaul_transport::repair::Goal;
@@ -21,7 +21,7 @@ fn world(line: PlainLine, seed: u64, repair: Option<Goal>) -> World<Bulk, Sink> 
 }
 
 fn template() -> Block {
-    Block::reliable(FlowId(0), Buffer::from(vec![7; 64 << 10]))
+    Block::reliable(FlowId(0), Bytes::from(vec![7; 64 << 10]))
 }
 
 /// From hand-over to the arrival of the last of `blocks`, in milliseconds.
@@ -64,7 +64,7 @@ fn repair_of_an_end_without_losses_costs_next_to_nothing() {
 fn spent(lifetime: Duration) -> (Stats, PathStats, u64) {
     let line = PlainLine { rate: Rate::from_mbps(20), loss: Probability::of(5, 100), ..PlainLine::default() };
     let mut world = world(line, 1, Some(Goal::default()));
-    let block = Block::expendable(FlowId(0), lifetime, Buffer::from(vec![7; 16 << 10]));
+    let block = Block::expendable(FlowId(0), lifetime, Bytes::from(vec![7; 16 << 10]));
     // 16 KiB each 10 ms are 13 of 20 Mbit/s.
     for _ in 0..1_000 {
         let now = world.now();

@@ -8,8 +8,8 @@ fn at_ms(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-fn packet() -> Bytes {
-    Bytes::new(1500)
+fn packet() -> ByteCount {
+    ByteCount::new(1500)
 }
 
 /// 1500 bytes take 1 ms.
@@ -53,10 +53,10 @@ fn offer_spaced(link: &mut Link<u64>, count: u64, spacing: Duration) -> Vec<(Ins
 
 #[test]
 fn larger_packets_vanish_without_a_word_until_the_link_is_set_otherwise() {
-    let config = LinkConfig { largest: Some(Bytes::new(1_400)), ..twelve_megabit() };
+    let config = LinkConfig { largest: Some(ByteCount::new(1_400)), ..twelve_megabit() };
     let mut link = Link::new(config, 1);
     for (number, size) in [1_400, 1_401, 60, 1_500].into_iter().enumerate() {
-        link.send(Instant::ZERO, Bytes::new(size), number);
+        link.send(Instant::ZERO, ByteCount::new(size), number);
     }
     let numbers =
         |arrived: Vec<(Instant, usize)>| arrived.into_iter().map(|(_, number)| number).collect::<Vec<_>>();
@@ -83,7 +83,7 @@ fn what_a_packet_would_wait_is_what_it_waits() {
 
 #[test]
 fn a_policed_link_drops_at_the_entrance_without_queue() {
-    let policer = Policer { rate: Rate::from_mbps(6), burst: Bytes::new(3_000) };
+    let policer = Policer { rate: Rate::from_mbps(6), burst: ByteCount::new(3_000) };
     let mut link = Link::new(LinkConfig { policer: Some(policer), ..twelve_megabit() }, 1);
     let arrived = offer_spaced(&mut link, 1_000, Duration::from_millis(1));
     let counted = *link.counters();
@@ -121,7 +121,7 @@ fn nothing_arrives_early() {
 fn the_rate_is_exact_over_a_long_run() {
     let rate = Rate::from_bps(92_999_999);
     let mut link =
-        Link::new(LinkConfig { rate: Some(rate), queue: Bytes::mib(200), ..LinkConfig::default() }, 1);
+        Link::new(LinkConfig { rate: Some(rate), queue: ByteCount::mib(200), ..LinkConfig::default() }, 1);
     offer(&mut link, 100_000);
     let (last, _) = *drain(&mut link).last().unwrap();
     let exact = (100_000u128 * 12_000 * 1_000_000_000).div_ceil(92_999_999);
@@ -130,9 +130,9 @@ fn the_rate_is_exact_over_a_long_run() {
 
 #[test]
 fn the_queue_takes_its_limit_and_no_more() {
-    let mut link = Link::new(LinkConfig { queue: Bytes::new(3 * 1500), ..twelve_megabit() }, 1);
+    let mut link = Link::new(LinkConfig { queue: ByteCount::new(3 * 1500), ..twelve_megabit() }, 1);
     offer(&mut link, 10);
-    assert_eq!(link.queued(), Bytes::new(4500));
+    assert_eq!(link.queued(), ByteCount::new(4500));
     assert_eq!(link.counters().queue_dropped, 6);
     let numbers: Vec<u64> = drain(&mut link).into_iter().map(|(_, number)| number).collect();
     assert_eq!(numbers, [0, 1, 2, 3]);
@@ -307,7 +307,7 @@ fn items_without_size_are_bounded_in_number() {
     let mut link = Link::new(LinkConfig { rate: Some(Rate::ZERO), ..LinkConfig::default() }, 1);
     link.send(Instant::ZERO, packet(), ());
     for _ in 0..MAX_ITEMS + 5 {
-        link.send(Instant::ZERO, Bytes::ZERO, ());
+        link.send(Instant::ZERO, ByteCount::ZERO, ());
     }
     assert_eq!(link.in_flight(), MAX_ITEMS);
     assert_eq!(link.counters().overflow_dropped, 6);
@@ -323,9 +323,9 @@ fn the_ends_of_the_range_do_not_overflow() {
     for rate in [None, Some(Rate::from_bps(1)), Some(Rate::from_bps(u64::MAX))] {
         let config = LinkConfig {
             rate,
-            policer: Some(Policer { rate: Rate::from_bps(u64::MAX), burst: Bytes::new(u64::MAX) }),
-            largest: Some(Bytes::new(u64::MAX)),
-            queue: Bytes::new(u64::MAX),
+            policer: Some(Policer { rate: Rate::from_bps(u64::MAX), burst: ByteCount::new(u64::MAX) }),
+            largest: Some(ByteCount::new(u64::MAX)),
+            queue: ByteCount::new(u64::MAX),
             one_way_delay: huge,
             jitter: huge,
             reordering,
@@ -334,8 +334,8 @@ fn the_ends_of_the_range_do_not_overflow() {
             changes: changes.clone(),
         };
         let mut link = Link::new(config.clone(), u64::MAX);
-        link.send(Instant::ZERO, Bytes::new(u64::MAX), 0);
-        link.send(Instant::ZERO, Bytes::ZERO, 1);
+        link.send(Instant::ZERO, ByteCount::new(u64::MAX), 0);
+        link.send(Instant::ZERO, ByteCount::ZERO, 1);
         link.reconfigure(Instant::from_nanos(5), config);
         let arrived = drain(&mut link).len() as u64;
         assert_eq!(arrived + link.counters().outage_dropped, 2, "{rate:?}");
@@ -370,10 +370,10 @@ prop_compose! {
             rate: kbps.map(|kbps| Rate::from_bps(kbps * 1_000)),
             policer: policer.map(|(kbps, burst)| Policer {
                 rate: Rate::from_bps(kbps * 1_000),
-                burst: Bytes::new(burst),
+                burst: ByteCount::new(burst),
             }),
-            largest: largest.map(Bytes::new),
-            queue: Bytes::new(queue),
+            largest: largest.map(ByteCount::new),
+            queue: ByteCount::new(queue),
             one_way_delay: Duration::from_micros(delay_us),
             jitter: Duration::from_micros(jitter_us),
             reordering: reorder.map(|(ppb, us)| Reordering {
@@ -417,7 +417,7 @@ fn play(config: &LinkConfig, seed: u64, sends: &[(u64, u64)], prompt: bool) -> (
             now = at;
         }
         now = next;
-        link.send(now, Bytes::new(*size), number);
+        link.send(now, ByteCount::new(*size), number);
     }
     while let Some(at) = link.next_event() {
         while let Some(item) = link.poll(at) {

@@ -10,7 +10,7 @@ use crate::frame::{self, ConstructionRule, FirstHeader, Frame, FrameFields, Uslp
 use crate::id::{Apid, Channel, MapId, Scid, Vcid};
 use crate::mission::{ApidRange, FrameFormat, FrameKind, FrameLengths, Mission};
 use crate::packet::{Grouping, SpaceHeader};
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 use std::collections::BTreeMap;
 
 /// Frames of a cycle, where no packets are rarer than that.
@@ -126,7 +126,7 @@ impl Maker<'_> {
 
     /// Frames of a cycle, and how long one takes.
     fn frames(&self, lanes: &BTreeMap<Vcid, Lane>) -> Result<(u64, Duration), DescriptionError> {
-        let frame_time = self.description.rate.time_for(Bytes::of(self.mission.cadu_len()));
+        let frame_time = self.description.rate.time_for(ByteCount::of(self.mission.cadu_len()));
         if frame_time == Duration::ZERO || frame_time == Duration::MAX {
             return refuse(format!(
                 "a rate of {} does not carry frames; write one like \"15 Mbit/s\"",

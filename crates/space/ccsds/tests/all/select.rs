@@ -40,7 +40,7 @@ fn received(bytes: &[u8], skew: Duration) -> (Mission, Vec<CapturedFrame>) {
         }
     };
     for (number, piece) in bytes.chunks(4096).enumerate() {
-        let sent = Rate::from_mbps(15).time_for(skyhaul_units::Bytes::of(4096 * (number + 1)));
+        let sent = Rate::from_mbps(15).time_for(skyhaul_units::ByteCount::of(4096 * (number + 1)));
         capture.push(Utc::from_micros(0) + sent + skew, piece);
         take(&mut capture);
     }

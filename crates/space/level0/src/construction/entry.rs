@@ -1,6 +1,6 @@
 //! The parts of a construction record.
 
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 
 /// What there is of one APID.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub struct ApidEntry {
     /// Whose packets.
     pub stream: SpacecraftApid,
     /// Offset of the first packet in the data set, in bytes.
-    pub first_offset: Bytes,
+    pub first_offset: ByteCount,
     /// The virtual channels that carried them.
     pub vcids: Vec<SpacecraftVcid>,
     /// Breaks in the sequence count.
@@ -16,7 +16,7 @@ pub struct ApidEntry {
     /// Packets completed with octets made up on the ground.
     pub fill: Vec<FillEntry>,
     /// Octets made up on the ground.
-    pub fill_octets: Bytes,
+    pub fill_octets: ByteCount,
     /// Sequence counts of packets whose header names a length that they do not have.
     pub length_discrepancies: Vec<u32>,
     /// Time of the first and the last packet, spacecraft clock.
@@ -28,7 +28,7 @@ pub struct ApidEntry {
     /// Packets of this APID.
     pub packets: u32,
     /// Octets of this APID.
-    pub size: Bytes,
+    pub size: ByteCount,
 }
 
 /// A break in an APID's sequence count.
@@ -37,7 +37,7 @@ pub struct GapEntry {
     /// Sequence count of the first packet missed.
     pub first_missing: u32,
     /// Offset of the packet after the break, in bytes.
-    pub offset: Bytes,
+    pub offset: ByteCount,
     /// Packets missed.
     pub missed: u32,
     /// Time of the packets before and after the break, spacecraft clock.
@@ -52,7 +52,7 @@ pub struct FillEntry {
     /// The packet's sequence count.
     pub sequence_count: u32,
     /// Offset of the packet in the data set, in bytes.
-    pub offset: Bytes,
+    pub offset: ByteCount,
     /// The first made-up octet, counted within the packet.
     pub first_fill: u32,
 }

@@ -20,7 +20,7 @@ pub use entry::{
 pub use parse::ParseError;
 pub use write::WriteError;
 
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// What a product set's packet files hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub enum ProductKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Octets that the ground system made up to complete packets.
-    pub fill: Bytes,
+    pub fill: ByteCount,
     /// Packets whose header names a length that they do not have.
     pub length_discrepancies: u32,
     /// Time of the first and the last packet, spacecraft clock.
@@ -82,7 +82,7 @@ pub struct Totals {
     /// Packets in the data set.
     pub packets: u32,
     /// Octets in the data set.
-    pub size: Bytes,
+    pub size: ByteCount,
     /// Breaks in the sequence counts, over all APIDs.
     pub gaps: u32,
 }

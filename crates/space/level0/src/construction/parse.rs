@@ -5,7 +5,7 @@ use super::{
     ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FillEntry, GapEntry, ProductKind, RecordTime,
     SESSION, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
 };
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// Why bytes are not a construction record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -130,8 +130,8 @@ impl Reader<'_> {
     fn count(&mut self) -> Result<usize, ParseError> {
         Ok(usize::try_from(self.u32()?).unwrap_or(usize::MAX))
     }
-    fn size(&mut self) -> Result<Bytes, ParseError> {
-        Ok(Bytes::new(u64::from_be_bytes(self.take()?)))
+    fn size(&mut self) -> Result<ByteCount, ParseError> {
+        Ok(ByteCount::new(u64::from_be_bytes(self.take()?)))
     }
     fn time(&mut self) -> Result<RecordTime, ParseError> {
         Ok(RecordTime(self.take()?))

@@ -95,8 +95,8 @@ fn time() -> impl Strategy<Value = RecordTime> {
 fn span() -> impl Strategy<Value = Span> {
     (time(), time()).prop_map(|(first, last)| Span { first, last })
 }
-fn size() -> impl Strategy<Value = Bytes> {
-    any::<u64>().prop_map(Bytes::new)
+fn size() -> impl Strategy<Value = ByteCount> {
+    any::<u64>().prop_map(ByteCount::new)
 }
 fn stream() -> impl Strategy<Value = SpacecraftApid> {
     any::<(u16, u16)>().prop_map(|(scid, apid)| SpacecraftApid::new(scid, apid))

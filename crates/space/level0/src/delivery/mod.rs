@@ -10,7 +10,7 @@ pub mod pvl;
 pub mod sips;
 
 pub use checksum::{Checksum, ChecksumKind, Summing};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 
 /// What announces one product's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct DeliveredFile {
     /// The name.
     pub name: String,
     /// The length.
-    pub size: Bytes,
+    pub size: ByteCount,
     /// Its checksum, where records say one.
     pub checksum: Option<Checksum>,
     /// Says what the others hold: a construction record or an account.

@@ -11,7 +11,7 @@ fn record() -> DeliveryRecord {
     let file = |name: &str, is_metadata, checksum| DeliveredFile {
         directory: "/data/incoming".to_owned(),
         name: name.to_owned(),
-        size: Bytes::new(12_345),
+        size: ByteCount::new(12_345),
         checksum: Some(checksum),
         is_metadata,
     };

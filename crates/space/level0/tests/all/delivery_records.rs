@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use skyhaul_level0::delivery::sips::{Terms, write_record};
 use skyhaul_level0::delivery::{Checksum, DeliveredFile, DeliveryRecord};
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 
 const HOSTS: &str = "dist.example.org,192.0.2.7,2026";
 
@@ -57,7 +57,7 @@ fn record(random: &mut ChaCha8Rng) -> (DeliveryRecord, Terms) {
     let file = |random: &mut ChaCha8Rng| DeliveredFile {
         directory: format!("/{}", name(random)),
         name: name(random),
-        size: Bytes::new(random.random_range(0..1 << 50)),
+        size: ByteCount::new(random.random_range(0..1 << 50)),
         checksum: checksum(random),
         is_metadata: random.random(),
     };

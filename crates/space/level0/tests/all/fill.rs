@@ -6,7 +6,7 @@ use skyhaul_ccsds::extract::{ExtractedPacket, FILL};
 use skyhaul_level0::construction::{ConstructionRecord, FillEntry};
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{ContactProcessor, FillPolicy, Limits, Rules};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 use std::collections::BTreeMap;
 
 fn made(count: u16) -> Make {
@@ -48,7 +48,7 @@ fn a_cut_packet_is_left_out_unless_its_product_pads() {
         let accounting = product.sidecar.accounting;
         assert_eq!((accounting.received, accounting.delivered, accounting.missing), (2, 2, 1));
         assert_eq!((accounting.filled_packets, accounting.fill_octets), (0, 0));
-        assert_eq!(record(&product, &files).totals.fill, Bytes::ZERO);
+        assert_eq!(record(&product, &files).totals.fill, ByteCount::ZERO);
     }
 }
 
@@ -72,9 +72,9 @@ fn a_filled_packet_is_counted_and_listed_where_it_lies() {
         let bytes = packet_file(&product, &files);
         assert_eq!(bytes[3 * 40..4 * 40], cut(3, 12).bytes[..]);
         let record = record(&product, &files);
-        assert_eq!(record.totals.fill, Bytes::new(12));
-        let entry = FillEntry { sequence_count: 3, offset: Bytes::new(120), first_fill: 28 };
-        assert_eq!((&record.apids[0].fill, record.apids[0].fill_octets), (&vec![entry], Bytes::new(12)));
+        assert_eq!(record.totals.fill, ByteCount::new(12));
+        let entry = FillEntry { sequence_count: 3, offset: ByteCount::new(120), first_fill: 28 };
+        assert_eq!((&record.apids[0].fill, record.apids[0].fill_octets), (&vec![entry], ByteCount::new(12)));
     }
 }
 

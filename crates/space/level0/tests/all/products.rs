@@ -14,7 +14,7 @@ use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{ClockCheck, ClockReference, Close, ContactProcessor, Error, Limits, Reason, SortedBy};
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 
 /// A packet group: the first packet has the time, the others follow.
 fn group(first: Make, packets: u16) -> Vec<Make> {
@@ -302,7 +302,7 @@ fn a_window_of_time_is_half_open() {
 #[test]
 fn what_does_not_fit_the_file_of_packets_set_aside_is_rejected_and_counted() {
     let made = [(); 3].map(|()| Make { grouping: Grouping::Last, millis: None, ..Make::default() }.packet());
-    let (products, _) = process(Limits { set_aside: Bytes::new(100), ..Limits::default() }, &made);
+    let (products, _) = process(Limits { set_aside: ByteCount::new(100), ..Limits::default() }, &made);
     let accounting = products[0].sidecar.accounting;
     assert_eq!((accounting.received, accounting.set_aside, accounting.rejected), (3, 2, 1));
 }
@@ -354,7 +354,7 @@ fn one_time_stamp_for_a_whole_pass_still_delivers_every_packet() {
         .map(|at| Make { count: (at & 0x3FFF) as u16, fill: (at >> 14) as u8, len: 1_000, ..Make::default() })
         .collect();
     let made: Vec<_> = made.iter().map(Make::packet).collect();
-    let limits = Limits { window: Bytes::kib(64), late: Bytes::kib(256), ..Limits::default() };
+    let limits = Limits { window: ByteCount::kib(64), late: ByteCount::kib(256), ..Limits::default() };
     let (products, _) = process(limits, &made);
     let accounting = products[0].sidecar.accounting;
     assert_eq!(accounting.delivered + accounting.set_aside, 20_000);

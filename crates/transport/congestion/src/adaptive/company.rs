@@ -55,14 +55,14 @@ const PATIENCE_ROUNDS: u64 = 12;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_units::Bytes;
+    use skyhaul_units::ByteCount;
 
     const RTT: Duration = Duration::from_millis(100);
     const LONG: Duration = Duration::from_millis(20);
 
     fn is_found(company: &mut Company, millis: u64, queue: Duration) -> bool {
         let now = Instant::ZERO + Duration::from_millis(millis);
-        let mut flight = Flight::beginning(now, Bytes::ZERO, Rate::ZERO);
+        let mut flight = Flight::beginning(now, ByteCount::ZERO, Rate::ZERO);
         flight.queue = Some(queue);
         company.is_found(now, &flight, LONG, RTT)
     }

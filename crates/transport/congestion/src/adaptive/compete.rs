@@ -1,14 +1,14 @@
 //! Beside traffic that fills the queue until it overflows, giving way to the queue means giving up. Then the window
 //! follows the same law as theirs: CUBIC (RFC 9438), which most of such traffic is.
 
-use skyhaul_units::{Bytes, Duration, Instant, Probability};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability};
 
 /// A window after CUBIC. Floating point is not state here: sizes are bytes, times nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compete {
-    window: Bytes,
+    window: ByteCount,
     /// The window before the last reduction.
-    highest: Bytes,
+    highest: ByteCount,
     reduced: Instant,
     /// From the reduction until the window is back.
     recovery: Duration,
@@ -23,7 +23,7 @@ pub(super) struct Compete {
 }
 
 impl Compete {
-    pub(super) fn new(now: Instant, window: Bytes) -> Self {
+    pub(super) fn new(now: Instant, window: ByteCount) -> Self {
         Self {
             window,
             highest: window,
@@ -38,8 +38,8 @@ impl Compete {
     }
 
     /// What may be under way.
-    pub(super) fn window(&self, now: Instant, rtt: Duration) -> Bytes {
-        if self.is_trial(now, rtt) { Bytes::new(self.window.as_u64() / 2) } else { self.window }
+    pub(super) fn window(&self, now: Instant, rtt: Duration) -> ByteCount {
+        if self.is_trial(now, rtt) { ByteCount::new(self.window.as_u64() / 2) } else { self.window }
     }
 
     /// Packets arrived: the window is what the cubic says for a round trip later (RFC 9438 4.2).
@@ -55,7 +55,7 @@ impl Compete {
             // RFC 9438 4.4: at most half as much again in a round trip.
             let most = self.window.as_u64().saturating_add(u64::from(packets) * PACKET / 2);
             let wanted = self.cubic(now.since(self.reduced) + rtt);
-            self.window = wanted.clamp(self.window, Bytes::new(most));
+            self.window = wanted.clamp(self.window, ByteCount::new(most));
         }
     }
 
@@ -83,26 +83,29 @@ impl Compete {
             return;
         }
         // RFC 9438 4.6 and 4.7: reduce to 0.7; below the last maximum, leave room for others.
-        self.highest =
-            if self.window < self.highest { Bytes::new(self.window.as_u64() * 17 / 20) } else { self.window };
-        self.window = Bytes::new((self.window.as_u64() * 7 / 10).max(4 * PACKET));
+        self.highest = if self.window < self.highest {
+            ByteCount::new(self.window.as_u64() * 17 / 20)
+        } else {
+            self.window
+        };
+        self.window = ByteCount::new((self.window.as_u64() * 7 / 10).max(4 * PACKET));
         self.recovery = recovery(self.highest.saturating_sub(self.window));
         self.reduced = now;
         (self.lost, self.arrived) = (0, 0);
     }
 
     /// RFC 9438 4.2: W(t) = C (t - K)^3 + W_max, with C = 0.4 packets a second cubed.
-    fn cubic(&self, since: Duration) -> Bytes {
+    fn cubic(&self, since: Duration) -> ByteCount {
         let past = i128::from(since.as_micros()) - i128::from(self.recovery.as_micros());
         let past = past.clamp(-LONGEST_MICROS, LONGEST_MICROS);
         let packets_micro = past * past * past * 4 / 10 / 1_000_000_000_000;
         let bytes = i128::from(self.highest.as_u64()) + packets_micro * i128::from(PACKET) / 1_000_000;
-        Bytes::new(u64::try_from(bytes.max(0)).unwrap_or(u64::MAX))
+        ByteCount::new(u64::try_from(bytes.max(0)).unwrap_or(u64::MAX))
     }
 }
 
 /// K = cbrt((W_max - W) / C).
-fn recovery(missing: Bytes) -> Duration {
+fn recovery(missing: ByteCount) -> Duration {
     // Cube of microseconds: packets / 0.4 × 1e18.
     let cube = u128::from(missing.as_u64()) * 10 * 1_000_000_000_000_000_000 / (4 * u128::from(PACKET));
     let (mut low, mut high) = (0u128, 1u128 << 32);
@@ -144,32 +147,32 @@ mod tests {
 
     #[test]
     fn after_a_reduction_the_window_is_back_when_the_cubic_says() {
-        let mut compete = Compete::new(Instant::ZERO, Bytes::new(1_000 * PACKET));
+        let mut compete = Compete::new(Instant::ZERO, ByteCount::new(1_000 * PACKET));
         (0..=FEW_MOST).for_each(|_| compete.lost(at(1), at(1), Probability::ZERO));
-        assert_eq!(compete.window(at(1), RTT), Bytes::new(700 * PACKET));
+        assert_eq!(compete.window(at(1), RTT), ByteCount::new(700 * PACKET));
         // K = cbrt(300 / 0.4) = 9.086 s.
         assert!(
             compete.recovery > Duration::from_millis(9_085)
                 && compete.recovery < Duration::from_millis(9_087)
         );
-        assert_eq!(compete.cubic(compete.recovery), Bytes::new(1_000 * PACKET));
+        assert_eq!(compete.cubic(compete.recovery), ByteCount::new(1_000 * PACKET));
         // One second past that: 0.4 packets more; ten: 400.
         assert_eq!(
             compete.cubic(compete.recovery + Duration::from_secs(1)),
-            Bytes::new(1_000 * PACKET + 600)
+            ByteCount::new(1_000 * PACKET + 600)
         );
-        assert_eq!(compete.cubic(compete.recovery + Duration::from_secs(10)), Bytes::new(1_400 * PACKET));
+        assert_eq!(compete.cubic(compete.recovery + Duration::from_secs(10)), ByteCount::new(1_400 * PACKET));
     }
 
     #[test]
     fn one_overflow_is_one_reduction_and_usual_loss_is_none() {
-        let mut compete = Compete::new(Instant::ZERO, Bytes::new(1_000 * PACKET));
+        let mut compete = Compete::new(Instant::ZERO, ByteCount::new(1_000 * PACKET));
         compete.arrived(at(1), 1_000, RTT);
         for _ in 0..30 + FEW_MOST {
             compete.lost(at(1), at(1), Probability::of(1, 100));
         }
         let before = compete.window(at(1), RTT);
-        assert!(before >= Bytes::new(1_000 * PACKET), "{before}");
+        assert!(before >= ByteCount::new(1_000 * PACKET), "{before}");
         (0..10).for_each(|_| compete.lost(at(1), at(1), Probability::of(1, 100)));
         let reduced = compete.window(at(1), RTT);
         assert!(reduced < before);
@@ -180,19 +183,19 @@ mod tests {
 
     #[test]
     fn in_a_small_window_each_loss_counts() {
-        let mut compete = Compete::new(Instant::ZERO, Bytes::new(20 * PACKET));
+        let mut compete = Compete::new(Instant::ZERO, ByteCount::new(20 * PACKET));
         compete.lost(at(1), at(1), Probability::ZERO);
-        assert_eq!(compete.window(at(1), RTT), Bytes::new(14 * PACKET));
+        assert_eq!(compete.window(at(1), RTT), ByteCount::new(14 * PACKET));
     }
 
     #[test]
     fn it_is_tried_now_and_then_whether_the_queue_empties() {
-        let mut compete = Compete::new(Instant::ZERO, Bytes::new(1_000 * PACKET));
+        let mut compete = Compete::new(Instant::ZERO, ByteCount::new(1_000 * PACKET));
         let now = Instant::ZERO + TRIAL_EVERY;
-        assert_eq!(compete.window(now, RTT), Bytes::new(500 * PACKET));
-        assert_eq!(compete.window(now + RTT * TRIAL_ROUNDS, RTT), Bytes::new(1_000 * PACKET));
+        assert_eq!(compete.window(now, RTT), ByteCount::new(500 * PACKET));
+        assert_eq!(compete.window(now + RTT * TRIAL_ROUNDS, RTT), ByteCount::new(1_000 * PACKET));
         assert!(!compete.is_alone(now, true, RTT));
-        assert_eq!(compete.window(now + RTT * TRIAL_ROUNDS, RTT), Bytes::new(500 * PACKET));
+        assert_eq!(compete.window(now + RTT * TRIAL_ROUNDS, RTT), ByteCount::new(500 * PACKET));
         assert!(!compete.is_alone(now + ALONE_FOR / 2, false, RTT));
         assert!(!compete.is_alone(now + ALONE_FOR, true, RTT));
         assert!(compete.is_alone(now + ALONE_FOR * 3, true, RTT));
@@ -200,9 +203,9 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_range_do_not_overflow() {
-        let mut compete = Compete::new(Instant::ZERO, Bytes::new(u64::MAX));
+        let mut compete = Compete::new(Instant::ZERO, ByteCount::new(u64::MAX));
         compete.arrived(Instant::FAR_FUTURE, u32::MAX, Duration::MAX);
         compete.lost(Instant::FAR_FUTURE, Instant::FAR_FUTURE, Probability::ONE);
-        assert!(compete.window(Instant::FAR_FUTURE, Duration::MAX) > Bytes::ZERO);
+        assert!(compete.window(Instant::FAR_FUTURE, Duration::MAX) > ByteCount::ZERO);
     }
 }

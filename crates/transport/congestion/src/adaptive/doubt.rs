@@ -120,7 +120,7 @@ const PROVEN_MOST: Duration = Duration::from_secs(160);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_units::Bytes;
+    use skyhaul_units::ByteCount;
 
     /// Sends at a rate that follows the opinions, through a line that drops so many of a thousand at it, flights of 20 ms.
     fn follow(mut rate: Rate, flights: u64, lost: impl Fn(Rate) -> u64) -> (Rate, Doubt, usize) {
@@ -128,7 +128,7 @@ mod tests {
         let mut proven = 0;
         for nth in 0..flights {
             let start = Instant::ZERO + Duration::from_millis(20) * nth;
-            let mut flight = Flight::beginning(start, Bytes::ZERO, rate);
+            let mut flight = Flight::beginning(start, ByteCount::ZERO, rate);
             flight.end = Some(start + Duration::from_millis(20));
             flight.sent = rate * Duration::from_millis(20);
             flight.packets = flight.sent.as_u64() / 1_500;
@@ -166,7 +166,7 @@ mod tests {
         let mut doubt = Doubt::default();
         for (nth, arrived) in [600, 427, 600, 600].into_iter().enumerate() {
             let start = Instant::ZERO + Duration::from_millis(100) * nth as u64;
-            let mut flight = Flight::beginning(start, Bytes::ZERO, Rate::from_mbps(50));
+            let mut flight = Flight::beginning(start, ByteCount::ZERO, Rate::from_mbps(50));
             flight.end = Some(start + Duration::from_millis(100));
             (flight.packets, flight.arrived) = (694, arrived);
             let opinion = doubt.see(start + Duration::from_millis(760), &flight);

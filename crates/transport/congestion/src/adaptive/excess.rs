@@ -239,7 +239,7 @@ const SHALLOWEST: Duration = Duration::from_micros(1_500);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_units::Bytes;
+    use skyhaul_units::ByteCount;
 
     const TARGET: Duration = Duration::from_millis(5);
     const RATE: Rate = Rate::from_mbps(100);
@@ -247,7 +247,7 @@ mod tests {
     /// The nth of flights of 20 ms, 200 packets each.
     fn flight(nth: u64, lost: u64, queue: Duration) -> Flight {
         let start = Instant::ZERO + Duration::from_millis(20) * nth;
-        let mut flight = Flight::beginning(start, Bytes::ZERO, RATE);
+        let mut flight = Flight::beginning(start, ByteCount::ZERO, RATE);
         flight.end = Some(start + Duration::from_millis(20));
         flight.sent = RATE * Duration::from_millis(20);
         (flight.packets, flight.arrived) = (200, 200 - lost);

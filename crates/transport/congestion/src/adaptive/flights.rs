@@ -5,7 +5,7 @@
 
 use super::MOST_SENT;
 use super::loss::least_carried;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
 /// One stretch of sending.
@@ -14,10 +14,10 @@ pub(super) struct Flight {
     /// When its first packet was sent.
     pub(super) start: Instant,
     /// Sent in all before it.
-    pub(super) before: Bytes,
+    pub(super) before: ByteCount,
     /// When the next flight's first packet was sent; until then it grows.
     pub(super) end: Option<Instant>,
-    pub(super) sent: Bytes,
+    pub(super) sent: ByteCount,
     pub(super) packets: u64,
     pub(super) arrived: u64,
     pub(super) lost: u64,
@@ -37,12 +37,12 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) const fn beginning(start: Instant, before: Bytes, pace: Rate) -> Self {
+    pub(super) const fn beginning(start: Instant, before: ByteCount, pace: Rate) -> Self {
         Self {
             start,
             before,
             end: None,
-            sent: Bytes::ZERO,
+            sent: ByteCount::ZERO,
             packets: 0,
             arrived: 0,
             lost: 0,
@@ -120,7 +120,7 @@ pub(super) struct Flights {
     flights: VecDeque<Flight>,
     /// How many from the front were given out as seen.
     seen: usize,
-    sent: Bytes,
+    sent: ByteCount,
     /// When the newest acknowledged packet was sent.
     newest: Instant,
     heard: Instant,
@@ -130,7 +130,7 @@ pub(super) struct Flights {
 
 impl Flights {
     /// A packet leaves at `pace`; a flight lasts `span` and a few packets at least.
-    pub(super) fn sent(&mut self, now: Instant, bytes: Bytes, pace: Rate, span: Duration) {
+    pub(super) fn sent(&mut self, now: Instant, bytes: ByteCount, pace: Rate, span: Duration) {
         let is_over = self
             .flights
             .back()
@@ -166,7 +166,7 @@ impl Flights {
     }
 
     /// Sent in all.
-    pub(super) const fn total(&self) -> Bytes {
+    pub(super) const fn total(&self) -> ByteCount {
         self.sent
     }
 
@@ -277,7 +277,7 @@ const FEWEST_PACKETS: u64 = 4;
 mod tests {
     use super::*;
 
-    const PACKET: Bytes = Bytes::new(1_500);
+    const PACKET: ByteCount = ByteCount::new(1_500);
     const SPAN: Duration = Duration::from_millis(20);
 
     fn at(millis: u64) -> Instant {

@@ -4,14 +4,14 @@
 //! an excess. Loss that is significantly more than that, by its count and its burst length, is a suspicion.
 
 use super::flights::Flight;
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// What was sent over a round trip, and what of it is missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Round {
     pub(super) packets: u64,
     pub(super) missing: u64,
-    sent: Bytes,
+    sent: ByteCount,
     span: Duration,
     flights: usize,
     /// Of them, those that were sent slower than allowed.
@@ -181,7 +181,7 @@ mod tests {
 
     /// A second at 10 Mbit/s, of which `lost` packets in `runs` are missing.
     fn flight(packets: u64, lost: u64, runs: u64) -> Flight {
-        let mut flight = Flight::beginning(Instant::ZERO, Bytes::ZERO, Rate::from_mbps(10));
+        let mut flight = Flight::beginning(Instant::ZERO, ByteCount::ZERO, Rate::from_mbps(10));
         flight.end = Some(Instant::ZERO + Duration::from_secs(1));
         flight.sent = Rate::from_mbps(10) * Duration::from_secs(1);
         (flight.packets, flight.arrived, flight.lost, flight.runs) = (packets, packets - lost, lost, runs);

@@ -104,7 +104,7 @@ const WATCHED: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_units::Bytes;
+    use skyhaul_units::ByteCount;
 
     const RTT: Duration = Duration::from_millis(160);
     const TARGET: Duration = Duration::from_millis(5);
@@ -112,7 +112,7 @@ mod tests {
     /// A flight of 20 ms at `rate` that met `queue`.
     fn flight(start: Instant, rate: Rate, queue: Duration) -> Flight {
         let span = Duration::from_millis(20);
-        let mut flight = Flight::beginning(start, Bytes::ZERO, rate);
+        let mut flight = Flight::beginning(start, ByteCount::ZERO, rate);
         flight.end = Some(start + span);
         flight.sent = rate * span;
         flight.queue = Some(queue);

@@ -4,13 +4,13 @@ use super::flights::Flight;
 use super::loss::Round;
 use super::share::PPM;
 use crate::{Ack, Memory};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// The state while nothing is known, or while what is remembered is being tried.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Startup {
     /// What would be under way at the pace, on an empty line.
-    amount: Bytes,
+    amount: ByteCount,
     memory: Option<Memory>,
     arrived: u64,
     lost: u64,
@@ -37,7 +37,7 @@ impl Startup {
     }
 
     /// Of a long line the first round trip is no slower than that of a short one, up to a bound.
-    fn allowed(&self, span: Duration) -> Bytes {
+    fn allowed(&self, span: Duration) -> ByteCount {
         match self.memory {
             Some(_) => self.amount,
             None => self.amount.max((Rate::over(INITIAL, FIRST_SPAN) * span).min(LONG_INITIAL)),
@@ -65,7 +65,7 @@ impl Startup {
         }
         let grown =
             u128::from(ack.bytes.as_u64()) * u128::from(GROWTH * self.sent_for_arrived()) / u128::from(PPM);
-        let grown = Bytes::new(u64::try_from(grown).unwrap_or(u64::MAX));
+        let grown = ByteCount::new(u64::try_from(grown).unwrap_or(u64::MAX));
         let fastest = if self.round.packets >= FEWEST_KNOWN {
             self.round.arrived().scaled(MOST_AHEAD * self.sent_for_arrived(), PPM).min(FASTEST)
         } else {
@@ -127,7 +127,7 @@ impl Startup {
         }
         let Some(queued) = &mut self.queued else {
             let factor = self.sent_for_arrived();
-            self.queued = Some(Queued { since: now, arrived: Bytes::ZERO, acks: 0, factor });
+            self.queued = Some(Queued { since: now, arrived: ByteCount::ZERO, acks: 0, factor });
             return None;
         };
         queued.arrived += ack.bytes;
@@ -155,17 +155,17 @@ impl Startup {
 #[derive(Debug, Clone, Copy)]
 struct Queued {
     since: Instant,
-    arrived: Bytes,
+    arrived: ByteCount,
     acks: u32,
     /// Sent for what arrives, before there was a queue that could overflow.
     factor: u64,
 }
 
 /// 32 packets of 1,500 bytes: three times RFC 6928's window, but paced.
-const INITIAL: Bytes = Bytes::new(48_000);
+const INITIAL: ByteCount = ByteCount::new(48_000);
 
 /// 64 packets: 4.8 Mbit/s at 160 ms; where the line carries 1 Mbit/s, three quarters of a second of it.
-const LONG_INITIAL: Bytes = Bytes::new(96_000);
+const LONG_INITIAL: ByteCount = ByteCount::new(96_000);
 
 /// While the line isn't full, what is sent is three times what arrived in the last quarter of a round trip that is known;
 /// more than four times is ahead of all knowledge.
@@ -216,18 +216,18 @@ mod tests {
     const RTT: Duration = Duration::from_millis(160);
 
     fn ack(packets: u32) -> Ack {
-        Ack { bytes: Bytes::new(u64::from(packets) * 1_500), packets, rtt: Some(RTT), ..Ack::default() }
+        Ack { bytes: ByteCount::new(u64::from(packets) * 1_500), packets, rtt: Some(RTT), ..Ack::default() }
     }
 
     #[test]
     fn what_arrived_and_what_was_lost_beside_it_make_room_for_twice_as_much() {
         let mut startup = Startup::new(None);
         startup.grow(&ack(10), Some(FIRST_SPAN));
-        assert_eq!(startup.amount, Bytes::new(48_000 + 30_000));
+        assert_eq!(startup.amount, ByteCount::new(48_000 + 30_000));
         (0..10).for_each(|_| startup.lost());
         startup.grow(&ack(10), Some(FIRST_SPAN));
         // 30 sent for 20 arrived.
-        assert_eq!(startup.amount, Bytes::new(48_000 + 30_000 + 45_000));
+        assert_eq!(startup.amount, ByteCount::new(48_000 + 30_000 + 45_000));
     }
 
     #[test]

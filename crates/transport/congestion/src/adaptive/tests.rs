@@ -5,7 +5,7 @@ use crate::Sender;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-const PACKET: Bytes = Bytes::new(1_500);
+const PACKET: ByteCount = ByteCount::new(1_500);
 const RTT: Duration = Duration::from_millis(160);
 const RATE: Rate = Rate::from_mbps(93);
 
@@ -51,7 +51,7 @@ impl Line {
     /// Runs for `span` in steps of half a millisecond, with an application that has at most `offered`.
     fn run_offering(&mut self, span: Duration, offered: Rate) -> Rate {
         let (end, carried) = (self.now + span, self.carried);
-        let mut credit = Bytes::ZERO;
+        let mut credit = ByteCount::ZERO;
         while self.now < end {
             self.now += STEP;
             credit = (credit + offered * STEP).min(offered * RTT);
@@ -65,7 +65,7 @@ impl Line {
                 self.send();
             }
         }
-        Rate::over(Bytes::new((self.carried - carried) * PACKET.as_u64()), span)
+        Rate::over(ByteCount::new((self.carried - carried) * PACKET.as_u64()), span)
     }
 
     fn run(&mut self, span: Duration) -> Rate {
@@ -245,7 +245,7 @@ proptest! {
         for (kind, span, packets) in events {
             now += Duration::from_nanos(if kind < 6 { span / 1_000 } else { span });
             let sent = Instant::from_nanos(now.as_nanos().saturating_sub(span));
-            let bytes = Bytes::new(u64::from(packets) * 1_500);
+            let bytes = ByteCount::new(u64::from(packets) * 1_500);
             match kind {
                 0..3 => (0..packets.min(64)).for_each(|_| adaptive.on_sent(now, PACKET, bytes)),
                 3 => adaptive.on_loss(now, &Loss { bytes: PACKET, sent, continues: packets % 2 == 0, ..Loss::default() }),
@@ -261,7 +261,7 @@ proptest! {
                 }),
             }
             prop_assert!(adaptive.pacing_rate() >= SLOWEST);
-            prop_assert!(adaptive.window() >= Bytes::new(1_500));
+            prop_assert!(adaptive.window() >= ByteCount::new(1_500));
         }
     }
 }

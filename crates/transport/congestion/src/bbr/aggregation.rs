@@ -3,17 +3,17 @@
 
 use super::Rounds;
 use crate::Ack;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// The most that was acknowledged beyond what was due, of the last five to ten round trips.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Aggregation {
     /// Of this stretch and of the one before.
-    extra: [Bytes; 2],
+    extra: [ByteCount; 2],
     rounds: u32,
     /// Since when, and how much was acknowledged since.
     epoch: Instant,
-    acked: Bytes,
+    acked: ByteCount,
 }
 
 impl Aggregation {
@@ -22,21 +22,21 @@ impl Aggregation {
             self.rounds += 1;
             if self.rounds >= STRETCH {
                 self.rounds = 0;
-                self.extra = [Bytes::ZERO, self.extra[0]];
+                self.extra = [ByteCount::ZERO, self.extra[0]];
             }
         }
         let mut due = rate * now.since(self.epoch);
         if self.acked <= due {
             self.epoch = now;
-            self.acked = Bytes::ZERO;
-            due = Bytes::ZERO;
+            self.acked = ByteCount::ZERO;
+            due = ByteCount::ZERO;
         }
         self.acked += ack.bytes;
         self.extra[0] = self.extra[0].max(self.acked.saturating_sub(due));
     }
 
     /// What may be under way for it: no more than 100 ms of the rate.
-    pub(crate) fn allowance(&self, rate: Rate) -> Bytes {
+    pub(crate) fn allowance(&self, rate: Rate) -> ByteCount {
         self.extra[0].max(self.extra[1]).min(rate * LONGEST)
     }
 }
@@ -59,14 +59,14 @@ mod tests {
                 rounds.began = true;
                 aggregation.epoch = aggregation.epoch.max(Instant::ZERO);
                 let now = aggregation.epoch + Duration::from_millis(millis);
-                let ack = Ack { bytes: Bytes::new(bytes), ..Ack::default() };
+                let ack = Ack { bytes: ByteCount::new(bytes), ..Ack::default() };
                 aggregation.update(now, &ack, rounds, rate);
             }
             aggregation.allowance(rate)
         };
         // 10,000 bytes a millisecond are the rate: 50,000 at once are 50,000 more than due.
-        assert_eq!(run(50_000, 5, 3), Bytes::new(50_000));
-        assert_eq!(run(1_000, 5, 20), Bytes::new(1_000));
+        assert_eq!(run(50_000, 5, 3), ByteCount::new(50_000));
+        assert_eq!(run(1_000, 5, 20), ByteCount::new(1_000));
         assert_eq!(run(5_000_000, 5, 1), rate * LONGEST);
     }
 }

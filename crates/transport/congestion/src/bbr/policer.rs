@@ -4,7 +4,7 @@
 use super::Rounds;
 use crate::Ack;
 use crate::segments::Multiple;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// The rate that a policer seems to let through.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,11 +13,11 @@ pub(crate) struct Policer {
     in_use: bool,
     sampling: bool,
     rounds: u64,
-    total_lost: Bytes,
+    total_lost: ByteCount,
     /// When the interval began, and the totals then.
     began: Instant,
-    began_delivered: Bytes,
-    began_lost: Bytes,
+    began_delivered: ByteCount,
+    began_lost: ByteCount,
 }
 
 impl Policer {
@@ -26,13 +26,13 @@ impl Policer {
         if self.in_use { self.rate } else { None }
     }
 
-    pub(crate) fn lost(&mut self, bytes: Bytes) {
+    pub(crate) fn lost(&mut self, bytes: ByteCount) {
         self.total_lost += bytes;
     }
 
     /// Takes in an acknowledgement; `lost` since the one before. True when the rate was in use long enough: the path is to
     /// be probed again.
-    pub(crate) fn update(&mut self, now: Instant, ack: &Ack, lost: Bytes, rounds: Rounds) -> bool {
+    pub(crate) fn update(&mut self, now: Instant, ack: &Ack, lost: ByteCount, rounds: Rounds) -> bool {
         self.rounds += u64::from(rounds.began);
         if self.in_use {
             let is_over = self.rounds >= HOLD_ROUNDS;
@@ -42,7 +42,7 @@ impl Policer {
             return is_over;
         }
         if !self.sampling {
-            if lost > Bytes::ZERO {
+            if lost > ByteCount::ZERO {
                 self.begin(now, ack);
                 self.sampling = true;
             }
@@ -50,7 +50,7 @@ impl Policer {
         }
         if ack.sample.is_app_limited || self.rounds > LONGEST_ROUNDS {
             self.reset(now, ack);
-        } else if self.rounds >= SHORTEST_ROUNDS && lost > Bytes::ZERO {
+        } else if self.rounds >= SHORTEST_ROUNDS && lost > ByteCount::ZERO {
             self.judge(now, ack);
         }
         false
@@ -61,7 +61,7 @@ impl Policer {
         let delivered = ack.sample.total - self.began_delivered;
         let span = now.since(self.began);
         // 50 lost for 256 delivered: about 20 %.
-        if delivered == Bytes::ZERO || lost.times(256) < delivered.times(50) || span < SHORTEST {
+        if delivered == ByteCount::ZERO || lost.times(256) < delivered.times(50) || span < SHORTEST {
             return;
         }
         let rate = Rate::over(delivered, span);
@@ -112,11 +112,11 @@ mod tests {
     fn play(policer: &mut Policer, from: u64, rounds: u64, delivered: u64, lost: u64) -> Option<Rate> {
         for round in from..from + rounds {
             let mut ack = Ack::default();
-            ack.sample.total = Bytes::new((round + 1) * delivered);
-            policer.lost(Bytes::new(lost));
+            ack.sample.total = ByteCount::new((round + 1) * delivered);
+            policer.lost(ByteCount::new(lost));
             let began = Rounds { began: true, ..Rounds::default() };
             let now = Instant::ZERO + Duration::from_millis(100) * round;
-            policer.update(now, &ack, Bytes::new(lost), began);
+            policer.update(now, &ack, ByteCount::new(lost), began);
         }
         policer.rate()
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-const SEGMENT: Bytes = Bytes::new(1_500);
+const SEGMENT: ByteCount = ByteCount::new(1_500);
 const RTT: Duration = Duration::from_millis(100);
 const RATE: Rate = Rate::from_mbps(12);
 
@@ -8,15 +8,15 @@ const RATE: Rate = Rate::from_mbps(12);
 struct Path {
     bbr: Bbr,
     now: Instant,
-    delivered: Bytes,
+    delivered: ByteCount,
     rtt: Duration,
-    in_flight: Bytes,
+    in_flight: ByteCount,
 }
 
 impl Path {
     fn new() -> Self {
         let bbr = Bbr::new(BbrConfig::default());
-        Self { bbr, now: Instant::ZERO, delivered: Bytes::ZERO, rtt: RTT, in_flight: Bytes::ZERO }
+        Self { bbr, now: Instant::ZERO, delivered: ByteCount::ZERO, rtt: RTT, in_flight: ByteCount::ZERO }
     }
 
     /// One segment arrives, `rate` being what the sample says.

@@ -2,15 +2,15 @@
 
 use crate::segments::Multiple;
 use crate::{Ack, Loss};
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 
 /// The bounds, and the round trips in which loss is counted.
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
-    segment: Bytes,
-    long_term: Option<Bytes>,
+    segment: ByteCount,
+    long_term: Option<ByteCount>,
     short_rate: Option<Rate>,
-    short_inflight: Option<Bytes>,
+    short_inflight: Option<ByteCount>,
     latest: Latest,
     losses: Losses,
     slope: Slope,
@@ -23,13 +23,13 @@ pub(super) struct Bounds {
 #[derive(Debug, Clone, Copy, Default)]
 struct Latest {
     rate: Rate,
-    inflight: Bytes,
+    inflight: ByteCount,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Losses {
-    delivered: Bytes,
-    round_ends: Bytes,
+    delivered: ByteCount,
+    round_ends: ByteCount,
     round_began: bool,
     in_round: bool,
     ranges: u32,
@@ -45,7 +45,7 @@ struct Slope {
 }
 
 impl Bounds {
-    pub(super) fn new(segment: Bytes) -> Self {
+    pub(super) fn new(segment: ByteCount) -> Self {
         Self {
             segment,
             long_term: None,
@@ -65,25 +65,25 @@ impl Bounds {
     }
 
     /// Short-term bound of what is under way.
-    pub(super) const fn short_term(&self) -> Option<Bytes> {
+    pub(super) const fn short_term(&self) -> Option<ByteCount> {
         self.short_inflight
     }
 
     /// Long-term bound of what is under way.
-    pub(super) const fn long_term(&self) -> Option<Bytes> {
+    pub(super) const fn long_term(&self) -> Option<ByteCount> {
         self.long_term
     }
 
     /// The long-term bound with 15 % left to others.
-    pub(super) fn with_headroom(&self) -> Option<Bytes> {
+    pub(super) fn with_headroom(&self) -> Option<ByteCount> {
         self.long_term.map(|bound| bound - bound.scaled(15, 100).max(self.segment))
     }
 
-    pub(super) const fn latest_inflight(&self) -> Bytes {
+    pub(super) const fn latest_inflight(&self) -> ByteCount {
         self.latest.inflight
     }
 
-    pub(super) const fn delivered(&self) -> Bytes {
+    pub(super) const fn delivered(&self) -> ByteCount {
         self.losses.delivered
     }
 
@@ -122,7 +122,7 @@ impl Bounds {
     }
 
     /// After a round trip with loss: what arrived in it, but not less than 0.7 of the bound before.
-    pub(super) fn lower(&mut self, rate: Rate, window: Bytes) {
+    pub(super) fn lower(&mut self, rate: Rate, window: ByteCount) {
         if !self.losses.in_round {
             return;
         }
@@ -158,13 +158,13 @@ impl Bounds {
         self.slope.bytes_per_segment = None;
     }
 
-    pub(super) fn set_long_term(&mut self, bound: Bytes) {
+    pub(super) fn set_long_term(&mut self, bound: ByteCount) {
         self.reductions += 1;
         self.long_term = Some(bound);
     }
 
     /// So much was under way without heavy loss.
-    pub(super) fn allow(&mut self, in_flight: Bytes) {
+    pub(super) fn allow(&mut self, in_flight: ByteCount) {
         self.long_term = self.long_term.map(|bound| bound.max(in_flight));
     }
 
@@ -173,14 +173,14 @@ impl Bounds {
     }
 
     /// Twice as many segments in the coming round trip as in the last.
-    pub(super) fn raise_slope(&mut self, window: Bytes) {
+    pub(super) fn raise_slope(&mut self, window: ByteCount) {
         let segments = 1u64 << self.slope.rounds.min(MAX_SLOPE);
         self.slope.rounds += 1;
         self.slope.bytes_per_segment = Some((window.as_u64() / segments).max(1));
     }
 
     /// Raises the long-term bound for `acked`, where the window stands at it.
-    pub(super) fn raise(&mut self, acked: Bytes, window: Bytes, round_began: bool) {
+    pub(super) fn raise(&mut self, acked: ByteCount, window: ByteCount, round_began: bool) {
         let Some(bound) = self.long_term.filter(|bound| window >= *bound) else { return };
         if let Some(per_segment) = self.slope.bytes_per_segment {
             self.slope.acked += acked.as_u64();
@@ -195,12 +195,12 @@ impl Bounds {
 }
 
 /// More than 2 % of what was under way was lost.
-pub(super) fn is_too_high(lost: Bytes, in_flight: Bytes) -> bool {
+pub(super) fn is_too_high(lost: ByteCount, in_flight: ByteCount) -> bool {
     lost > in_flight.scaled(2, 100)
 }
 
 /// How much was under way when the loss crossed 2 %: the packet may be a large one.
-pub(super) fn inflight_at_loss(loss: &Loss) -> Bytes {
+pub(super) fn inflight_at_loss(loss: &Loss) -> ByteCount {
     let before = loss.in_flight_when_sent - loss.bytes;
     let lost_before = loss.lost_since_sent - loss.bytes;
     before + (before.scaled(2, 100) - lost_before).scaled(100, 98)
@@ -217,14 +217,14 @@ mod tests {
     use super::*;
     use skyhaul_units::Duration;
 
-    const SEGMENT: Bytes = Bytes::new(1_500);
+    const SEGMENT: ByteCount = ByteCount::new(1_500);
 
     fn ack(total: u64, prior: u64, mbps: u64) -> Ack {
         let mut ack = Ack::default();
-        ack.sample.total = Bytes::new(total);
-        ack.sample.prior = Bytes::new(prior);
+        ack.sample.total = ByteCount::new(total);
+        ack.sample.prior = ByteCount::new(prior);
         ack.sample.interval = Duration::from_millis(8);
-        ack.sample.delivered = Bytes::new(mbps * 1_000);
+        ack.sample.delivered = ByteCount::new(mbps * 1_000);
         ack
     }
 
@@ -234,12 +234,12 @@ mod tests {
         for (arrived, expected) in [(9, 9), (1, 6)] {
             bounds.note_delivery(&ack(10_000, 10_000, arrived));
             bounds.note_loss(&Loss::default());
-            bounds.lower(Rate::from_mbps(10), Bytes::new(100_000));
+            bounds.lower(Rate::from_mbps(10), ByteCount::new(100_000));
             assert_eq!(bounds.rate().map(|rate| rate.as_bps() / 1_000_000), Some(expected));
             bounds.forget_losses();
             bounds.advance(&ack(10_000, 10_000, 0));
         }
-        bounds.lower(Rate::ZERO, Bytes::ZERO);
+        bounds.lower(Rate::ZERO, ByteCount::ZERO);
         assert_eq!(bounds.reductions(), 2, "nothing without loss");
         bounds.forget_short_term();
         assert_eq!((bounds.rate(), bounds.short_term()), (None, None));
@@ -263,13 +263,13 @@ mod tests {
     #[test]
     fn the_flight_at_which_loss_became_heavy_lies_within_the_packet() {
         let loss = Loss {
-            bytes: Bytes::new(1_500),
-            in_flight_when_sent: Bytes::new(150_000),
-            lost_since_sent: Bytes::new(4_000),
+            bytes: ByteCount::new(1_500),
+            in_flight_when_sent: ByteCount::new(150_000),
+            lost_since_sent: ByteCount::new(4_000),
             ..Loss::default()
         };
         assert!(is_too_high(loss.lost_since_sent, loss.in_flight_when_sent));
         // 148,500 before, 2,500 of it lost: 2,970 would be 2 %, (2,970 - 2,500) / 0.98 more were allowed.
-        assert_eq!(inflight_at_loss(&loss), Bytes::new(148_500 + 479));
+        assert_eq!(inflight_at_loss(&loss), ByteCount::new(148_500 + 479));
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-const SEGMENT: Bytes = Bytes::new(1_500);
+const SEGMENT: ByteCount = ByteCount::new(1_500);
 const RTT: Duration = Duration::from_millis(100);
 const RATE: Rate = Rate::from_mbps(12);
 
@@ -8,16 +8,16 @@ const RATE: Rate = Rate::from_mbps(12);
 struct Path {
     bbr: Bbr3,
     now: Instant,
-    delivered: Bytes,
+    delivered: ByteCount,
     rtt: Duration,
     /// Lost in the round trip that each sample tells of.
-    lost: Bytes,
+    lost: ByteCount,
 }
 
 impl Path {
     fn new() -> Self {
         let bbr = Bbr3::new(Bbr3Config::default());
-        Self { bbr, now: Instant::ZERO, delivered: Bytes::ZERO, rtt: RTT, lost: Bytes::ZERO }
+        Self { bbr, now: Instant::ZERO, delivered: ByteCount::ZERO, rtt: RTT, lost: ByteCount::ZERO }
     }
 
     /// Past the start.

@@ -2,7 +2,7 @@
 
 use crate::pair::{App, CLIENT, Options, SERVER, World, numbered};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeSet;
 
 #[test]
@@ -93,7 +93,7 @@ fn throughput(options: &Options, span: Duration) -> (f64, Duration) {
     let (_, mut delays) = world.take_line(CLIENT);
     delays.sort_unstable();
     // A symbol of 1,438 bytes travels in an IP packet of 1,490: frame and packet headers, tag, UDP, IP.
-    let arrived = Bytes::new((world.seen[SERVER].datagrams - before) * 1_490);
+    let arrived = ByteCount::new((world.seen[SERVER].datagrams - before) * 1_490);
     let limit = options.link.rate.scaled(u64::from(options.link.loss.complement().as_ppb()), 1_000_000_000);
     let share = Rate::over(arrived, span).as_bps() as f64 / limit.as_bps() as f64;
     let counters = world.path(SERVER).counters();
@@ -181,7 +181,7 @@ fn both_directions_are_filled_at_once() {
     let before = [CLIENT, SERVER].map(|node| world.seen[node].datagrams);
     world.run(Duration::from_secs(10));
     for node in [CLIENT, SERVER] {
-        let arrived = Bytes::new((world.seen[node].datagrams - before[node]) * 1_490);
+        let arrived = ByteCount::new((world.seen[node].datagrams - before[node]) * 1_490);
         let share = Rate::over(arrived, Duration::from_secs(10)).as_bps() as f64 / 0.9 / 93e6;
         println!("towards node {node}: {share:.4}");
         assert!(share >= 0.97, "towards node {node}: {share:.4}");
@@ -267,7 +267,7 @@ fn a_path_silent_for_the_idle_time_ends_with_all_tokens_resolved() {
 
 #[test]
 fn datagrams_not_polled_in_time_are_counted() {
-    let mut world = World::connected(&Options { receive_buffer: Bytes::kib(64), ..Options::default() });
+    let mut world = World::connected(&Options { receive_buffer: ByteCount::kib(64), ..Options::default() });
     let server = world.seen[SERVER].ready.take().unwrap();
     world.apps[CLIENT] = App::Numbers { next: 0, count: 1_000, until: Instant::FAR_FUTURE };
     world.run(Duration::from_secs(3));

@@ -14,7 +14,7 @@ pub mod wire;
 
 use bytes::Bytes;
 use skyhaul_transport::{Block, Mode, cost};
-use skyhaul_units::{Bytes as Amount, FlowId};
+use skyhaul_units::{ByteCount, FlowId};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{HEAD, Malformed, Message, Said};
 
@@ -90,7 +90,7 @@ struct Slot {
 
 /// Reliable blocks that one end has sent and the other's program has not taken, at most: 93 Mbit/s at 660 ms, four times over, so that
 /// repairs of repairs do not stop the line.
-pub const WINDOW: Amount = Amount::mib(32);
+pub const WINDOW: ByteCount = ByteCount::mib(32);
 /// Links at a time that each end began.
 pub const LINKS_MAX: usize = 32;
 /// Flows of a slot.

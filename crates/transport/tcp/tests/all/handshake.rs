@@ -7,7 +7,7 @@ use skyhaul_sessions::Carrier;
 use skyhaul_sessions::admission::{ADDRESS_MAX, CALLS_MAX, SETUP_MAX};
 use skyhaul_tcp::{TlsCarrier, TlsPathConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 fn refused(options: &Options) -> (World, [Refusal; 2]) {
     let mut world = World::new(options);
@@ -144,7 +144,7 @@ fn an_idle_path_lives_on_signs_of_life_and_a_dead_one_is_given_up() {
     world.run(Duration::from_secs(600));
     assert!(world.seen.iter().all(|seen| seen.down.is_none()));
     let sent = world.paths[CLIENT].counters().sent;
-    assert!(sent < Bytes::new(20_000), "{sent} in ten idle minutes");
+    assert!(sent < ByteCount::new(20_000), "{sent} in ten idle minutes");
     let rtt = world.paths[CLIENT].estimate().rtt;
     assert!(rtt >= Duration::from_millis(160) && rtt < Duration::from_millis(161), "{rtt}");
     let cut = world.now;

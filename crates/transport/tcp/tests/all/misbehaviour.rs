@@ -8,7 +8,7 @@ use skyhaul_identity::{RefusedKey, client_config};
 use skyhaul_tcp::TlsPath;
 use skyhaul_tcp::wire::{Frame, FrameReader};
 use skyhaul_transport::{DownReason, Path, PathEvent};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
@@ -218,5 +218,5 @@ fn a_hello_that_never_ends_is_bounded() {
         record[5..9].fill(0);
     }
     assert!(matches!(called.poll(Instant::ZERO), Some(PathEvent::Down(DownReason::Failed(_)))));
-    assert!(called.counters().received <= Bytes::kib(64));
+    assert!(called.counters().received <= ByteCount::kib(64));
 }

@@ -5,7 +5,7 @@ use crate::pair::{App, CLIENT, Options, SERVER, World};
 use proptest::prelude::*;
 use skyhaul_tcp::TlsPathConfig;
 use skyhaul_transport::{DownReason, Path, PathEvent};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 fn numbers(count: u64, size: usize) -> App {
     App::Numbers { next: 0, count, size }
@@ -96,7 +96,7 @@ fn the_line_is_used_to_the_full_and_measured() {
         world.seen[SERVER].latencies.clear();
         let span = if mbps >= 300 { Duration::from_secs(4) } else { Duration::from_secs(25) };
         world.run(span);
-        let gained = Bytes::new(world.seen[SERVER].datagram_bytes - before);
+        let gained = ByteCount::new(world.seen[SERVER].datagram_bytes - before);
         let goodput = Rate::over(gained, world.now.since(began));
         let estimate = world.paths[CLIENT].estimate();
         let slowest = *world.seen[SERVER].latencies.iter().max().unwrap();
@@ -106,7 +106,8 @@ fn the_line_is_used_to_the_full_and_measured() {
         assert!(estimate.min_rtt >= rtt && estimate.min_rtt <= rtt.scaled(3, 2) + Duration::from_millis(200));
         assert_eq!(estimate.loss, Probability::ZERO);
         // However deep the buffers below: a round trip of queue, what acknowledgements wait for, and 64 KiB on either side.
-        let bound = rtt / 2 + rtt.scaled(3, 2) + Duration::from_millis(50) + rate.time_for(Bytes::kib(160));
+        let bound =
+            rtt / 2 + rtt.scaled(3, 2) + Duration::from_millis(50) + rate.time_for(ByteCount::kib(160));
         assert!(slowest <= bound, "{rate} {rtt}: {slowest} above {bound}");
     }
 }
@@ -145,7 +146,7 @@ fn a_lossy_line_that_tcp_repairs_costs_time_and_nothing_else() {
 
 #[test]
 fn an_end_that_does_not_poll_holds_the_other_back_within_bounds() {
-    let path = TlsPathConfig { receive_buffer: Bytes::kib(512), ..TlsPathConfig::default() };
+    let path = TlsPathConfig { receive_buffer: ByteCount::kib(512), ..TlsPathConfig::default() };
     let mut world = World::connected(&Options { path, ..Options::default() });
     world.asleep[SERVER] = true;
     world.apps[CLIENT] = numbers(100_000, 1_438);

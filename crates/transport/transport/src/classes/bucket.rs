@@ -5,7 +5,7 @@
 //! the rate; the rest of that division is kept, so no rate is ever rounded. (The virtual scheduling form of the
 //! generic cell rate algorithm, ITU-T I.371.)
 
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// A token bucket that may go into debt: what was decided is sent whole, and paid for later.
 #[derive(Debug, Clone)]
@@ -24,14 +24,14 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// An empty bucket, without debt at the clock's start, filled at `rate` up to `burst`; `None` at standstill.
-    pub(super) fn new(rate: Rate, burst: Option<Bytes>) -> Option<Self> {
+    pub(super) fn new(rate: Rate, burst: Option<ByteCount>) -> Option<Self> {
         let depth = burst.map_or(DEPTH, |burst| rate.time_for(burst));
         let empty = Self { rate, depth, patience: depth, zero_at: Instant::ZERO, rest: 0 };
         (rate > Rate::ZERO).then_some(empty)
     }
 
     /// The same, but credit up to `bytes` is kept while somebody waits for a turn.
-    pub(super) fn keeping(self, bytes: Bytes) -> Self {
+    pub(super) fn keeping(self, bytes: ByteCount) -> Self {
         Self { patience: self.rate.time_for(bytes).max(self.depth), ..self }
     }
 
@@ -57,7 +57,7 @@ impl Bucket {
     }
 
     /// Takes out `bytes` at `now`.
-    pub(super) fn spend(&mut self, now: Instant, bytes: Bytes) {
+    pub(super) fn spend(&mut self, now: Instant, bytes: ByteCount) {
         self.keep(now, self.patience);
         let rate = self.rate.as_bps();
         let small = bytes.as_u64().checked_mul(SCALE).and_then(|spent| spent.checked_add(self.rest));
@@ -122,7 +122,7 @@ mod tests {
         // 7 bit/s never divides: 700 bytes one by one take exactly 800 s.
         let mut bucket = bucket(Rate::from_bps(7));
         for _ in 0..700 {
-            bucket.spend(Instant::ZERO, Bytes::new(1));
+            bucket.spend(Instant::ZERO, ByteCount::new(1));
         }
         assert_eq!(bucket.opens_at(), Instant::from_nanos(800_000_000_000));
         assert_eq!(bucket.rest, 0);
@@ -130,30 +130,30 @@ mod tests {
 
     #[test]
     fn credit_is_bounded_and_debt_is_not_forgotten() {
-        let mut bucket = Bucket::new(Rate::from_mbps(8), Some(Bytes::new(3_000))).unwrap();
+        let mut bucket = Bucket::new(Rate::from_mbps(8), Some(ByteCount::new(3_000))).unwrap();
         let later = Instant::from_nanos(60_000_000_000);
-        bucket.spend(later, Bytes::new(3_000));
+        bucket.spend(later, ByteCount::new(3_000));
         assert_eq!(bucket.opens_at(), later);
-        bucket.spend(later, Bytes::new(1_000_000));
+        bucket.spend(later, ByteCount::new(1_000_000));
         assert_eq!(bucket.opens_at(), later + Duration::from_secs(1));
     }
 
     #[test]
     fn credit_is_kept_longer_for_one_that_waits() {
-        let bucket = bucket(Rate::from_mbps(8)).keeping(Bytes::new(100_000));
+        let bucket = bucket(Rate::from_mbps(8)).keeping(ByteCount::new(100_000));
         let later = Instant::from_nanos(60_000_000_000);
         let (mut waiting, mut idle) = (bucket.clone(), bucket);
-        waiting.spend(later, Bytes::ZERO);
+        waiting.spend(later, ByteCount::ZERO);
         assert_eq!(waiting.opens_at(), later - Duration::from_millis(100));
         idle.wanted(later);
-        idle.spend(later, Bytes::ZERO);
+        idle.spend(later, ByteCount::ZERO);
         assert_eq!(idle.opens_at(), later - DEPTH);
     }
 
     #[test]
     fn a_change_of_rate_keeps_debt_and_credit_in_bytes() {
         let mut bucket = bucket(Rate::from_mbps(8));
-        bucket.spend(Instant::ZERO, Bytes::new(10_000));
+        bucket.spend(Instant::ZERO, ByteCount::new(10_000));
         assert_eq!(bucket.opens_at(), Instant::ZERO + Duration::from_millis(10));
         bucket.set_rate(Instant::ZERO, Rate::from_mbps(80));
         assert_eq!(bucket.opens_at(), Instant::ZERO + Duration::from_millis(1));
@@ -166,10 +166,10 @@ mod tests {
     fn the_ends_of_the_range_do_not_overflow() {
         assert!(Bucket::new(Rate::ZERO, None).is_none());
         let mut slow = bucket(Rate::from_bps(1));
-        slow.spend(Instant::FAR_FUTURE, Bytes::new(u64::MAX));
+        slow.spend(Instant::FAR_FUTURE, ByteCount::new(u64::MAX));
         slow.set_rate(Instant::ZERO, Rate::from_bps(u64::MAX));
         let mut fast = bucket(Rate::from_bps(u64::MAX));
-        fast.spend(Instant::FAR_FUTURE, Bytes::new(u64::MAX));
+        fast.spend(Instant::FAR_FUTURE, ByteCount::new(u64::MAX));
         fast.set_rate(Instant::FAR_FUTURE, Rate::from_bps(1));
         assert_eq!(slow.serve_at().max(fast.serve_at()), Instant::FAR_FUTURE);
     }
@@ -182,7 +182,7 @@ mod tests {
         ) {
             let mut bucket = bucket(Rate::from_bps(bps));
             for size in &sizes {
-                bucket.spend(Instant::ZERO, Bytes::new(*size));
+                bucket.spend(Instant::ZERO, ByteCount::new(*size));
             }
             let all = u128::from(sizes.iter().sum::<u64>()) * u128::from(SCALE) / u128::from(bps);
             prop_assert_eq!(u128::from(bucket.opens_at().as_nanos()), all);

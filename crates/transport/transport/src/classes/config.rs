@@ -26,7 +26,7 @@
 
 use super::bucket::{Bucket, DEPTH};
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 use std::collections::BTreeMap;
 
 /// The class tree of a session. The default is one class without limits.
@@ -66,11 +66,11 @@ pub struct ClassConfig {
     /// Share among leaves of one priority: each sends this much in its turn. Default 3000 bytes for every class, which
     /// is equal shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quantum: Option<Bytes>,
+    pub quantum: Option<ByteCount>,
     /// How much may leave at once after a pause, against the guarantee and against the ceiling.
     /// Default: 20 ms of the rate in question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst: Option<Bytes>,
+    pub burst: Option<ByteCount>,
 }
 
 /// What is wrong with a class tree, and what to do.
@@ -123,7 +123,7 @@ const LAST_PRIORITY: u8 = 7;
 const DEFAULT_PRIORITY: u8 = 3;
 
 /// Two datagrams: turns stay short, and every turn has room for one.
-const DEFAULT_QUANTUM: Bytes = Bytes::new(3_000);
+const DEFAULT_QUANTUM: ByteCount = ByteCount::new(3_000);
 
 /// A place in the tree with its buckets.
 #[derive(Debug, Clone)]
@@ -143,7 +143,7 @@ pub(super) struct Node {
 pub(super) struct Leaf {
     pub(super) name: String,
     pub(super) priority: u8,
-    pub(super) quantum: Bytes,
+    pub(super) quantum: ByteCount,
 }
 
 /// A tree that was found right.
@@ -214,7 +214,7 @@ impl Plan {
 
 /// The most that can be sent by right before somebody who waits has a turn: everybody's burst and turn. One who waits
 /// keeps that much credit, or its guarantee would not hold among many.
-fn credit(classes: &[ClassConfig], family: &Family, resolved: &[Resolved]) -> Bytes {
+fn credit(classes: &[ClassConfig], family: &Family, resolved: &[Resolved]) -> ByteCount {
     let leaves = (0..classes.len()).filter(|class| family.children[*class] == 0);
     let of = |class: usize| {
         let config = &classes[class];
@@ -327,7 +327,7 @@ fn inherit(class: &ClassConfig, guarantee: Rate, outer: Resolved) -> Result<Reso
     if priority > LAST_PRIORITY {
         return Err(ClassError::Priority { class: name(), priority });
     }
-    if class.quantum == Some(Bytes::ZERO) {
+    if class.quantum == Some(ByteCount::ZERO) {
         return Err(ClassError::NoTurn(name()));
     }
     if class.ceiling == Some(Rate::ZERO) {

@@ -24,7 +24,7 @@ pub use config::{ClassConfig, ClassError, ClassesConfig, MAX_CLASSES, MAX_LEAVES
 
 use bucket::Bucket;
 use config::{Leaf, Node, Plan};
-use skyhaul_units::{Bytes, Instant, Rate};
+use skyhaul_units::{ByteCount, Instant, Rate};
 
 /// A leaf of a class tree: its place among the leaves in the order of the configuration. Only the tree that gave it
 /// out, or one of the same configuration, knows what it means.
@@ -35,9 +35,9 @@ pub struct ClassId(pub u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClassCounters {
     /// All that was charged.
-    pub sent: Bytes,
+    pub sent: ByteCount,
     /// Of it, what went beyond the leaf's own guarantee.
-    pub borrowed: Bytes,
+    pub borrowed: ByteCount,
 }
 
 /// A class tree at work.
@@ -189,7 +189,7 @@ impl ClassTree {
 
     /// Charges `bytes`, which left at `now`, to `leaf` and to those above it. What leaves without having been picked
     /// (what must be sent is sent) is charged too, and is paid for by waiting.
-    pub fn charge(&mut self, now: Instant, leaf: ClassId, bytes: Bytes) {
+    pub fn charge(&mut self, now: Instant, leaf: ClassId, bytes: ByteCount) {
         let index = usize::from(leaf.0);
         let Some(turns) = self.turns.get_mut(index) else { return };
         turns.counters.sent += bytes;

@@ -2,7 +2,7 @@
 
 use crate::repair::{Chain, RepairTable};
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// What is assumed of a path of which nothing can be measured, and what is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Assumptions {
     /// Share of blocks that may stay lost.
     pub residual: Probability,
     /// The largest block for which that is to hold.
-    pub block: Bytes,
+    pub block: ByteCount,
     /// From the sending of a symbol until its repair has been sent, at most. Left out: as long as is worth it.
     pub budget: Option<Duration>,
 }
@@ -35,7 +35,7 @@ impl Assumptions {
             loss: Probability::from_ppb(10_000_000),
             burst: 1,
             residual: Probability::from_ppb(1_000),
-            block: Bytes::kib(64),
+            block: ByteCount::kib(64),
             budget: None,
         }
     }
@@ -47,7 +47,7 @@ impl Assumptions {
 
     /// What `datagrams` of the largest size take on the line.
     fn time_for(&self, datagrams: usize) -> Duration {
-        self.rate.time_for(Bytes::of(datagrams * (self.payload + self.headers)))
+        self.rate.time_for(ByteCount::of(datagrams * (self.payload + self.headers)))
     }
 
     fn chain(&self, lanes: u8) -> Chain {

@@ -4,8 +4,8 @@ use super::flow::{Arrival, Flow, Partial, Step};
 use super::wire::{Announcement, Content, Message, Piece};
 use crate::block::{Received, cost};
 use crate::repair::{Decoder, DecoderCounters};
-use bytes::Bytes as Buffer;
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Seq};
+use bytes::Bytes;
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a receiver is told once.
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub struct ReceiverConfig {
     /// Blocks begun and not yet taken by the application, at most. When it is full the block begun longest ago is given
     /// up: nobody can be asked to wait. Two seconds of 250 Mbit/s.
-    pub window: Bytes,
+    pub window: ByteCount,
     /// How much longer than expected a datagram may be under way: what the sender says is done counts as missing
     /// after that.
     pub reordering: Duration,
@@ -21,7 +21,7 @@ pub struct ReceiverConfig {
 
 impl Default for ReceiverConfig {
     fn default() -> Self {
-        Self { window: Bytes::mib(64), reordering: Duration::from_millis(100) }
+        Self { window: ByteCount::mib(64), reordering: Duration::from_millis(100) }
     }
 }
 
@@ -181,7 +181,7 @@ impl Receiver {
     }
 
     /// A plain datagram arrived.
-    pub fn datagram(&mut self, now: Instant, datagram: Buffer) {
+    pub fn datagram(&mut self, now: Instant, datagram: Bytes) {
         self.expire(now);
         self.heard = Some(now);
         self.counters.datagrams += 1;
@@ -264,7 +264,7 @@ impl Receiver {
         }
     }
 
-    fn content(&mut self, at: Arrival, content: &Buffer) {
+    fn content(&mut self, at: Arrival, content: &Bytes) {
         match Content::decode(content) {
             Ok(Content::Piece(piece)) => self.piece(at, &piece),
             Ok(Content::GivenUp(names)) => {

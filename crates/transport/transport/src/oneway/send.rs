@@ -9,8 +9,8 @@ use crate::path::PathId;
 use crate::schedule::{Line, Policy, PolicyConfig};
 use crate::send::{Now, Offer, Outbox, Outsymbol};
 use crate::session::SendError;
-use bytes::Bytes as Buffer;
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Seq, Utc};
+use bytes::Bytes;
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a sender is told once.
@@ -19,7 +19,7 @@ pub struct SenderConfig {
     /// Its name, as the receiver shows it.
     pub name: String,
     /// Blocks taken from the application and not yet sent, at most.
-    pub send_buffer: Bytes,
+    pub send_buffer: ByteCount,
     /// Calendar time at the clock's zero, for stamps that cross to the far end.
     pub utc_at_zero: Utc,
     /// How long a datagram takes to the far end, for deadlines: nothing here can measure it.
@@ -34,7 +34,7 @@ impl Default for SenderConfig {
     fn default() -> Self {
         Self {
             name: String::new(),
-            send_buffer: Bytes::mib(64),
+            send_buffer: ByteCount::mib(64),
             utc_at_zero: Utc::default(),
             one_way_delay: Duration::ZERO,
             classes: ClassTree::default(),
@@ -193,8 +193,8 @@ impl Sender {
     }
 
     /// How much the send buffer takes now, counted as [`crate::cost`].
-    pub const fn room(&self) -> Bytes {
-        self.config.send_buffer.saturating_sub(Bytes::new(self.outbox.held))
+    pub const fn room(&self) -> ByteCount {
+        self.config.send_buffer.saturating_sub(ByteCount::new(self.outbox.held))
     }
 
     /// What became of a block: [`Outcome::Sent`] when all its repair is out, which is no word of its arrival.
@@ -213,7 +213,7 @@ impl Sender {
     }
 
     /// The next plain datagram, at most [`super::Assumptions::payload`] bytes. Call it only when the line has room.
-    pub fn poll(&mut self, now: Instant) -> Option<Buffer> {
+    pub fn poll(&mut self, now: Instant) -> Option<Bytes> {
         if self.is_finished() {
             return None;
         }
@@ -253,7 +253,7 @@ impl Sender {
     }
 
     /// A source datagram: blocks given up first, so that nobody waits for them.
-    fn source(&mut self, now: Instant) -> Option<Buffer> {
+    fn source(&mut self, now: Instant) -> Option<Bytes> {
         let given_up = self.outbox.take_given_up(GIVEN_UP_MAX);
         if !given_up.is_empty() {
             self.touched.extend(given_up.iter().map(|name| name.flow));
@@ -279,7 +279,7 @@ impl Sender {
         Some(self.piece(now, &symbol))
     }
 
-    fn piece(&mut self, now: Instant, symbol: &Outsymbol) -> Buffer {
+    fn piece(&mut self, now: Instant, symbol: &Outsymbol) -> Bytes {
         let name = BlockId { flow: symbol.slice.flow, seq: symbol.slice.seq };
         let header = PieceHeader {
             flow: name.flow,
@@ -297,7 +297,7 @@ impl Sender {
         self.protect(now, header.encode(&symbol.bytes), (Some(name), due))
     }
 
-    fn protect(&mut self, now: Instant, content: Buffer, of: (Option<BlockId>, Option<Instant>)) -> Buffer {
+    fn protect(&mut self, now: Instant, content: Bytes, of: (Option<BlockId>, Option<Instant>)) -> Bytes {
         let sid = self.coder.add(now, (&content, of.0), of.1);
         let datagram = Message::Source { sid, content }.encode();
         self.counters.sources += 1;
@@ -305,7 +305,7 @@ impl Sender {
         datagram
     }
 
-    fn repair(&mut self) -> Option<Buffer> {
+    fn repair(&mut self) -> Option<Bytes> {
         let datagram = Message::Repair(self.coder.next_repair()?).encode();
         self.counters.repairs += 1;
         self.counters.repair_bytes += datagram.len() as u64;
@@ -360,7 +360,7 @@ impl Sender {
         Some(last + if self.told.news { least.min(ANNOUNCE) } else { ANNOUNCE })
     }
 
-    fn announce(&mut self, now: Instant) -> Buffer {
+    fn announce(&mut self, now: Instant) -> Bytes {
         let ended = self.is_drained();
         let known = &self.told.flows;
         // A place takes at most 16 bytes: as many as fit.

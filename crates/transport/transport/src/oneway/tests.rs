@@ -4,9 +4,9 @@ use super::{
     Assumptions, Cause, Design, DesignError, Event, Gap, Receiver, ReceiverConfig, Sender, SenderConfig,
 };
 use crate::block::{Block, BlockId, Mode, Outcome, Received};
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use proptest::prelude::*;
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate, Seq};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate, Seq};
 
 fn millis(value: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(value)
@@ -58,7 +58,7 @@ impl<L: FnMut(u64, &[u8]) -> bool> Line<L> {
             if let Some(datagram) = self.sender.poll(self.now) {
                 let assumed = *self.sender.design().assumptions();
                 assert!(datagram.len() <= assumed.payload);
-                self.now += assumed.rate.time_for(Bytes::of(datagram.len() + assumed.headers));
+                self.now += assumed.rate.time_for(ByteCount::of(datagram.len() + assumed.headers));
                 self.sent += 1;
                 if !(self.loses)(self.sent, &datagram) {
                     self.receiver.datagram(self.now, datagram);
@@ -237,7 +237,8 @@ fn announcements_go_on_while_nothing_is_sent_and_the_end_is_told_often() {
 #[test]
 fn the_window_holds_whatever_comes() {
     let mut line = Line::new(&assumed(1, 1), |number, _| number % 3 == 0);
-    line.receiver = Receiver::new(ReceiverConfig { window: Bytes::kib(256), ..ReceiverConfig::default() });
+    line.receiver =
+        Receiver::new(ReceiverConfig { window: ByteCount::kib(256), ..ReceiverConfig::default() });
     for number in 0..200 {
         line.sender.send(line.now, block(number as u32 % 5, number, 20_000)).unwrap();
     }
@@ -371,12 +372,12 @@ proptest! {
     fn any_datagrams_leave_the_receiver_bounded(
         datagrams in prop::collection::vec((0u8..4, prop::collection::vec(any::<u8>(), 0..60)), 0..80),
     ) {
-        let mut receiver = Receiver::new(ReceiverConfig { window: Bytes::kib(64), ..ReceiverConfig::default() });
+        let mut receiver = Receiver::new(ReceiverConfig { window: ByteCount::kib(64), ..ReceiverConfig::default() });
         let mut now = Instant::ZERO;
         for (kind, rest) in datagrams {
             let bytes: Vec<u8> = core::iter::once(kind).chain(rest).collect();
             now += Duration::from_millis(30);
-            receiver.datagram(now, Buffer::from(bytes));
+            receiver.datagram(now, Bytes::from(bytes));
             prop_assert!(receiver.memory() <= (64 << 10) + crate::repair::DECODER_MAX + (4 << 20));
         }
     }

@@ -5,7 +5,7 @@ use super::meter::LossEstimate;
 use super::repetition::Copies;
 use super::{STRIDE_MAX, UNDER_SYMBOL};
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// What repair is to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,16 +247,16 @@ impl Default for Goal {
 impl Shape {
     /// Takes the sources, of those that the flow brings within `usable`, repairs included, that cost the least repair.
     fn fill(&mut self, situation: &Situation, usable: Duration) {
-        let lanes = Bytes::of(usize::from(self.stride) * self.payload);
+        let lanes = ByteCount::of(usize::from(self.stride) * self.payload);
         let largest = self.repairs.largest().max(1);
         let fits = |sources: &usize| {
-            let flow = situation.flow.time_for(Bytes::new(lanes.as_u64() * *sources as u64));
+            let flow = situation.flow.time_for(ByteCount::new(lanes.as_u64() * *sources as u64));
             flow + self.repair_time(situation, usize::from(self.repairs.of(*sources))) <= usable
         };
         let most = (1..=largest).rev().find(fits).unwrap_or(1);
         self.limit = self.cheapest(largest);
         self.sources = self.cheapest(most);
-        if (situation.flow * Duration::from_secs(1)).as_u64() / Bytes::of(self.payload.max(1)).as_u64()
+        if (situation.flow * Duration::from_secs(1)).as_u64() / ByteCount::of(self.payload.max(1)).as_u64()
             > HURRIED
         {
             self.sources = self.quickest(situation, self.sources);
@@ -288,7 +288,7 @@ impl Shape {
         let line = Rate::from_bps(situation.flow.as_bps().saturating_add(situation.spare.as_bps()));
         match count * usize::from(self.stride) * self.payload {
             0 => Duration::ZERO,
-            bytes => line.time_for(Bytes::of(bytes)),
+            bytes => line.time_for(ByteCount::of(bytes)),
         }
     }
 

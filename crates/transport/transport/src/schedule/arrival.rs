@@ -1,7 +1,7 @@
 //! When a block would arrive, and whether it is worth starting.
 
 use super::Candidate;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// What the paths of a session are like together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Line {
 impl Line {
     /// When the last of `ahead` bytes arrives if all of them are sent from `now` on. A rate that isn't known holds
     /// nothing back.
-    pub fn arrival(&self, now: Instant, ahead: Bytes) -> Instant {
+    pub fn arrival(&self, now: Instant, ahead: ByteCount) -> Instant {
         let sending = if self.rate == Rate::ZERO { Duration::ZERO } else { self.rate.time_for(ahead) };
         now + sending + self.one_way_delay
     }
@@ -65,8 +65,8 @@ mod tests {
 
     fn block(deadline: Option<u64>) -> Candidate {
         Candidate {
-            size: Bytes::new(100_000),
-            unsent: Bytes::new(20_000),
+            size: ByteCount::new(100_000),
+            unsent: ByteCount::new(20_000),
             priority: 0,
             deadline: deadline.map(|millis| Instant::ZERO + Duration::from_millis(millis)),
             taken: Instant::ZERO,

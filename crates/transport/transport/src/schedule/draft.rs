@@ -91,7 +91,7 @@ impl Policy for Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_units::{Bytes, Rate};
+    use skyhaul_units::{ByteCount, Rate};
 
     /// 1 kB takes 1 ms.
     const LINE: Line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(50) };
@@ -103,8 +103,8 @@ mod tests {
 
     fn block(priority: u8, deadline: Option<u64>, size: u64, unsent: u64) -> Candidate {
         Candidate {
-            size: Bytes::new(size),
-            unsent: Bytes::new(unsent),
+            size: ByteCount::new(size),
+            unsent: ByteCount::new(unsent),
             priority,
             deadline: deadline.map(millis),
             taken: Instant::ZERO,

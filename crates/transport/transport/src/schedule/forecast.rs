@@ -1,7 +1,7 @@
 //! For every flow: will what waits of it be on time? Said before it happens, from the order in which it will be sent.
 
 use super::{Candidate, Line};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 use std::collections::BTreeMap;
 
 /// How a flow will fare.
@@ -10,7 +10,7 @@ pub struct Forecast {
     /// The flow.
     pub flow: FlowId,
     /// Its bytes that still have to be sent.
-    pub unsent: Bytes,
+    pub unsent: ByteCount,
     /// When the last of them arrives; none while the rate of the line isn't known.
     pub done: Option<Instant>,
     /// Whether its deadlines are kept.
@@ -44,15 +44,15 @@ pub fn forecast<'a>(
 /// The same where `arrival` says when the last of so many bytes arrives; none where that is not known.
 pub fn forecast_by<'a>(
     queue: impl IntoIterator<Item = (FlowId, &'a Candidate)>,
-    arrival: impl Fn(Bytes) -> Option<Instant>,
+    arrival: impl Fn(ByteCount) -> Option<Instant>,
 ) -> Vec<Forecast> {
     let mut flows: BTreeMap<FlowId, Forecast> = BTreeMap::new();
-    let mut ahead = Bytes::ZERO;
+    let mut ahead = ByteCount::ZERO;
     for (flow, candidate) in queue {
         ahead += candidate.unsent;
         let arrival = arrival(ahead);
         let outlook = judge(arrival, candidate.deadline);
-        let new = Forecast { flow, unsent: Bytes::ZERO, done: arrival, outlook, late: 0 };
+        let new = Forecast { flow, unsent: ByteCount::ZERO, done: arrival, outlook, late: 0 };
         let known = flows.entry(flow).or_insert(new);
         known.unsent += candidate.unsent;
         known.done = arrival;
@@ -88,8 +88,8 @@ mod tests {
 
     fn block(unsent: u64, deadline: Option<u64>) -> Candidate {
         Candidate {
-            size: Bytes::new(unsent),
-            unsent: Bytes::new(unsent),
+            size: ByteCount::new(unsent),
+            unsent: ByteCount::new(unsent),
             priority: 0,
             deadline: deadline.map(millis),
             taken: Instant::ZERO,
@@ -113,7 +113,7 @@ mod tests {
         let found = forecast(millis(920), &LINE, queue.iter().map(|(flow, block)| (*flow, block)));
         let of = |flow, unsent, done, outlook, late| Forecast {
             flow: FlowId(flow),
-            unsent: Bytes::new(unsent),
+            unsent: ByteCount::new(unsent),
             done: Some(millis(done)),
             outlook,
             late,

@@ -28,15 +28,15 @@ pub use strict::Strict;
 pub use urgency::{Urgency, UrgencyConfig};
 
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 
 /// A block with something to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// The whole block.
-    pub size: Bytes,
+    pub size: ByteCount,
     /// What of it still has to be sent, lost symbols included.
-    pub unsent: Bytes,
+    pub unsent: ByteCount,
     /// 0 is the most important.
     pub priority: u8,
     /// The last useful instant of arrival; none for a block that is useful at any time.
@@ -57,7 +57,7 @@ pub struct Followers {
     /// How many.
     pub count: u32,
     /// What of them still has to be sent.
-    pub unsent: Bytes,
+    pub unsent: ByteCount,
 }
 
 impl Candidate {

@@ -29,7 +29,7 @@ use super::arrival::{WHOLE, share};
 use super::{Candidate, Key, Line, Policy};
 use core::num::NonZeroU8;
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 
 /// Weights of the urgency policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl Urgency {
 
     /// Bytes × (1 + slope × `slack`)² ÷ worth of `blocks`, in millionths of a byte. `slack` is in parts per billion of a
     /// lifetime.
-    fn rank(&self, bytes: Bytes, slack: u64, (blocks, priority): (u32, u8)) -> u64 {
+    fn rank(&self, bytes: ByteCount, slack: u64, (blocks, priority): (u32, u8)) -> u64 {
         let lowest = self.config.lowest_priority.get();
         let worth = (1 + u128::from(lowest - priority.min(lowest))) * u128::from(blocks.max(1));
         let factor = u128::from(WHOLE + u64::from(self.config.slope) * slack);
@@ -107,7 +107,7 @@ impl Policy for Urgency {
 }
 
 /// What a block without a deadline counts as: the largest block that a capture makes.
-const UNDATED: Bytes = Bytes::kib(256);
+const UNDATED: ByteCount = ByteCount::kib(256);
 
 #[cfg(test)]
 mod tests {
@@ -125,8 +125,8 @@ mod tests {
 
     fn block(priority: u8, deadline: Option<u64>, size: u64, unsent: u64) -> Candidate {
         Candidate {
-            size: Bytes::new(size),
-            unsent: Bytes::new(unsent),
+            size: ByteCount::new(size),
+            unsent: ByteCount::new(unsent),
             priority,
             deadline: deadline.map(millis),
             taken: Instant::ZERO,
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_block_counts_with_what_waits_for_it() {
         let alone = block(2, Some(3_000), 60_000, 60_000);
-        let followers = Followers { count: 29, unsent: Bytes::new(29 * 6_000) };
+        let followers = Followers { count: 29, unsent: ByteCount::new(29 * 6_000) };
         let whole = Candidate { followers, ..alone };
         // r = 3000 - 2040 - 50 - 60 = 850 ms of 3000: (1 + 7 x 0.2833) squared is 8.9; x 60 kB, or x 234 kB for 30.
         assert_eq!(key(2_040, &alone).rank / 1_000_000, 534_016);
@@ -197,7 +197,8 @@ mod tests {
         let days = 2 * 86_400_000;
         assert!(key(days, &bulk) < key(days, &text(days, 800)));
         // In the order of hand-over, whatever the sizes.
-        let later = Candidate { size: Bytes::new(10), unsent: Bytes::new(10), taken: millis(1), ..bulk };
+        let later =
+            Candidate { size: ByteCount::new(10), unsent: ByteCount::new(10), taken: millis(1), ..bulk };
         assert!(key(5_000, &bulk) < key(5_000, &later));
     }
 }

@@ -7,7 +7,7 @@ use super::{Flow, Offer, Outbox};
 use crate::block::{Block, BlockId};
 use crate::classes::ClassId;
 use crate::schedule::{Candidate, Followers, Key, Policy, Verdict, can_arrive};
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// Blocks looked at in one queue for one that may be sent.
 const LOOK_AHEAD: usize = 16;
@@ -75,7 +75,7 @@ impl Outbox {
         let waiting = self.dependents.get(&name).into_iter().flatten().take(FOLLOWERS_MAX);
         for follower in waiting.filter_map(|name| self.block(*name)) {
             followers.count += 1;
-            followers.unsent += Bytes::new(follower.pending());
+            followers.unsent += ByteCount::new(follower.pending());
         }
         Candidate { followers, ..block.candidate() }
     }

@@ -23,7 +23,7 @@ use crate::wire::PROTECTION;
 use fate::GivenUp;
 use outgoing::Outgoing;
 use queues::{QueueKey, Queues};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Seq};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use steps::Steps;
 
@@ -122,7 +122,7 @@ impl Outbox {
     }
 
     /// Whether `block` can be taken, where blocks have at most `max` bytes and there is room for `room`.
-    pub fn admits(&self, block: &Block, max: usize, room: Bytes) -> Result<(), SendError> {
+    pub fn admits(&self, block: &Block, max: usize, room: ByteCount) -> Result<(), SendError> {
         let (len, flow) = (block.bytes.len(), block.flow);
         if len == 0 || len > max {
             return Err(SendError::Length { len, max });
@@ -249,7 +249,7 @@ impl Outbox {
         if after == 0 {
             self.free_dependents(name);
         }
-        tree.charge(offer.at.now, key.class, Bytes::of(symbol.header.len() + symbol.bytes.len()));
+        tree.charge(offer.at.now, key.class, ByteCount::of(symbol.header.len() + symbol.bytes.len()));
         Some(symbol)
     }
 
@@ -503,7 +503,7 @@ impl Outbox {
             .filter_map(|(key, name)| {
                 let queue = self.queues.get(key)?;
                 let mut candidate = self.candidate(name, self.block(name)?);
-                candidate.unsent = Bytes::new(queue.bytes);
+                candidate.unsent = ByteCount::new(queue.bytes);
                 Some((policy.key(now, &candidate, line), (key.flow, candidate)))
             })
             .collect();

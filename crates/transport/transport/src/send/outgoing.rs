@@ -6,7 +6,7 @@ use crate::inflight::Slice;
 use crate::ranges::RangeSet;
 use crate::wire::{Head, SymbolHeader};
 use bytes::Bytes;
-use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Seq, Utc};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
 
 /// A block taken from the application.
 #[derive(Debug)]
@@ -132,8 +132,8 @@ impl Outgoing {
     /// What scheduling has to know of it.
     pub fn candidate(&self) -> crate::schedule::Candidate {
         crate::schedule::Candidate {
-            size: Amount::new(self.len.into()),
-            unsent: Amount::new(self.pending()),
+            size: ByteCount::new(self.len.into()),
+            unsent: ByteCount::new(self.pending()),
             priority: self.block.priority,
             deadline: self.deadline,
             taken: self.taken,

@@ -205,7 +205,7 @@ mod tests {
     use crate::classes::ClassId;
     use crate::schedule::{Candidate, Followers, Key};
     use proptest::prelude::*;
-    use skyhaul_units::{Bytes, FlowId, Instant};
+    use skyhaul_units::{ByteCount, FlowId, Instant};
 
     const CLASS: ClassId = ClassId(0);
 
@@ -217,8 +217,8 @@ mod tests {
     fn rank(key: QueueKey, queue: &Queue) -> Option<(Key, u64)> {
         let seq = *queue.places.first()?;
         let candidate = Candidate {
-            size: Bytes::new(1),
-            unsent: Bytes::new(1),
+            size: ByteCount::new(1),
+            unsent: ByteCount::new(1),
             priority: key.priority,
             deadline: None,
             taken: Instant::ZERO,

@@ -10,7 +10,7 @@
 use super::attached::Attached;
 use super::{REPORT_NEWS, Session};
 use crate::path::PathId;
-use skyhaul_units::{Bytes, Duration, Instant, Probability};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability};
 
 /// Until when what is sent again goes twice.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Aftermath {
 
 /// How far apart copies go, at least.
 pub fn spacing(path: &Attached) -> Duration {
-    path.line().rate.time_for(Bytes::of(path.payload.unwrap_or_default())) * SPACING_MIN
+    path.line().rate.time_for(ByteCount::of(path.payload.unwrap_or_default())) * SPACING_MIN
 }
 
 impl Session {

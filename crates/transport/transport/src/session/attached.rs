@@ -11,7 +11,7 @@ use crate::repair::{
 use crate::schedule::Line;
 use crate::wire::ControlReader;
 use skyhaul_coding::erasure::SOURCES_MAX;
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// A path that a session has.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ pub struct PathStatus {
 #[derive(Debug, Default)]
 struct Timed {
     since: Instant,
-    bytes: Bytes,
+    bytes: ByteCount,
     /// Of the stretch before.
     rate: Rate,
     slacks: Slacks,
@@ -105,7 +105,7 @@ impl Timed {
         }
         let guess = line.scaled(1, 2);
         let since = now.since(self.since);
-        if since < BEGINNING || self.bytes < Bytes::of(payload * SOURCES_MAX) {
+        if since < BEGINNING || self.bytes < ByteCount::of(payload * SOURCES_MAX) {
             return guess;
         }
         Rate::over(self.bytes, since).max(guess)
@@ -219,22 +219,22 @@ impl Attached {
     /// A symbol of so many bytes with a deadline goes out with `slack` to spare after its flight.
     pub fn timed(&mut self, now: Instant, bytes: usize, slack: Duration) {
         let timed = &mut self.timed;
-        if timed.bytes == Bytes::ZERO && timed.rate == Rate::ZERO {
+        if timed.bytes == ByteCount::ZERO && timed.rate == Rate::ZERO {
             timed.since = now;
             self.replan_at = now;
         }
         if now.since(timed.since) >= STRETCH {
             let is_recent = now.since(timed.since) < STRETCH * 4;
             timed.rate = if is_recent { Rate::over(timed.bytes, now.since(timed.since)) } else { Rate::ZERO };
-            timed.bytes = Bytes::ZERO;
+            timed.bytes = ByteCount::ZERO;
             if !is_recent {
                 timed.slacks = Slacks::default();
             }
             timed.since = now;
             self.replan_at = now;
         }
-        self.timed.bytes += Bytes::of(bytes + self.excess(bytes));
-        self.timed.slacks.add(now, Bytes::of(bytes), slack);
+        self.timed.bytes += ByteCount::of(bytes + self.excess(bytes));
+        self.timed.slacks.add(now, ByteCount::of(bytes), slack);
     }
 
     /// What the headers below a symbol of `bytes` take beyond those of its part of a full datagram:
@@ -248,7 +248,7 @@ impl Attached {
     /// Plans repair anew where it is time to.
     pub fn replan(&mut self, now: Instant) {
         let Some(payload) = self.payload.filter(|_| now >= self.replan_at) else { return };
-        let begins = self.timed.rate == Rate::ZERO && self.timed.bytes > Bytes::ZERO;
+        let begins = self.timed.rate == Rate::ZERO && self.timed.bytes > ByteCount::ZERO;
         self.replan_at = now + if begins { BEGINNING } else { REPLAN };
         let (rtt, line) = (self.rtt(), self.line());
         let slack = self.timed.slacks.typical().unwrap_or(rtt / 4);
@@ -302,7 +302,7 @@ const SILENCE: Duration = Duration::from_millis(200);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes as Buffer;
+    use bytes::Bytes;
 
     /// Bytes on the line in 20 s, of sources and of their repair: 40 symbols in a second, 127
     /// kbit/s with their headers, over 200 kbit/s whose loss is not known.
@@ -311,7 +311,7 @@ mod tests {
         path.payload = Some(1_430);
         let (rate, rtt) = (Rate::from_bps(200_000), Duration::from_millis(600));
         path.estimate = Estimate { rate, rtt, ..Estimate::default() };
-        let content = Buffer::from(vec![7; 330]);
+        let content = Bytes::from(vec![7; 330]);
         let (mut sources, mut repairs, mut now) = (0, 0, Instant::ZERO);
         for _ in 0..40 * 20 {
             path.timed(now, content.len(), slack);

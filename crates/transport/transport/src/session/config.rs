@@ -6,16 +6,16 @@ use crate::path::{DownReason, PathId};
 use crate::repair::Goal;
 use crate::schedule::PolicyConfig;
 use crate::wire::Custody;
-use skyhaul_units::{Bytes, FlowId, Seq, SpoolIdentity, Utc};
+use skyhaul_units::{ByteCount, FlowId, Seq, SpoolIdentity, Utc};
 
 /// What a session is told once.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
     /// Blocks received and not yet given back by the application, at most. At 300 Mbit/s and 160 ms a round trip is
     /// 6 MB; losses repeated five times in a row hold back five of them.
-    pub receive_window: Bytes,
+    pub receive_window: ByteCount,
     /// Blocks taken from the application and not yet reported whole, at most.
-    pub send_buffer: Bytes,
+    pub send_buffer: ByteCount,
     /// Calendar time at the session clock's zero, for stamps that cross to the far end.
     pub utc_at_zero: Utc,
     /// How the line is shared.
@@ -28,7 +28,7 @@ pub struct SessionConfig {
 
 impl Default for SessionConfig {
     fn default() -> Self {
-        let window = Bytes::mib(64);
+        let window = ByteCount::mib(64);
         Self {
             receive_window: window,
             send_buffer: window,
@@ -129,7 +129,7 @@ pub enum SendError {
     #[error("the send buffer has room for {room} now; wait for reports")]
     Full {
         /// What it takes now.
-        room: Bytes,
+        room: ByteCount,
     },
     /// Blocks have 1 to [`crate::MAX_BLOCK`] bytes, and fit into the far end's window whole.
     #[error("a block of {len} bytes cannot be sent; blocks have 1 to {max} bytes")]

@@ -12,7 +12,7 @@ use super::attached::Attached;
 use crate::path::PathId;
 use crate::repair::repetition::copies_for;
 use crate::send::Outsymbol;
-use skyhaul_units::{Bytes, Duration, Instant, Probability};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability};
 
 /// What may be spent on copies of symbols that hold up delivery, in parts of [`PART`] of a copy.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Session {
             (Some(slack), Some(round)) => slack.as_nanos() / round.as_nanos().max(1),
             _ => u64::MAX,
         };
-        let gap = path.line().rate.time_for(Bytes::of(len)) * u64::from(plan.copy_spacing.max(1));
+        let gap = path.line().rate.time_for(ByteCount::of(len)) * u64::from(plan.copy_spacing.max(1));
         let planned = plan.copies.now(sends, rounds);
         let (mut times, mut gap) = self.aftermath.copies(now, path, (planned, gap));
         let wanted = paused.map_or(1, |paused| copies_before_pause(path, sends, paused));

@@ -10,7 +10,7 @@ use super::Session;
 use super::attached::Attached;
 use crate::path::PathId;
 use crate::schedule::{Candidate, Forecast, forecast_by};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 
 /// Something that will happen to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -286,7 +286,7 @@ impl Attached {
 struct Timetable {
     one_way_delay: Duration,
     /// From when, what was brought until then, and how much is from then on.
-    steps: Vec<(Instant, Bytes, Rate)>,
+    steps: Vec<(Instant, ByteCount, Rate)>,
 }
 
 impl Timetable {
@@ -304,13 +304,13 @@ impl Timetable {
             let of = serving.iter().filter(|path| path.options.standby == standby);
             Rate::from_bps(of.map(|path| path.brings(at, now).as_bps()).sum())
         };
-        let mut steps: Vec<(Instant, Bytes, Rate)> = Vec::with_capacity(edges.len());
+        let mut steps: Vec<(Instant, ByteCount, Rate)> = Vec::with_capacity(edges.len());
         for at in edges {
             let rate = Some(total(at, false)).filter(|rate| *rate > Rate::ZERO);
             let rate = rate.unwrap_or_else(|| total(at, true));
             let brought = steps
                 .last()
-                .map_or(Bytes::ZERO, |(since, brought, rate)| *brought + *rate * at.since(*since));
+                .map_or(ByteCount::ZERO, |(since, brought, rate)| *brought + *rate * at.since(*since));
             steps.push((at, brought, rate));
         }
         let delays = serving.iter().map(|path| path.rtt() / 2);
@@ -318,11 +318,11 @@ impl Timetable {
     }
 
     /// When the last of `ahead` bytes arrives; none while nothing is known to bring it.
-    fn arrival(&self, ahead: Bytes) -> Option<Instant> {
+    fn arrival(&self, ahead: ByteCount) -> Option<Instant> {
         let next = self.steps.partition_point(|(_, brought, _)| *brought < ahead).saturating_sub(1);
         let able = self.steps.get(next..)?.iter().find(|(_, _, rate)| *rate > Rate::ZERO);
         able.map(|(since, brought, rate)| {
-            let left = Bytes::new(ahead.as_u64().saturating_sub(brought.as_u64()));
+            let left = ByteCount::new(ahead.as_u64().saturating_sub(brought.as_u64()));
             *since + rate.time_for(left) + self.one_way_delay
         })
     }
@@ -389,17 +389,17 @@ mod tests {
     #[test]
     fn a_timetable_leaves_outages_out() {
         let steps = vec![
-            (at(0), Bytes::ZERO, Rate::from_mbps(8)),
-            (at(1_000), Bytes::new(1_000_000), Rate::ZERO),
-            (at(4_000), Bytes::new(1_000_000), Rate::from_mbps(16)),
+            (at(0), ByteCount::ZERO, Rate::from_mbps(8)),
+            (at(1_000), ByteCount::new(1_000_000), Rate::ZERO),
+            (at(4_000), ByteCount::new(1_000_000), Rate::from_mbps(16)),
         ];
         let timetable = Timetable { one_way_delay: Duration::from_millis(50), steps };
-        let arrivals =
-            [0, 500_000, 1_000_000, 1_000_002, 3_000_000].map(|ahead| timetable.arrival(Bytes::new(ahead)));
+        let arrivals = [0, 500_000, 1_000_000, 1_000_002, 3_000_000]
+            .map(|ahead| timetable.arrival(ByteCount::new(ahead)));
         assert_eq!(arrivals[..3], [50, 550, 1_050].map(|millis| Some(at(millis))));
         assert_eq!(arrivals[3], Some(at(4_050) + Duration::from_micros(1)));
         assert_eq!(arrivals[4], Some(at(5_050)));
-        let never = Timetable { steps: vec![(at(0), Bytes::ZERO, Rate::ZERO)], ..timetable };
-        assert_eq!(never.arrival(Bytes::new(1)), None);
+        let never = Timetable { steps: vec![(at(0), ByteCount::ZERO, Rate::ZERO)], ..timetable };
+        assert_eq!(never.arrival(ByteCount::new(1)), None);
     }
 }

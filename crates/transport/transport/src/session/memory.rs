@@ -9,7 +9,7 @@ use crate::path::PathId;
 use crate::receive::{FLOWS_MAX, Inbox, RUNS_MAX, SLACK};
 use crate::repair::{DECODER_MAX, RETAINED_MAX};
 use crate::wire::MESSAGE_MAX;
-use skyhaul_units::Bytes as Amount;
+use skyhaul_units::ByteCount;
 
 /// What a flow's state costs at one end, in bytes: its maps' entries with their keys, rounded up.
 const FLOW: u64 = 256;
@@ -22,7 +22,7 @@ const CONTROL_READ: usize = 64 << 10;
 
 impl Session {
     /// Bytes of blocks, datagrams and book-keeping held now. It is never above [`SessionConfig::memory_max`].
-    pub fn memory(&self) -> Amount {
+    pub fn memory(&self) -> ByteCount {
         let paths = self.paths.values().map(|path| {
             let datagrams = path.coder.retained() as u64 * path.payload.unwrap_or(0) as u64;
             let control = path.control_in.len() as u64;
@@ -32,7 +32,7 @@ impl Session {
         let (held, flows, runs) = inbox;
         let flows = flows as u64 + self.outbox.flows() as u64;
         let control = (self.control.bytes.len() + self.control.greeting.len() + self.heard) as u64;
-        Amount::new(
+        ByteCount::new(
             self.outbox.held
                 + held
                 + self.early.held()
@@ -47,17 +47,17 @@ impl Session {
 
 impl Session {
     /// What the far end may have under way and undelivered here, as it said; nothing before that.
-    pub const fn peer_window(&self) -> Amount {
-        Amount::new(self.peer_window)
+    pub const fn peer_window(&self) -> ByteCount {
+        ByteCount::new(self.peer_window)
     }
 
     /// What blocks hold of this end's window: those under way, and those that the application has not released.
-    pub fn held(&self) -> Amount {
-        Amount::new(self.inbox.as_ref().map_or(0, |inbox| inbox.counts().0))
+    pub fn held(&self) -> ByteCount {
+        ByteCount::new(self.inbox.as_ref().map_or(0, |inbox| inbox.counts().0))
     }
 
     /// This end's window.
-    pub const fn receive_window(&self) -> Amount {
+    pub const fn receive_window(&self) -> ByteCount {
         self.config.receive_window
     }
 }
@@ -77,7 +77,7 @@ impl SessionConfig {
     /// ```
     ///
     /// Of a path whose engine tells every fate, the transmissions are what it has under way, and not the first term.
-    pub fn memory_max(&self, paths: usize, payload: usize) -> Amount {
+    pub fn memory_max(&self, paths: usize, payload: usize) -> ByteCount {
         let (paths, payload) = (paths as u64, payload as u64);
         let flows = 2 * FLOWS_MAX as u64 * FLOW + RUNS_MAX as u64 * RUN;
         let control =
@@ -85,7 +85,7 @@ impl SessionConfig {
         let coder = (RETAINED_MAX + OPEN_GROUPS) as u64 * payload;
         let decoder = DECODER_MAX + crate::repair::REPAIRS_MAX as u64 * payload;
         let path = (ENTRIES_MAX as u64 + 1) * ENTRY + coder + decoder + (MESSAGE_MAX + CONTROL_READ) as u64;
-        Amount::new(
+        ByteCount::new(
             self.send_buffer.as_u64().max(cost(MAX_BLOCK))
                 + self.receive_window.as_u64()
                 + SLACK

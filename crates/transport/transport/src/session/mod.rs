@@ -30,7 +30,7 @@ use crate::stats::Stats;
 use crate::wire::{APPLICATION_MAX, Control, Recovered, RefusalCause};
 use attached::Attached;
 use bytes::Bytes;
-use skyhaul_units::{Bytes as Amount, Duration, FlowId, Instant, Rate, Seq};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate, Seq};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The blocks of both directions between two nodes. Call [`Session::handle`] with what the paths report,
@@ -196,14 +196,18 @@ impl Session {
     }
 
     /// What [`Session::send`] takes now.
-    pub fn room(&self) -> Amount {
-        if self.is_open() { self.config.send_buffer - Amount::new(self.outbox.held) } else { Amount::ZERO }
+    pub fn room(&self) -> ByteCount {
+        if self.is_open() {
+            self.config.send_buffer - ByteCount::new(self.outbox.held)
+        } else {
+            ByteCount::ZERO
+        }
     }
 
     /// Bytes of a class and priority that wait for a path's room. Who hands over no more than keeps the paths busy decides late
     /// what goes next, and lets urgent blocks find a short queue.
-    pub fn waiting(&self, class: ClassId, priority: u8) -> Amount {
-        Amount::new(self.outbox.waiting(class, priority))
+    pub fn waiting(&self, class: ClassId, priority: u8) -> ByteCount {
+        ByteCount::new(self.outbox.waiting(class, priority))
     }
 
     /// Whether the application has more to hand over than it did, as soon as less waits. While it has, the little that waits is
@@ -294,7 +298,7 @@ impl Session {
         }
         let room = outgoing::CONTROL_MAX.saturating_sub(self.control.bytes.len());
         if room < body.len() + CONTROL_HEAD {
-            return Err(SendError::Full { room: Amount::of(room) });
+            return Err(SendError::Full { room: ByteCount::of(room) });
         }
         self.control.bytes.extend(Control::Application { body }.encode());
         Ok(())

@@ -3,7 +3,7 @@
 //! Repair is formed for it. A sender that could not run for a moment sends a few symbols just before their time; groups
 //! formed for those would be so short that nothing of the others could be repaired either.
 
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 
 /// The time left to what went out lately.
 #[derive(Debug, Default)]
@@ -18,12 +18,12 @@ pub struct Slacks {
 #[derive(Debug)]
 struct Window {
     octaves: [Octave; OCTAVES],
-    total: Bytes,
+    total: ByteCount,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Octave {
-    bytes: Bytes,
+    bytes: ByteCount,
     least: Option<Duration>,
 }
 
@@ -38,7 +38,7 @@ const PASSED_OVER: u64 = 8;
 
 impl Slacks {
     /// Bytes go out at `now` with so much time left.
-    pub fn add(&mut self, now: Instant, bytes: Bytes, slack: Duration) {
+    pub fn add(&mut self, now: Instant, bytes: ByteCount, slack: Duration) {
         if now.since(self.since) >= WINDOW {
             if let Some(typical) = core::mem::take(&mut self.current).typical() {
                 self.before.rotate_right(1);
@@ -58,7 +58,7 @@ impl Slacks {
 }
 
 impl Window {
-    fn add(&mut self, bytes: Bytes, slack: Duration) {
+    fn add(&mut self, bytes: ByteCount, slack: Duration) {
         let octave = (u64::BITS - slack.as_micros().leading_zeros()) as usize;
         let octave = &mut self.octaves[octave.min(OCTAVES - 1)];
         octave.bytes += bytes;
@@ -68,7 +68,7 @@ impl Window {
 
     /// The least time, of all octaves but the lowest ones that together have at most one byte in eight.
     fn typical(&self) -> Option<Duration> {
-        let mut below = Bytes::ZERO;
+        let mut below = ByteCount::ZERO;
         self.octaves.iter().find_map(|octave| {
             below += octave.bytes;
             octave.least.filter(|_| below.as_u64().saturating_mul(PASSED_OVER) > self.total.as_u64())
@@ -78,7 +78,7 @@ impl Window {
 
 impl Default for Window {
     fn default() -> Self {
-        Self { octaves: [Octave::default(); OCTAVES], total: Bytes::ZERO }
+        Self { octaves: [Octave::default(); OCTAVES], total: ByteCount::ZERO }
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     fn add(slacks: &mut Slacks, millis: u64, parts: &[(u64, u64)]) {
         for (bytes, micros) in parts {
             let now = Instant::ZERO + Duration::from_millis(millis);
-            slacks.add(now, Bytes::new(*bytes), Duration::from_micros(*micros));
+            slacks.add(now, ByteCount::new(*bytes), Duration::from_micros(*micros));
         }
     }
 

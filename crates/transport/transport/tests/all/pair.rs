@@ -8,7 +8,7 @@ use skyhaul_transport::{
     Block, BlockId, BlockMark, CloseReason, Custody, Event, FlowId, Held, Mode, Opening, PathEvent, PathId,
     PathOptions, Received, Resume, SendError, Seq, Session, SessionConfig, SpoolId, SpoolIdentity,
 };
-use skyhaul_units::{Bytes as Amount, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 
 fn block(flow: u32, seq: u64, len: usize) -> Block {
     let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + seq * 7 + u64::from(flow)) as u8).collect();
@@ -27,7 +27,7 @@ fn a_lossy_line_carries_nearly_all_it_can() {
         let begun = world.now;
         let mut next = 0;
         world.run_until(begun + secs(23), |world| {
-            while world.sessions[0].room() >= Amount::kib(300) {
+            while world.sessions[0].room() >= ByteCount::kib(300) {
                 world.send(0, block(1, next, 200_000)).unwrap();
                 next += 1;
             }
@@ -55,7 +55,7 @@ fn a_lossy_line_carries_nearly_all_it_can() {
 
 #[test]
 fn an_application_that_keeps_its_blocks_holds_the_sender_at_the_window() {
-    let config = SessionConfig { receive_window: Amount::mib(1), ..SessionConfig::default() };
+    let config = SessionConfig { receive_window: ByteCount::mib(1), ..SessionConfig::default() };
     let mut world = World::opened(PlainLine::default(), config, 1);
     world.releases[1] = false;
     for seq in 0..40 {
@@ -74,7 +74,7 @@ fn an_application_that_keeps_its_blocks_holds_the_sender_at_the_window() {
 
 #[test]
 fn the_send_buffer_is_bounded_and_says_so() {
-    let config = SessionConfig { send_buffer: Amount::new(500_000), ..SessionConfig::default() };
+    let config = SessionConfig { send_buffer: ByteCount::new(500_000), ..SessionConfig::default() };
     let mut world = World::opened(PlainLine::default(), config, 1);
     for seq in 0..4 {
         world.send(0, block(0, seq, 100_000)).unwrap();
@@ -166,7 +166,7 @@ fn a_finished_flow_sent_again_is_reported_and_not_delivered() {
 
 #[test]
 fn finished_flows_sent_again_do_not_use_up_the_window() {
-    let config = SessionConfig { receive_window: Amount::kib(256), ..SessionConfig::default() };
+    let config = SessionConfig { receive_window: ByteCount::kib(256), ..SessionConfig::default() };
     for loss in [0, 100] {
         let line = PlainLine { loss: thousandths(loss), ..PlainLine::default() };
         let mut world = World::new(line, config.clone(), 5);
@@ -186,7 +186,7 @@ fn finished_flows_sent_again_do_not_use_up_the_window() {
 
 #[test]
 fn a_path_that_lies_about_one_datagram_in_five_slows_the_session_down_and_never_locks_it() {
-    let config = SessionConfig { receive_window: Amount::kib(16), ..SessionConfig::default() };
+    let config = SessionConfig { receive_window: ByteCount::kib(16), ..SessionConfig::default() };
     let line = PlainLine { loss: thousandths(100), lies: thousandths(200), ..PlainLine::default() };
     for seed in 0..60 {
         let mut world = World::opened(line, config.clone(), seed);
@@ -298,7 +298,7 @@ proptest! {
     ) {
         let [loss, lies, silence] = [loss, lies, silence].map(thousandths);
         let line = PlainLine { loss, lies, silence, payload, ..PlainLine::default() };
-        let config = SessionConfig { receive_window: Amount::kib(256), ..SessionConfig::default() };
+        let config = SessionConfig { receive_window: ByteCount::kib(256), ..SessionConfig::default() };
         let mut world = World::opened(line, config, seed);
         let mut sent: [std::collections::BTreeMap<u32, Vec<Bytes>>; 2] = Default::default();
         for (side, flow, len) in &blocks {

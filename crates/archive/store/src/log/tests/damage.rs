@@ -26,7 +26,7 @@ fn assert_all_there(disk: &SimDisk, log: &mut Log, count: u64, case: &str) {
         let found: Vec<u64> = read.iter().map(|record| record.seq.0).collect();
         assert_eq!(found, (0..count).collect::<Vec<_>>(), "{case}: {:?}", log.damages);
         assert!(read.iter().all(|record| record.payload == block(record.seq.0)), "{case}");
-        assert_eq!((damages, log.stats().damages, log.stats().torn), (0, 0, Bytes::ZERO), "{case}");
+        assert_eq!((damages, log.stats().damages, log.stats().torn), (0, 0, ByteCount::ZERO), "{case}");
     }
 }
 
@@ -35,15 +35,15 @@ fn a_lost_page_anywhere_in_a_log_costs_nothing_and_is_told() {
     // Behind each record stands a mark.
     let total = nth(1, 100_000).as_u64() + HEADER_LEN as u64;
     let guarded = HEADER_LEN as u64 + 100_000;
-    let page = Bytes::kib(4);
+    let page = ByteCount::kib(4);
     for from in (0..2 * total).step_by(3_001) {
         for unreadable in [false, true] {
-            let disk = SimDisk::new(Bytes::mib(1));
+            let disk = SimDisk::new(ByteCount::mib(1));
             let (mut log, path) = of_blocks(&disk, 4);
             if unreadable {
-                disk.spoil(&path, Bytes::new(from), page).unwrap();
+                disk.spoil(&path, ByteCount::new(from), page).unwrap();
             } else {
-                wreck(&disk, &path, Bytes::new(from), page);
+                wreck(&disk, &path, ByteCount::new(from), page);
             }
             assert_all_there(&disk, &mut log, 4, &format!("page at {from}, unreadable: {unreadable}"));
             let hits = (0..3).any(|nth| from < nth * total + guarded && from + page.as_u64() > nth * total);
@@ -59,9 +59,9 @@ fn a_lost_page_anywhere_in_a_log_costs_nothing_and_is_told() {
 
 #[test]
 fn damage_that_was_told_once_is_not_told_at_every_reading() {
-    let disk = SimDisk::new(Bytes::mib(1));
+    let disk = SimDisk::new(ByteCount::mib(1));
     let (mut log, path) = of_blocks(&disk, 3);
-    disk.damage(&path, Bytes::new(50_000)).unwrap();
+    disk.damage(&path, ByteCount::new(50_000)).unwrap();
     for _ in 0..3 {
         let mut cursor = log.start();
         read_all(&mut log, &mut cursor);

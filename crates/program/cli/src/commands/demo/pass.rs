@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_net::Clock;
 use skyhaul_net::relay::RelayCounters;
 use skyhaul_node::status::{CentreStatus, ContactState, LineState, NodeStatus, StationStatus, ask};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -107,13 +107,13 @@ impl<'a> Stage<'a> {
         screen: &mut Screen,
         out: &mut dyn Write,
     ) -> Result<Outcome, Failure> {
-        let totals: Vec<Bytes> = sources.iter().map(Source::left).collect();
+        let totals: Vec<ByteCount> = sources.iter().map(Source::left).collect();
         let players = sources.into_iter().zip(&self.inputs);
         let players =
             players.map(|(source, (_, input))| Player::start(source, *input, self.plan.downlink_rate));
         let players = players.collect::<Result<Vec<_>, Failure>>()?;
         let begun = self.clock.now();
-        let longest = totals.iter().copied().max().unwrap_or(Bytes::ZERO);
+        let longest = totals.iter().copied().max().unwrap_or(ByteCount::ZERO);
         let longest_pass = self.plan.downlink_rate.time_for(longest);
         let deadline = begun + longest_pass + self.time_after(totals.iter().copied().sum());
         let mut meter = Meter::default();
@@ -166,7 +166,7 @@ impl<'a> Stage<'a> {
     }
 
     /// How long everything may take after the last bit: all of it over the line again, many round trips, and the disk.
-    fn time_after(&self, total: Bytes) -> Duration {
+    fn time_after(&self, total: ByteCount) -> Duration {
         self.plan.facts.goodput_limit().time_for(total) + self.plan.facts.rtt * ROUND_TRIPS + START
     }
 

@@ -5,7 +5,7 @@ use super::truth::Truth;
 use super::wait::pause;
 use crate::failure::{Exit, Failure};
 use skyhaul_net::Clock;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -40,8 +40,8 @@ impl Player {
     }
 
     /// Bytes that the station has taken.
-    pub fn played(&self) -> Bytes {
-        Bytes::new(self.played.load(Ordering::Relaxed))
+    pub fn played(&self) -> ByteCount {
+        ByteCount::new(self.played.load(Ordering::Relaxed))
     }
 
     /// Whether the last bit has been sent.
@@ -87,7 +87,7 @@ struct Playing {
 impl Playing {
     fn run(mut self, mut source: Source) -> Result<Truth, std::io::Error> {
         let start = self.clock.now();
-        let mut sent = Bytes::ZERO;
+        let mut sent = ByteCount::ZERO;
         while let Some(piece) = source.next_piece() {
             let mut rest: &[u8] = &piece;
             while !rest.is_empty() {
@@ -98,7 +98,7 @@ impl Playing {
                 }
                 let (now, later) = rest.split_at(due.min(rest.len()));
                 self.send(now)?;
-                sent += Bytes::of(now.len());
+                sent += ByteCount::of(now.len());
                 rest = later;
             }
         }

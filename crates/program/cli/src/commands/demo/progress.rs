@@ -4,7 +4,7 @@ use super::line::LineFacts;
 use crate::commands::rate::share_text;
 use serde::Serialize;
 use skyhaul_node::status::{CentreStatus, ChannelState, ContactState, LineState, StationStatus};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// One look at everything.
 #[derive(Debug, Clone, Serialize)]
@@ -83,7 +83,7 @@ pub struct LatencyProgress {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     /// Bytes of blocks that the centre reported whole.
-    pub delivered: Bytes,
+    pub delivered: ByteCount,
     /// From the first symbol on the line to the last block reported whole.
     pub busy: Duration,
 }
@@ -92,20 +92,20 @@ pub struct Work {
 #[derive(Debug, Default)]
 pub struct Meter {
     /// Time and bytes at the far end of the line, a second of looks.
-    carried: Vec<(Instant, Bytes)>,
+    carried: Vec<(Instant, ByteCount)>,
     first_symbol: Option<Instant>,
     last_block: Instant,
     /// Counts of the connections before this one, and of this one.
-    reported: (Bytes, Bytes),
+    reported: (ByteCount, ByteCount),
 }
 
 impl Meter {
     /// Takes what the station and the line say at `now`.
-    pub fn look(&mut self, now: Instant, station: &StationStatus, carried: Bytes) {
+    pub fn look(&mut self, now: Instant, station: &StationStatus, carried: ByteCount) {
         if station.line.symbols_sent > 0 {
             self.first_symbol.get_or_insert(now);
         }
-        let reported = Bytes::new(station.line.bytes_reported);
+        let reported = ByteCount::new(station.line.bytes_reported);
         if reported > self.reported.1 {
             self.last_block = now;
         }
@@ -137,7 +137,7 @@ impl Progress {
     pub fn new(
         elapsed: Duration,
         (station, centre): (&StationStatus, &CentreStatus),
-        played: &[(Bytes, Bytes)],
+        played: &[(ByteCount, ByteCount)],
         rate: Rate,
     ) -> Self {
         let channels =
@@ -198,9 +198,9 @@ mod tests {
         for (millis, symbols, reported) in
             [(0, 0, 0), (100, 5, 0), (200, 9, 700), (300, 2, 0), (400, 4, 300), (900, 4, 300)]
         {
-            meter.look(at(millis), &station(symbols, reported), Bytes::new(millis * 1_000));
+            meter.look(at(millis), &station(symbols, reported), ByteCount::new(millis * 1_000));
         }
-        assert_eq!(meter.work(), Work { delivered: Bytes::new(1_000), busy: Duration::from_millis(300) });
+        assert_eq!(meter.work(), Work { delivered: ByteCount::new(1_000), busy: Duration::from_millis(300) });
         assert_eq!(meter.rate(), Rate::from_mbps(8));
     }
 }

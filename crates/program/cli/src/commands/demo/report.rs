@@ -7,7 +7,7 @@ use super::verdict::judge;
 use serde::Serialize;
 use skyhaul_node::latency::LatencySummary;
 use skyhaul_node::status::{CentreStatus, ContactCaptured, ContactReceived, ContactState};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The result. Rates are in bit/s, sizes in bytes, times in seconds.
@@ -162,7 +162,7 @@ pub struct RssReport {
 }
 
 /// The most memory that a node may have resident.
-pub const RSS_LIMIT: Bytes = Bytes::new(256_000_000);
+pub const RSS_LIMIT: ByteCount = ByteCount::new(256_000_000);
 
 impl Report {
     /// Draws up the account of `outcome`, with the accounts beside the products, and judges it.
@@ -184,9 +184,11 @@ impl Report {
         let rss =
             RssReport { station: outcome.station.rss_peak_bytes, centre: outcome.centre.rss_peak_bytes };
         for (node, peak) in [("station", rss.station), ("centre", rss.centre)] {
-            if Bytes::new(peak) > RSS_LIMIT {
-                differences
-                    .push(format!("the {node} had {} of memory, more than {RSS_LIMIT}", Bytes::new(peak)));
+            if ByteCount::new(peak) > RSS_LIMIT {
+                differences.push(format!(
+                    "the {node} had {} of memory, more than {RSS_LIMIT}",
+                    ByteCount::new(peak)
+                ));
             }
         }
         let delays = outcome.centre.contacts.iter().filter_map(|contact| contact.last_bit_to_product_s);
@@ -209,7 +211,7 @@ impl Report {
     }
 }
 
-fn offered(delivered: Bytes, longest_pass: Duration) -> Rate {
+fn offered(delivered: ByteCount, longest_pass: Duration) -> Rate {
     Rate::over(delivered, longest_pass)
 }
 

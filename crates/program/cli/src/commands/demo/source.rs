@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::generate::{self, ErrorPlan, Generator, GeneratorOptions, Layout};
 use skyhaul_ccsds::mission::MissionSet;
-use skyhaul_units::{Bytes, Duration, Probability, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate, Utc};
 use std::borrow::Cow;
 
 /// A pass to be played, piece by piece.
@@ -56,10 +56,10 @@ impl Source {
     }
 
     /// How long the pass is, or what is left of it, in bytes.
-    pub fn left(&self) -> Bytes {
+    pub fn left(&self) -> ByteCount {
         match &self.kind {
-            Kind::Recording(left, _) => Bytes::of(left.len()),
-            Kind::Long(generator) => Bytes::new(generator.nominal_bits().div_ceil(8)),
+            Kind::Recording(left, _) => ByteCount::of(left.len()),
+            Kind::Long(generator) => ByteCount::new(generator.nominal_bits().div_ceil(8)),
         }
     }
 

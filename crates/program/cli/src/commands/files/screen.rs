@@ -9,7 +9,7 @@ use skyhaul_files_io::{Counters, Event, Fate};
 use skyhaul_net::Clock;
 use skyhaul_node::log;
 use skyhaul_transport::Stats;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -377,7 +377,7 @@ impl Screen {
     }
 
     fn rate(&self, bytes: u64, now: Instant) -> Rate {
-        Rate::over(Bytes::new(bytes), now.since(self.begun).max(Duration::from_millis(1)))
+        Rate::over(ByteCount::new(bytes), now.since(self.begun).max(Duration::from_millis(1)))
     }
 
     /// To standard error, which may be closed.
@@ -411,7 +411,7 @@ impl Bars {
 
     fn show(&self, counters: &Counters, (moved, waiting): (u64, u64), rate: Rate, repeated: f64) {
         let bytes = read(&counters.bytes);
-        let left = Bytes::new(bytes.saturating_sub(moved));
+        let left = ByteCount::new(bytes.saturating_sub(moved));
         let eta = match is_known(counters) && rate > Rate::ZERO {
             true => format!("{} left", span(rate.time_for(left))),
             false => "…".to_owned(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use skyhaul_forward::Local;
 use skyhaul_net::forward::{Arrival, Counters, Datagrams, Notice, Notify};
 use skyhaul_node::log;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -201,7 +201,7 @@ impl Notices {
     }
 
     fn stats(&self, interval: Duration, counters: &Counters, before: &Counters) {
-        let rate = |now: u64, before: u64| Rate::over(Bytes::new(now.saturating_sub(before)), interval);
+        let rate = |now: u64, before: u64| Rate::over(ByteCount::new(now.saturating_sub(before)), interval);
         let sent = rate(counters.bytes_sent, before.bytes_sent);
         let received = rate(counters.bytes_received, before.bytes_received);
         let Counters { connections, line, .. } = counters;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use skyhaul_oneway::{Assumptions, HEADERS_IPV4, HEADERS_IPV6, assumptions_for};
 use skyhaul_probe::report::percent;
 use skyhaul_transport::oneway::{Design, SenderCounters};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// What is assumed of the losses, and how well they are to be repaired.
 #[derive(clap::Args)]
@@ -32,10 +32,10 @@ pub struct Line {
     rate: Rate,
     /// The largest IP packet that fits the line.
     #[arg(long, value_name = "SIZE", default_value = "1500 B")]
-    mtu: Bytes,
+    mtu: ByteCount,
     /// The size of a block.
     #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
-    block: Bytes,
+    block: ByteCount,
     #[command(flatten)]
     losses: Losses,
 }
@@ -61,7 +61,11 @@ impl Line {
 
 impl Losses {
     /// What is assumed of a line of this rate and packet size, for blocks of this size.
-    pub fn assumptions(&self, (rate, mtu, block): (Rate, Bytes, Bytes), is_ipv6: bool) -> Assumptions {
+    pub fn assumptions(
+        &self,
+        (rate, mtu, block): (Rate, ByteCount, ByteCount),
+        is_ipv6: bool,
+    ) -> Assumptions {
         let headers = if is_ipv6 { HEADERS_IPV6 } else { HEADERS_IPV4 };
         Assumptions {
             loss: self.loss,

@@ -13,7 +13,7 @@ use skyhaul_oneway::file::{DATA_HEADER, Manifest, Part, is_plain};
 use skyhaul_oneway::{Session, Transmitter};
 use skyhaul_transport::cost;
 use skyhaul_transport::oneway::SenderConfig;
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -86,7 +86,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
         .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
     let session = Session { key, began: clock.utc(), salt };
     let config = SenderConfig {
-        send_buffer: Bytes::new(cost(block) * BLOCKS_HELD),
+        send_buffer: ByteCount::new(cost(block) * BLOCKS_HELD),
         utc_at_zero: clock.utc_at_start(),
         ..SenderConfig::default()
     };

@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure};
 use bytes::Bytes;
 use skyhaul_net::{BusyClock, Clock, Waker};
-use skyhaul_units::{Bytes as Amount, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct KeepFlags {
     keep: Option<PathBuf>,
     /// How large that file becomes; then it is written again from its beginning.
     #[arg(long, value_name = "SIZE", default_value = "1 GiB", requires = "keep")]
-    keep_size: Amount,
+    keep_size: ByteCount,
 }
 
 /// A file of what came, and the thread that writes it. Each block belongs to a caller, called `I`.
@@ -41,8 +41,8 @@ type Written<I> = Result<(I, usize), io::Error>;
 struct Writer {
     file: File,
     clock: Clock,
-    at: Amount,
-    size: Amount,
+    at: ByteCount,
+    size: ByteCount,
     disk: Arc<BusyClock>,
     unsynced_since: Option<Instant>,
     /// What waits then is left: it would be removed.
@@ -69,7 +69,7 @@ impl KeepFlags {
 }
 
 impl<I: Send + 'static> Keeping<I> {
-    fn start(folder: &Path, size: Amount, clock: Clock, waker: &Waker) -> Result<Self, Failure> {
+    fn start(folder: &Path, size: ByteCount, clock: Clock, waker: &Waker) -> Result<Self, Failure> {
         let path = folder.join(format!("skyhaul-perf-{}.keep", std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = file.map_err(|source| {
@@ -79,7 +79,7 @@ impl<I: Send + 'static> Keeping<I> {
         let (disk, waker) = (Arc::new(BusyClock::new(clock)), waker.clone());
         let stop = Arc::new(AtomicBool::new(false));
         let unsynced_since = None;
-        let (at, stopped, busy) = (Amount::ZERO, stop.clone(), disk.clone());
+        let (at, stopped, busy) = (ByteCount::ZERO, stop.clone(), disk.clone());
         let mut writer = Writer { file, clock, at, size, disk: busy, unsynced_since, stopped };
         // Bounded by the callers' windows: their memory is given back only when a block is written.
         let (blocks, queue) = channel();
@@ -174,12 +174,12 @@ impl Writer {
     }
 
     fn write(&mut self, block: &[u8]) -> io::Result<()> {
-        if self.at + Amount::of(block.len()) > self.size {
+        if self.at + ByteCount::of(block.len()) > self.size {
             self.disk.during(|| self.file.seek(SeekFrom::Start(0)))?;
-            self.at = Amount::ZERO;
+            self.at = ByteCount::ZERO;
         }
         self.disk.during(|| self.file.write_all(block))?;
-        self.at += Amount::of(block.len());
+        self.at += ByteCount::of(block.len());
         self.unsynced_since.get_or_insert(self.clock.now());
         Ok(())
     }
@@ -190,13 +190,13 @@ const SYNC_INTERVAL: Duration = Duration::from_millis(10);
 /// The thread ends this soon, at the latest, after it is stopped.
 const IDLE: Duration = Duration::from_millis(100);
 /// The largest block.
-const SIZE_MIN: Amount = Amount::mib(16);
+const SIZE_MIN: ByteCount = ByteCount::mib(16);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn keep(folder: &Path, size: Amount, blocks: &[&[u8]]) -> (Keeping<usize>, Vec<(usize, usize)>) {
+    fn keep(folder: &Path, size: ByteCount, blocks: &[&[u8]]) -> (Keeping<usize>, Vec<(usize, usize)>) {
         let keeping = Keeping::start(folder, size, Clock::start(), &Waker::new().unwrap()).unwrap();
         for (place, block) in blocks.iter().enumerate() {
             keeping.take(place, Bytes::copy_from_slice(block));
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn what_comes_is_written_in_its_order_within_the_bound_and_removed_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
-        let (keeping, written) = keep(folder.path(), Amount::new(10), &[b"first", b"next", b"last"]);
+        let (keeping, written) = keep(folder.path(), ByteCount::new(10), &[b"first", b"next", b"last"]);
         assert_eq!(written, [(0, 5), (1, 4), (2, 4)]);
         // The third did not fit: it went to the beginning.
         assert_eq!(files(folder.path()), [b"lasttnext".to_vec()]);
@@ -232,7 +232,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let absent = folder.path().join("absent");
         let failure =
-            Keeping::<usize>::start(&absent, Amount::mib(16), Clock::start(), &Waker::new().unwrap());
+            Keeping::<usize>::start(&absent, ByteCount::mib(16), Clock::start(), &Waker::new().unwrap());
         let said = failure.err().unwrap().to_string();
         assert!(said.contains("received data cannot be kept") && said.contains("existing folder"), "{said}");
     }

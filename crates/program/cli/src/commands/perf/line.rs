@@ -4,7 +4,7 @@ use super::report::Control;
 use crate::failure::{Exit, Failure};
 use skyhaul_congestion::{ControllerConfig, ControllerNameError};
 use skyhaul_quic::PathConfig;
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 
 /// The line and its rate control.
 #[derive(clap::Args)]
@@ -17,7 +17,7 @@ pub struct LineFlags {
     rate: Option<Rate>,
     /// The largest IP packet that fits the line; both ends must be given the same.
     #[arg(long, value_name = "SIZE", default_value = "1500 B")]
-    mtu: Bytes,
+    mtu: ByteCount,
 }
 
 impl LineFlags {
@@ -25,7 +25,7 @@ impl LineFlags {
     ///
     /// # Errors
     /// There is no rate.
-    pub fn one_way(&self) -> Result<(Rate, Bytes), Failure> {
+    pub fn one_way(&self) -> Result<(Rate, ByteCount), Failure> {
         let rate = self.rate.filter(|rate| *rate > Rate::ZERO).ok_or_else(|| {
             let what = "without a return path the rate cannot be found";
             Failure::new(Exit::Usage, what, "give --rate, such as --rate 93mbit")

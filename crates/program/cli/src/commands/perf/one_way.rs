@@ -15,7 +15,7 @@ use skyhaul_net::one_way::{Feed, receive, transmit};
 use skyhaul_oneway::{Listener, Session, Transmitter};
 use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
 use skyhaul_transport::{Block, FlowId, Received, cost};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -28,13 +28,13 @@ pub struct Run<'a> {
     /// Where to.
     pub to: &'a str,
     /// The line's rate and its largest IP packet.
-    pub line: (Rate, Bytes),
+    pub line: (Rate, ByteCount),
     /// What is assumed of it.
     pub losses: &'a Losses,
     /// Bytes of a block.
     pub block: usize,
     /// How long blocks are handed over, or how many bytes.
-    pub amount: (Duration, Option<Bytes>),
+    pub amount: (Duration, Option<ByteCount>),
     /// How long a block is worth anything.
     pub deadline: Option<Duration>,
     /// How fast to hand over; as fast as it goes where nothing is said.
@@ -68,12 +68,12 @@ pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
         .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
     let session = Session { key, began: clock.utc(), salt };
     let config = SenderConfig {
-        send_buffer: Bytes::new(cost(run.block) * BLOCKS_HELD),
+        send_buffer: ByteCount::new(cost(run.block) * BLOCKS_HELD),
         utc_at_zero: clock.utc_at_start(),
         ..SenderConfig::default()
     };
     let (rate, mtu) = run.line;
-    let assumptions = run.losses.assumptions((rate, mtu, Bytes::of(run.block)), to.is_ipv6());
+    let assumptions = run.losses.assumptions((rate, mtu, ByteCount::of(run.block)), to.is_ipv6());
     let mut transmitter = Transmitter::new(clock.now(), session, &assumptions, config)
         .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
     let expected = Expected::of(transmitter.sender().design());
@@ -142,7 +142,7 @@ impl Feed for Blocks<'_> {
                 return Ok(None);
             }
             if let Some(offer) = self.run.offer {
-                let due = began + offer.time_for(Bytes::new(self.bytes));
+                let due = began + offer.time_for(ByteCount::new(self.bytes));
                 if due > now {
                     return Ok(Some(due));
                 }
@@ -283,7 +283,7 @@ impl Arrived {
             Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: seconds(self.latency.max()) };
         Report {
             session: session.to_string(),
-            goodput_bps: Rate::over(Bytes::new(self.bytes), span).as_bps(),
+            goodput_bps: Rate::over(ByteCount::new(self.bytes), span).as_bps(),
             bytes: self.bytes,
             seconds: span.as_secs_f64(),
             account,

@@ -19,7 +19,7 @@ use share::{Load, Shares};
 use skyhaul_net::{Clock, TcpConfig};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::MAX_BLOCK;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -52,10 +52,10 @@ pub struct Send {
     duration: Duration,
     /// How much is handed over, in place of a duration.
     #[arg(long, value_name = "SIZE", conflicts_with = "duration")]
-    bytes: Option<Bytes>,
+    bytes: Option<ByteCount>,
     /// The size of a block.
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
-    block: Bytes,
+    block: ByteCount,
     /// Blocks are given up when they cannot be delivered within this long.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Duration>,
@@ -138,7 +138,7 @@ struct Setup<'a> {
     pairs: Vec<AddressPair>,
     block: usize,
     duration: Duration,
-    bytes: Option<Bytes>,
+    bytes: Option<ByteCount>,
     deadline: Option<Duration>,
     offer: Option<Rate>,
     shares: Option<Shares>,

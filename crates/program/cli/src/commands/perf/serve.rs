@@ -18,7 +18,7 @@ use skyhaul_probe::why::Backlog;
 use skyhaul_quic::{EndpointConfig, Refusal};
 use skyhaul_sessions::{EngineEvent, SessionId};
 use skyhaul_transport::{Event, Opening, Received};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ pub struct Serve {
     one_way: Option<PathBuf>,
     /// Bytes of a sender that may be under way or, with --keep, not written yet.
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
-    window: Bytes,
+    window: ByteCount,
     #[command(flatten)]
     keep: KeepFlags,
     #[command(flatten)]
@@ -273,7 +273,7 @@ impl Server<'_> {
         let _ = session.send(now, say(&answer));
         if is_end {
             let (amount, span) = (test.bytes as f64 / 1e6, now.since(test.began));
-            let rate = rate_text(Rate::over(Bytes::new(test.bytes), span).as_bps());
+            let rate = rate_text(Rate::over(ByteCount::new(test.bytes), span).as_bps());
             let line = stamped::now(&format!("{rate}, {amount:.1} MB in {:.3} s", span.as_secs_f64()));
             let line = self.out.write_all(line.as_bytes());
             if let Err(error) = line.and_then(|()| self.out.flush()) {
@@ -343,7 +343,7 @@ impl Service for Server<'_> {
 }
 
 /// Four blocks of 16 KiB: to see what a small window does.
-const WINDOW_MIN: Bytes = Bytes::kib(64);
+const WINDOW_MIN: ByteCount = ByteCount::kib(64);
 
 /// Of a course.
 const COURSE_STEP: Duration = Duration::from_millis(100);

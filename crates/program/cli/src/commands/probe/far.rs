@@ -8,7 +8,7 @@ use skyhaul_net::Clock;
 use skyhaul_net::probe::{Ability, HostFiles, SocketLine, calibrate, random};
 use skyhaul_probe::Direction;
 use skyhaul_probe::{Near, NearError};
-use skyhaul_units::{Bytes, Duration, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -191,12 +191,12 @@ impl FarEnd {
     }
 
     /// IP and UDP headers of a datagram to it, IPv4's or IPv6's.
-    pub fn headers(&self) -> Bytes {
+    pub fn headers(&self) -> ByteCount {
         let is_v4 = match self.address.ip() {
             std::net::IpAddr::V4(_) => true,
             std::net::IpAddr::V6(address) => address.to_ipv4_mapped().is_some(),
         };
-        Bytes::new(if is_v4 { 28 } else { 48 })
+        ByteCount::new(if is_v4 { 28 } else { 48 })
     }
 
     /// Calendar time.
@@ -218,7 +218,7 @@ impl FarEnd {
 ///
 /// # Errors
 /// The loopback interface cannot be used.
-pub fn able(payload: Bytes, wanted: Option<Rate>) -> Result<(Ability, Rate), Failure> {
+pub fn able(payload: ByteCount, wanted: Option<Rate>) -> Result<(Ability, Rate), Failure> {
     let ability = calibrate(payload, CALIBRATION).map_err(|source| {
         Failure::io(
             "this machine cannot be calibrated",

@@ -10,7 +10,7 @@ use skyhaul_probe::iperf::Iperf;
 use skyhaul_probe::losses::{Losses, losses};
 use skyhaul_probe::stats::VlbiRule;
 use skyhaul_probe::{Direction, Spec, report};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::{self, Write};
 
 /// The arguments of `skyhaul probe loss`.
@@ -68,7 +68,7 @@ pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
             "give --rate more than 0 bit/s",
         ));
     }
-    let payload = Bytes::new(u64::from(command.payload));
+    let payload = ByteCount::new(u64::from(command.payload));
     let mut begun = command.output.begin(&command.far, "loss", (payload, Some(command.rate)))?;
     let rate = command.rate.min(begun.rate_max);
     let most = begun.near.limits().datagrams;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use skyhaul_net::probe::{Ability, SocketLine};
 use skyhaul_probe::Near;
 use skyhaul_probe::report::Subject;
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -61,7 +61,7 @@ impl OutputFlags {
         &self,
         far: &FarFlags,
         kind: &'static str,
-        (payload, wanted): (Bytes, Option<Rate>),
+        (payload, wanted): (ByteCount, Option<Rate>),
     ) -> Result<Measurement, Failure> {
         series::check(self.series.as_deref())?;
         series::check(self.pings.as_deref())?;

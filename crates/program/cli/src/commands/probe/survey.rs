@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use serde::Serialize;
 use skyhaul_probe::report;
 use skyhaul_probe::survey::{Survey as Found, SurveyPlan, Way, survey};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::{self, Write};
 
 /// The arguments of `skyhaul probe HOST`.
@@ -123,7 +123,7 @@ fn write_way(found: &Found, (way, name): (&Way, &str), out: &mut dyn Write) -> i
 }
 
 /// What the machine is tried with.
-const PAYLOAD: Bytes = Bytes::new(1_400);
+const PAYLOAD: ByteCount = ByteCount::new(1_400);
 
 /// The longest datagrams that are tried: those of jumbo frames.
-const PAYLOAD_MAX: Bytes = Bytes::new(8_972);
+const PAYLOAD_MAX: ByteCount = ByteCount::new(8_972);

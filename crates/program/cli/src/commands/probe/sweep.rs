@@ -7,7 +7,7 @@ use super::{tell, words};
 use crate::failure::{Exit, Failure};
 use skyhaul_probe::sweep::{Point, Sweep as Found, SweepPlan, sweep};
 use skyhaul_probe::{Direction, report};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::{self, Write};
 
 /// The arguments of `skyhaul probe sweep`.
@@ -59,11 +59,11 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
         ));
     }
     let longest = command.payload.iter().copied().max().unwrap_or(1_400);
-    let tried = (Bytes::new(u64::from(longest)), command.max_rate);
+    let tried = (ByteCount::new(u64::from(longest)), command.max_rate);
     let mut begun = command.output.begin(&command.far, "sweep", tried)?;
     let plan = SweepPlan {
         direction: command.direction.into(),
-        payloads: command.payload.iter().map(|payload| Bytes::new(u64::from(*payload))).collect(),
+        payloads: command.payload.iter().map(|payload| ByteCount::new(u64::from(*payload))).collect(),
         spacings: command.spacing.clone(),
         count: command.count,
         rate_max: begun.rate_max,

@@ -12,7 +12,7 @@ use sink::{Outcome, Sink};
 use skyhaul_net::Clock;
 use skyhaul_node::config::{HostPort, Time};
 use skyhaul_store::raw::RawKind;
-use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 use source::{Piece, Source};
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -135,7 +135,7 @@ fn play(
             summary.gaps += 1;
         }
         next_input = Some(piece.input + piece.bytes.len() as u64);
-        let due = from + pace.due(piece.received, Bytes::of(piece.bytes.len()));
+        let due = from + pace.due(piece.received, ByteCount::of(piece.bytes.len()));
         summary.interrupted = wait_until(due, clock, stop) || send(sink, &piece, stop)? == Outcome::Stopped;
         if summary.interrupted {
             break;
@@ -149,7 +149,7 @@ fn play(
     }
     let took = clock.now().since(from);
     summary.seconds = took.as_secs_f64();
-    summary.rate_bps = Rate::over(Bytes::new(summary.bytes), took).as_bps();
+    summary.rate_bps = Rate::over(ByteCount::new(summary.bytes), took).as_bps();
     Ok(())
 }
 
@@ -222,7 +222,7 @@ impl Summary {
             return Ok(writeln!(out, "{line}")?);
         }
         let rate = Rate::from_bps(self.rate_bps).as_bps() as f64 / 1e6;
-        let (bytes, of) = (Bytes::new(self.bytes), Bytes::new(self.of_bytes));
+        let (bytes, of) = (ByteCount::new(self.bytes), ByteCount::new(self.of_bytes));
         writeln!(out, "played {bytes} of {of} in {:.1} s ({rate:.3} Mbit/s)", self.seconds)?;
         if let (Some(first), Some(last)) = (self.first, self.last) {
             writeln!(out, "received {first} to {last}")?;
@@ -267,7 +267,7 @@ impl Progress {
         let percent = summary.bytes.saturating_mul(100) / summary.of_bytes.max(1);
         let time = received.map_or(String::new(), |received| format!(", received {received}"));
         // Standard error may be closed: then nobody looks.
-        let _ = write!(io::stderr(), "\r{} played, {percent} %{time}  ", Bytes::new(summary.bytes));
+        let _ = write!(io::stderr(), "\r{} played, {percent} %{time}  ", ByteCount::new(summary.bytes));
     }
 
     fn end(&self) {

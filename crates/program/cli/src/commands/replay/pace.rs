@@ -1,6 +1,6 @@
 //! When each piece of a replay is due.
 
-use skyhaul_units::{Bytes, Duration, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 use std::str::FromStr;
 
 /// How fast a replay goes.
@@ -22,7 +22,7 @@ pub struct Pace {
     last: Option<Utc>,
     /// From the beginning of the recording to the last piece, as it is played.
     elapsed: Duration,
-    bytes: Bytes,
+    bytes: ByteCount,
 }
 
 /// Why a speed was refused.
@@ -43,7 +43,7 @@ impl Speed {
 impl Pace {
     /// Begins.
     pub const fn new(speed: Speed, skip_silence: Option<Duration>) -> Self {
-        Self { speed, skip_silence, last: None, elapsed: Duration::ZERO, bytes: Bytes::ZERO }
+        Self { speed, skip_silence, last: None, elapsed: Duration::ZERO, bytes: ByteCount::ZERO }
     }
 
     /// How many bytes of a file are one piece.
@@ -53,11 +53,11 @@ impl Pace {
             Speed::Rate(rate) => (rate * STEP).as_u64().clamp(least, most),
             Speed::Times(_) | Speed::Max => most,
         };
-        Bytes::new(step).as_usize()
+        ByteCount::new(step).as_usize()
     }
 
     /// When the next piece is due, counted from the beginning of the replay: what came last of it goes out then.
-    pub fn due(&mut self, received: Option<Utc>, length: Bytes) -> Duration {
+    pub fn due(&mut self, received: Option<Utc>, length: ByteCount) -> Duration {
         if let Some(received) = received {
             let since = self.last.map_or(Duration::ZERO, |last| received.since(last));
             self.elapsed += self.skip_silence.map_or(since, |most| since.min(most));
@@ -125,7 +125,7 @@ mod tests {
         let at = |millis: i64| Some(Utc::from_micros(millis * 1_000));
         let due = |speed, skip| {
             let mut pace = Pace::new(speed, skip);
-            [50, 150, 10_150, 10_100].map(|millis| pace.due(at(millis), Bytes::new(1_000)).as_millis())
+            [50, 150, 10_150, 10_100].map(|millis| pace.due(at(millis), ByteCount::new(1_000)).as_millis())
         };
         assert_eq!(due(Speed::ORIGINAL, None), [0, 100, 10_100, 10_100], "a clock set back holds nothing up");
         assert_eq!(due(Speed::Times(2_000), None), [0, 50, 5_050, 5_050]);

@@ -4,7 +4,7 @@ use super::Replay;
 use crate::failure::{Exit, Failure};
 use skyhaul_store::raw::{RawError, RawKind, RawPieces, RawReader, RawSpan};
 use skyhaul_store::{Disk, EntryKind, RealDisk};
-use skyhaul_units::{Bytes, Utc};
+use skyhaul_units::{ByteCount, Utc};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub struct Piece {
 #[derive(Debug)]
 pub struct Source {
     kind: Kind,
-    length: Bytes,
+    length: ByteCount,
     place: String,
 }
 
@@ -59,7 +59,7 @@ impl Source {
             return Err(Failure::new(Exit::Usage, "a file has neither channels nor times", help).at(&place));
         }
         let file = File::open(path).map_err(unreadable)?;
-        let length = Bytes::new(file.metadata().map_err(unreadable)?.len());
+        let length = ByteCount::new(file.metadata().map_err(unreadable)?.len());
         Ok(Self { kind: Kind::File { file, position: 0 }, length, place })
     }
 
@@ -89,7 +89,7 @@ impl Source {
     }
 
     /// Bytes in it when it was opened.
-    pub const fn length(&self) -> Bytes {
+    pub const fn length(&self) -> ByteCount {
         self.length
     }
 

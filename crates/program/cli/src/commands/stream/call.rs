@@ -12,7 +12,7 @@ use core::str::FromStr;
 use skyhaul_streams::{Format, FormatError};
 use skyhaul_streams_io::{FarSink, Holds, Options, Pace, Source, SourceSpec, groups};
 use skyhaul_transport::{ClassTree, PRIORITY_NORMAL, SessionConfig};
-use skyhaul_units::{Bytes, Duration, Probability};
+use skyhaul_units::{ByteCount, Duration, Probability};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub struct Call {
     frames_per_second: Option<u32>,
     /// Frames go in groups of this size at most; what is lost is lost by groups.
     #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
-    group: Bytes,
+    group: ByteCount,
     /// The class that it is sent under; it is one of --config.
     #[arg(long, value_name = "NAME")]
     class: Option<String>,

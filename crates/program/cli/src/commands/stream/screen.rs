@@ -7,7 +7,7 @@ use serde::Serialize;
 use skyhaul_node::log;
 use skyhaul_streams::{Counters, Format, Missing, VdifHeader, signal_to_noise};
 use skyhaul_streams_io::{Look, Near, Summary};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -299,7 +299,7 @@ fn words(place: &Place) -> String {
 }
 
 fn over(bytes: u64, span: Duration) -> Rate {
-    if span == Duration::ZERO { Rate::ZERO } else { Rate::over(Bytes::new(bytes), span) }
+    if span == Duration::ZERO { Rate::ZERO } else { Rate::over(ByteCount::new(bytes), span) }
 }
 
 fn share(counters: &Counters) -> f64 {

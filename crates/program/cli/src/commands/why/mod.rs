@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_probe::Direction;
 use skyhaul_probe::why::{Evidence, ExaminePlan, LineFound, Transfer, judge};
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -203,9 +203,9 @@ fn own_clock(far: &FarEnd) -> f64 {
 }
 
 /// For the calibration of this machine: what programs send.
-const PAYLOAD: Bytes = Bytes::new(1_400);
+const PAYLOAD: ByteCount = ByteCount::new(1_400);
 /// The longest UDP payload of a jumbo frame over IPv4.
-const PAYLOAD_MAX: Bytes = Bytes::new(8_972);
+const PAYLOAD_MAX: ByteCount = ByteCount::new(8_972);
 
 /// Of a clock that is being slewed.
 const CLOCK_SLEW: f64 = 500e-6;

@@ -11,7 +11,7 @@ use list::{Item, ItemFile};
 use skyhaul_level0::delivery::{Checksum, DeliveredFile, DeliveryRecord, Notice, edos, sips};
 use skyhaul_level0::naming::{ProductName, Series};
 use skyhaul_net::Clock;
-use skyhaul_units::{Bytes, Duration, Utc};
+use skyhaul_units::{ByteCount, Duration, Utc};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ impl Deliverer {
         let file = |(file, checksum): (&ItemFile, &Option<Checksum>)| DeliveredFile {
             directory: directory.clone(),
             name: file.name.clone(),
-            size: Bytes::new(file.bytes),
+            size: ByteCount::new(file.bytes),
             checksum: *checksum,
             is_metadata: is_metadata(&file.name, item),
         };

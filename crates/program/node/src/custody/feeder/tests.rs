@@ -11,7 +11,7 @@ use skyhaul_units::Duration;
 use std::sync::Arc;
 
 const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
-const BUFFER: Amount = Amount::kib(400);
+const BUFFER: ByteCount = ByteCount::kib(400);
 
 fn sharing() -> Sharing {
     let classes = "[[class]]\nname = \"bulk\"\n[[class]]\nname = \"quick\"\n";
@@ -43,10 +43,13 @@ fn payload(channel: &str, number: u8) -> Vec<u8> {
 
 /// A spool with 60 blocks of a slow contact, and then 10 of a fast one.
 fn spool() -> (Spool, [FlowId; 2]) {
-    let config =
-        SpoolConfig { max_size: Amount::mib(64), segment_size: Amount::mib(1), ..SpoolConfig::default() };
+    let config = SpoolConfig {
+        max_size: ByteCount::mib(64),
+        segment_size: ByteCount::mib(1),
+        ..SpoolConfig::default()
+    };
     let mut spool =
-        Spool::open(Arc::new(SimDisk::new(Amount::mib(512))), config, NOW, SpoolDraw([7; 24])).unwrap();
+        Spool::open(Arc::new(SimDisk::new(ByteCount::mib(512))), config, NOW, SpoolDraw([7; 24])).unwrap();
     let flows = [0, 1].map(|_| spool.open_flow(NOW).unwrap());
     for (flow, channel, count) in [(flows[0], "slow", 60), (flows[1], "fast", 10)] {
         for number in 0..count {

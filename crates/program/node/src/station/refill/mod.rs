@@ -29,7 +29,7 @@ use skyhaul_ccsds::record::{Open, Record};
 use skyhaul_level0::ledger::Seen;
 use skyhaul_level0::ledger::talk::{Answer, Ask, Why};
 use skyhaul_store::raw::{RawError, RawReader};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Utc};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Utc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
@@ -346,7 +346,7 @@ impl RefillRunner {
 
 fn block(packing: &mut Packing, common: &Common, contact: &mut Contact) -> Option<SpoolBlock> {
     let Common { shared, clock, .. } = common;
-    let pace = Pace { live: None, line: shared.line_rate(), unsent: Bytes::ZERO };
+    let pace = Pace { live: None, line: shared.line_rate(), unsent: ByteCount::ZERO };
     contact.take_block(clock.utc(), |records, frames, format| {
         packing.pack(*clock, pace, (records, frames), format)
     })

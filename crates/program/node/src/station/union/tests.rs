@@ -2,7 +2,7 @@ use super::*;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::identify::InputFormat;
 use skyhaul_ccsds::mission::MissionSet;
-use skyhaul_units::{Bytes, Rate};
+use skyhaul_units::{ByteCount, Rate};
 
 /// Of the downlink below, in bytes.
 const CADU: usize = 1_024;
@@ -37,7 +37,7 @@ fn events(inputs: &[(Vec<u8>, Option<InputFormat>, Duration)]) -> Vec<(Utc, usiz
         let mut capture = Capture::new(MissionSet::built_in(), options);
         let per_bit = if *format == Some(InputFormat::Soft) { 8 } else { 1 };
         for (number, piece) in bytes.chunks(4_096 * per_bit).enumerate() {
-            let sent = Rate::from_mbps(15).time_for(Bytes::of(4_096 * (number + 1)));
+            let sent = Rate::from_mbps(15).time_for(ByteCount::of(4_096 * (number + 1)));
             let at = Utc::from_micros(0) + sent + *skew;
             capture.push(at, piece);
             all.extend(std::iter::from_fn(|| capture.poll()).map(|event| (at, input, event)));

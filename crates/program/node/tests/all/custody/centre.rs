@@ -12,7 +12,7 @@ use skyhaul_store::{
     SpoolIdentity, SpoolKnown, StationName, StoreError,
 };
 use skyhaul_transport::{Custody, Received, SPOOLS_MAX, Session};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -296,10 +296,10 @@ impl Node {
 
 fn config() -> ContactConfig {
     ContactConfig {
-        segment_size: Bytes::kib(4),
-        max_size: Bytes::mib(1),
+        segment_size: ByteCount::kib(4),
+        max_size: ByteCount::mib(1),
         retention: Duration::from_secs(3),
-        reserve: Bytes::new(300),
+        reserve: ByteCount::new(300),
         preface: PREFACE,
     }
 }

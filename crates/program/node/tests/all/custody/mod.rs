@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use skyhaul_lab::{PlainLine, PlainPath};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_transport::{CloseReason, DownReason, Event, Opening, Session, SessionConfig, drive};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate, Utc};
 use station::Station;
 use std::collections::BTreeMap;
 use truth::{Contact, Truth};
@@ -45,7 +45,7 @@ pub enum Trouble {
     /// The process is killed.
     Kill(End),
     /// The disk has this much room, ...
-    Full(End, Bytes),
+    Full(End, ByteCount),
     /// ... and as much as one can wish for.
     Room(End),
     /// The disk refuses one change, after so many that go well.
@@ -77,7 +77,7 @@ const PASS: Duration = Duration::from_secs(12);
 const SETTLED: Duration = Duration::from_secs(90);
 /// A path silent for this long is given up.
 const IDLE: Duration = Duration::from_secs(3);
-const ROOMY: Bytes = Bytes::mib(4);
+const ROOMY: ByteCount = ByteCount::mib(4);
 const STATIONS_MAX: usize = 3;
 
 pub struct World {
@@ -111,7 +111,7 @@ struct Connection {
 impl World {
     pub fn new(seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let window = Bytes::kib(*[16, 64].get(rng.random_range(0..2)).unwrap());
+        let window = ByteCount::kib(*[16, 64].get(rng.random_range(0..2)).unwrap());
         let mut chance = |parts: u64| Probability::of(rng.random_range(0..=parts), 1000);
         let (loss, lies, silence) = (chance(300), chance(20), chance(20));
         let line = PlainLine {
@@ -475,7 +475,7 @@ fn troubles(rng: &mut ChaCha8Rng) -> BTreeMap<Instant, Trouble> {
             4 | 5 => Trouble::Cut(millis(rng.random_range(1..6_000))),
             _ => {
                 troubles.insert(at + millis(rng.random_range(1..4_000)), Trouble::Room(end));
-                Trouble::Full(end, Bytes::new(rng.random_range(0..6_000)))
+                Trouble::Full(end, ByteCount::new(rng.random_range(0..6_000)))
             }
         };
         troubles.insert(at, trouble);

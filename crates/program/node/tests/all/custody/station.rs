@@ -9,7 +9,7 @@ use skyhaul_node::custody::{Feeder, apart, part};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolError, SyncHandle};
 use skyhaul_transport::{Custody, Event, Session};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ impl Station {
             known.appended.truncate(kept);
             known.durable = kept;
         }
-        let feeder = Feeder::new(Sharing::default(), Bytes::mib(64));
+        let feeder = Feeder::new(Sharing::default(), ByteCount::mib(64));
         self.node = Some(Node { spool, feeder, append_at: at.now, free_at: at.now, sync: None });
     }
 
@@ -287,9 +287,9 @@ fn payload(flow: FlowId, place: usize, last: bool, rng: &mut ChaCha8Rng) -> Vec<
 
 fn config() -> SpoolConfig {
     SpoolConfig {
-        segment_size: Bytes::kib(4),
-        max_size: Bytes::kib(32),
+        segment_size: ByteCount::kib(4),
+        max_size: ByteCount::kib(32),
         retention: Duration::from_secs(3),
-        reserve: Bytes::new(300),
+        reserve: ByteCount::new(300),
     }
 }

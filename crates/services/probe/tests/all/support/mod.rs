@@ -8,7 +8,7 @@
 use skyhaul_link::{Link, LinkConfig};
 use skyhaul_probe::wire::Limits;
 use skyhaul_probe::{Far, FarConfig, Handed, HostCounters, Line, LineError};
-use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 
 /// Both ends and the links between them.
 pub struct Virtual {
@@ -40,7 +40,7 @@ impl Virtual {
         }
         while let Some(out) = self.far.poll(self.now) {
             if out.datagram.len() <= self.payload_max {
-                let size = Bytes::of(out.datagram.len() + 28);
+                let size = ByteCount::of(out.datagram.len() + 28);
                 self.down.send(self.now, size, out.datagram);
             }
         }
@@ -60,7 +60,7 @@ impl Line for Virtual {
     }
     fn send(&mut self, datagram: &[u8]) -> Result<Handed, LineError> {
         if datagram.len() <= self.payload_max {
-            self.up.send(self.now, Bytes::of(datagram.len() + 28), datagram.to_vec());
+            self.up.send(self.now, ByteCount::of(datagram.len() + 28), datagram.to_vec());
         }
         Ok(Handed::Taken)
     }

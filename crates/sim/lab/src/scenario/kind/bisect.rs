@@ -6,7 +6,7 @@ use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Lifetime, Pattern};
 use crate::world::Over;
 use serde::Deserialize;
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// The kind.
 pub(super) static KIND: Plain<Settings> = Plain::new(
@@ -22,7 +22,7 @@ impl super::Cell for Settings {
                 "there is nothing between `low` and `high`; give 0 ≤ `low` < `high` < 100",
             ));
         }
-        if self.block > Bytes::mib(1) || self.block == Bytes::ZERO {
+        if self.block > ByteCount::mib(1) || self.block == ByteCount::ZERO {
             return Err(Refused::new("`block` is out of range; give 1 B to 1 MiB"));
         }
         Ok(())
@@ -40,7 +40,7 @@ pub(super) struct Settings {
     /// The application's rate.
     flow: Rate,
     /// Size of its blocks.
-    block: Bytes,
+    block: ByteCount,
     /// From hand-over until a block has to be there.
     within: Duration,
     /// Share of symbols that may stay unrepaired at their deadline.

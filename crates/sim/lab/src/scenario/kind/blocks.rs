@@ -14,7 +14,7 @@ use crate::workload::{Lifetime, Pattern, Record};
 use crate::world::{Over, Tap};
 use groups::Groups;
 use serde::Deserialize;
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -27,7 +27,7 @@ pub(super) static KIND: Plain<Settings> = Plain::new(
 
 impl super::Cell for Settings {
     fn check(&self) -> Result<(), Refused> {
-        if self.smallest > self.largest || self.largest > Bytes::mib(1) {
+        if self.smallest > self.largest || self.largest > ByteCount::mib(1) {
             return Err(Refused::new("the blocks' sizes do not fit; give `smallest` ≤ `largest` ≤ 1 MiB"));
         }
         watched::check(self.warm_up, self.duration)
@@ -47,9 +47,9 @@ pub(super) struct Settings {
     /// The application's rate.
     flow: Rate,
     /// Its smallest block.
-    smallest: Bytes,
+    smallest: ByteCount,
     /// Its largest block.
-    largest: Bytes,
+    largest: ByteCount,
     /// From hand-over until a block is worthless, beyond the time that its bytes take at `flow`.
     lifetime: Duration,
     /// Share of groups that may stay unrepaired. Left out: the session's default.

@@ -17,7 +17,7 @@ use crate::workload::{Arrivals, Ledger, Lifetime, Pattern, Record, Stream, Strea
 use crate::world::{Over, Sessions, WorldConfig, WorldPath};
 use serde::Deserialize;
 use skyhaul_transport::{ClassId, Mode, SessionConfig};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
 
 /// The kind.
 pub(super) struct Dtp;
@@ -178,7 +178,7 @@ fn worth_in_time(ledger: &Ledger) -> f64 {
 }
 
 /// What a block takes on the line at least.
-fn on_line(size: Bytes) -> f64 {
+fn on_line(size: ByteCount) -> f64 {
     let datagrams = size.as_u64().div_ceil(PAYLOAD);
     (size.as_u64() + datagrams * (IP_AND_QUIC.as_u64() + SYMBOL_HEADER)) as f64
 }
@@ -238,18 +238,18 @@ const TEXT: FlowId = FlowId(0);
 const AUDIO: FlowId = FlowId(1);
 const VIDEO: FlowId = FlowId(2);
 
-const TEXT_SIZE: Bytes = Bytes::new(1_000);
+const TEXT_SIZE: ByteCount = ByteCount::new(1_000);
 const TEXT_PERIOD: Duration = Duration::from_millis(50);
 const TEXT_LIFE: Duration = Duration::from_millis(800);
 /// 128 kbit/s in frames of 20 ms.
-const AUDIO_SIZE: Bytes = Bytes::new(320);
+const AUDIO_SIZE: ByteCount = ByteCount::new(320);
 const AUDIO_PERIOD: Duration = Duration::from_millis(20);
 const AUDIO_LIFE: Duration = Duration::from_secs(1);
 /// 30 frames a second, one a second stands alone: 1.9 Mbit/s.
 const FRAME: Duration = Duration::from_nanos(33_333_333);
 const GROUP: u32 = 30;
-const INTRA: Bytes = Bytes::new(60_000);
-const PREDICTED: Bytes = Bytes::new(6_000);
+const INTRA: ByteCount = ByteCount::new(60_000);
+const PREDICTED: ByteCount = ByteCount::new(6_000);
 const VIDEO_LIFE: Duration = Duration::from_secs(3);
 /// Paths are up and measured before the first block.
 const SETTLING: Duration = Duration::from_secs(5);

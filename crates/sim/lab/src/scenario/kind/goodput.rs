@@ -7,7 +7,7 @@ use super::line::{Ends, Line};
 use super::medium::{OFF_PLAIN, off};
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{GOODPUT, LIMIT, Measured, Metric, RATIO, Series, Unit};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use transfer::Transfer;
 
 /// The kind.
@@ -85,14 +85,14 @@ impl Cell {
         let from = self.line.warm_up();
         let half = self.line.duration.saturating_sub(from) / 2;
         let samples = (half.as_nanos() / SAMPLE.as_nanos()).max(1);
-        let (mut points, mut before) = (Vec::new(), Bytes::ZERO);
+        let (mut points, mut before) = (Vec::new(), ByteCount::ZERO);
         let mut mean = |start: Duration| {
             let mut sum = 0;
             for sample in 1..=samples {
                 let at = start + SAMPLE * sample;
                 let position = transfer.run_until(Instant::ZERO + at)?;
                 let arrived = Rate::over(position - before, SAMPLE).as_bps();
-                points.extend((before > Bytes::ZERO).then_some((at.as_secs_f64(), arrived as f64)));
+                points.extend((before > ByteCount::ZERO).then_some((at.as_secs_f64(), arrived as f64)));
                 before = position;
                 sum += u128::from(position.as_u64());
             }
@@ -107,7 +107,7 @@ impl Cell {
             y: Unit::BitRate,
             points,
         };
-        Ok((Rate::over(Bytes::new(bytes), half), course))
+        Ok((Rate::over(ByteCount::new(bytes), half), course))
     }
 }
 

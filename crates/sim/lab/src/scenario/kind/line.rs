@@ -5,7 +5,7 @@ use core::num::NonZeroU32;
 use serde::Deserialize;
 use skyhaul_congestion::Memory;
 use skyhaul_link::{Change, GilbertElliott, LinkConfig, Loss, LossError, Outage, Policer, Reordering};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// A line both ways, what goes wrong on it, and who sends.
 #[derive(Debug, Clone, Deserialize)]
@@ -52,7 +52,7 @@ pub(super) struct Line {
     pub acknowledging: Ends,
     /// What of each 1,500-byte packet the application gets. Left out: 1,430, a full symbol's; a kernel's TCP has 1,448.
     #[serde(default = "payload")]
-    pub payload: Bytes,
+    pub payload: ByteCount,
     /// How long the line is used.
     #[serde(default = "minute")]
     pub duration: Duration,
@@ -190,7 +190,7 @@ impl Line {
 
     /// The most that can arrive between two instants, in IP packets: rate × (1 − loss), less what is policed or not
     /// offered, and nothing in outages.
-    pub fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+    pub fn capacity(&self, from: Instant, to: Instant) -> ByteCount {
         let mut edges: Vec<Duration> = self.changes.iter().map(|change| change.at).collect();
         edges.extend(self.outages.iter().flat_map(|outage| [outage.start, outage.start + outage.length]));
         let edges =
@@ -246,7 +246,7 @@ impl Line {
 }
 
 /// A full IP packet.
-pub(super) const PACKET: Bytes = Bytes::new(1500);
+pub(super) const PACKET: ByteCount = ByteCount::new(1500);
 
 const fn nothing_lost() -> Probability {
     Probability::ZERO
@@ -256,8 +256,8 @@ const fn no_time() -> Duration {
     Duration::ZERO
 }
 
-const fn payload() -> Bytes {
-    Bytes::new(1430)
+const fn payload() -> ByteCount {
+    ByteCount::new(1430)
 }
 
 const fn minute() -> Duration {
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(line.limit(at(20)), Rate::from_mbps(100));
         assert_eq!(line.limit(at(40)), Rate::from_mbps(50));
         // 10 s of 90, 5 s of nothing, 5 s of 90, 10 s of 100, 10 s of 50 Mbit/s.
-        assert_eq!(line.capacity(at(0), at(40)), Bytes::new((15 * 90 + 10 * 100 + 10 * 50) * 125_000));
+        assert_eq!(line.capacity(at(0), at(40)), ByteCount::new((15 * 90 + 10 * 100 + 10 * 50) * 125_000));
         let (short, long) = (Duration::from_millis(160), Duration::from_millis(240));
         assert_eq!(line.turns(), [(at(15), short), (at(20), long), (at(30), long)]);
     }

@@ -2,7 +2,7 @@
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use core::num::NonZeroU32;
 use serde::Deserialize;
 use skyhaul_identity::OneWayKey;
@@ -10,7 +10,7 @@ use skyhaul_link::{GilbertElliott, Link, LinkConfig, Loss};
 use skyhaul_oneway::{Assumptions, HEADERS_IPV4, Listener, Session, Transmitter, assumptions_for};
 use skyhaul_transport::oneway::{Design, Event, ReceiverConfig, SenderConfig};
 use skyhaul_transport::{Block, FlowId, cost};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate, Utc};
 
 /// The kind.
 pub(super) struct OneWay;
@@ -31,7 +31,7 @@ impl Kind for OneWay {
     fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
         let cell: Cell = parameters.read()?;
         Design::new(&cell.assumptions()).map_err(|error| Refused::new(error.to_string()))?;
-        if cell.block == Bytes::ZERO || cell.block > Bytes::mib(8) {
+        if cell.block == ByteCount::ZERO || cell.block > ByteCount::mib(8) {
             return Err(Refused::new("`block` is out of range; give 1 B to 8 MiB"));
         }
         cell.loss().map_err(|error| Refused::new(error.to_string()))?;
@@ -54,7 +54,7 @@ struct Cell {
     /// The share of the assumed loss that there is.
     actual: Probability,
     /// Size of the blocks.
-    block: Bytes,
+    block: ByteCount,
     /// How long blocks are handed over.
     duration: Duration,
 }
@@ -74,7 +74,7 @@ impl Experiment for Cell {
         let key = OneWayKey::from_bytes([7; 32]);
         let session = Session { key: key.clone(), began: Utc::default(), salt: seed.to_be_bytes() };
         let config = SenderConfig {
-            send_buffer: Bytes::new(cost(self.block.as_usize()) * 64),
+            send_buffer: ByteCount::new(cost(self.block.as_usize()) * 64),
             ..SenderConfig::default()
         };
         let transmitter = Transmitter::new(Instant::ZERO, session, &self.assumptions(), config);
@@ -82,7 +82,7 @@ impl Experiment for Cell {
             transmitter: transmitter.map_err(|error| broken(&error))?,
             listener: Listener::new(key, ReceiverConfig::default()),
             link: Link::new(LinkConfig { one_way_delay: DELAY, loss, ..LinkConfig::default() }, seed),
-            block: Block::reliable(FlowId(0), Buffer::from(vec![0x5a; self.block.as_usize()])),
+            block: Block::reliable(FlowId(0), Bytes::from(vec![0x5a; self.block.as_usize()])),
             delivered: 0,
             missing: 0,
         };
@@ -97,8 +97,10 @@ impl Experiment for Cell {
             )));
         }
         let mut measured = Measured::default();
-        measured
-            .add_rate(&GOODPUT, Rate::over(Bytes::new(run.delivered * self.block.as_u64()), self.duration));
+        measured.add_rate(
+            &GOODPUT,
+            Rate::over(ByteCount::new(run.delivered * self.block.as_u64()), self.duration),
+        );
         measured.add(&OF_TARGET, counters.residual() / target);
         measured.add(&COUNTED, run.missing as f64 / sent as f64 / target);
         measured.add(&OFFERED, sent as f64);
@@ -154,7 +156,7 @@ impl Run {
             }
             while self.transmitter.sender().poll_settled().is_some() {}
             while let Some(datagram) = self.transmitter.poll(now) {
-                self.link.send(now, Bytes::of(datagram.len() + HEADERS_IPV4), datagram);
+                self.link.send(now, ByteCount::of(datagram.len() + HEADERS_IPV4), datagram);
             }
             while let Some(datagram) = self.link.poll(now) {
                 self.listener.datagram(now, datagram);
@@ -213,7 +215,7 @@ const BUDGET: Metric = Metric {
 
 const METRICS: &[&Metric] = &[&GOODPUT, &OF_TARGET, &COUNTED, &OFFERED, &LOST, &OVERHEAD, &BUDGET];
 
-const PACKET: Bytes = Bytes::new(1_500);
+const PACKET: ByteCount = ByteCount::new(1_500);
 /// A geostationary hop.
 const DELAY: Duration = Duration::from_millis(270);
 /// Virtual time never stands still.

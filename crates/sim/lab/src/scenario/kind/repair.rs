@@ -4,11 +4,11 @@ use super::medium::{Medium, OFF_PLAIN, off};
 use super::{Broken, Experiment, Plain, Refused, watched};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
 use crate::world::{Bulk, Over, Sessions, Sink, WorldConfig};
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use serde::Deserialize;
 use skyhaul_transport::repair::Goal;
 use skyhaul_transport::{Block, SessionConfig};
-use skyhaul_units::{Bytes, Duration, FlowId, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Probability, Rate};
 
 /// The kind.
 pub(super) static KIND: Plain<Settings> = Plain::new(
@@ -93,10 +93,10 @@ impl Settings {
 
     /// How long a transfer of a few round trips takes.
     fn end(&self, repair: Option<Goal>, seed: u64, over: Over) -> Result<Duration, Broken> {
-        let block = Block::reliable(FLOW, Buffer::from(vec![0x5a; BLOCK]));
+        let block = Block::reliable(FLOW, Bytes::from(vec![0x5a; BLOCK]));
         let count = (self.rate * (self.rtt * 4)).as_u64() / BLOCK as u64;
         let mut sessions = self.sessions(repair, seed, (over, Bulk::of(block, count)))?;
-        let (begin, whole) = (sessions.now(), Bytes::new(count * BLOCK as u64));
+        let (begin, whole) = (sessions.now(), ByteCount::new(count * BLOCK as u64));
         sessions.run_until_done(begin + self.duration, |sink| sink.delivered() >= whole)?;
         Ok(sessions.now().since(begin))
     }

@@ -8,7 +8,7 @@ use crate::workload::{Arrivals, Ledger, Lifetime, Pattern, Record, StreamConfig,
 use crate::world::{Over, Sessions, WorldConfig, limit};
 use serde::Deserialize;
 use skyhaul_transport::{ClassConfig, ClassId, ClassTree, ClassesConfig, Mode, SessionConfig};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
 
 /// The kind.
 pub(super) static KIND: Plain<Settings> = Plain::new(
@@ -55,7 +55,7 @@ struct Application {
     /// What it hands over. Left out: as much as it may.
     rate: Option<Rate>,
     /// The size of its blocks.
-    block: Bytes,
+    block: ByteCount,
     /// How long a block is worth something. Left out: for ever.
     lifetime: Option<Duration>,
     /// Late blocks are given up.
@@ -76,7 +76,7 @@ impl super::Cell for Settings {
         }
         for application in &self.applications {
             let name = &application.name;
-            if application.block == Bytes::ZERO || application.block > Bytes::mib(1) {
+            if application.block == ByteCount::ZERO || application.block > ByteCount::mib(1) {
                 return refuse(format!("the blocks of `{name}` do not fit; give `block` ≤ 1 MiB"));
             }
             if application.expendable && application.lifetime.is_none() {

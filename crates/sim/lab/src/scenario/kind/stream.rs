@@ -5,7 +5,7 @@ use crate::workload::{Arrivals, Ledger, Lifetime, Pattern, StreamConfig, Traffic
 use crate::world::{Over, Sessions, Tap, WorldConfig, WorldPath};
 use skyhaul_transport::repair::Goal;
 use skyhaul_transport::{ClassId, Mode, PathStats, SessionConfig, Stats};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
 
 /// The stream and its line.
 #[derive(Debug, Clone, Copy)]
@@ -146,4 +146,4 @@ pub(super) const FLOW: FlowId = FlowId(0);
 /// A handshake over QUIC in which two of three packets are lost takes so long at most; nothing is sent before.
 const SETTLING: Duration = Duration::from_secs(30);
 /// What far and near side hold at most: three minutes of a stream of 31 Mbit/s are 700 MB.
-const WINDOWS: (Bytes, Bytes) = (Bytes::mib(512), Bytes::mib(1024));
+const WINDOWS: (ByteCount, ByteCount) = (ByteCount::mib(512), ByteCount::mib(1024));

@@ -1,20 +1,20 @@
 //! Two production engines over one line: one sends blocks as fast as it may, the other takes them.
 
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use core::net::SocketAddr;
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig, Stop};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
 use skyhaul_sessions::{EngineEvent, SessionId};
 use skyhaul_transport::{Block, Event, FlowId, Opening, Seq, SessionConfig, cost};
-use skyhaul_units::{Bytes, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// Block bytes in a full symbol: 1,472 of UDP payload less QUIC's 34, less a symbol header of 8.
-pub const SYMBOL_PAYLOAD: Bytes = Bytes::new(1430);
+pub const SYMBOL_PAYLOAD: ByteCount = ByteCount::new(1430);
 /// The IP packet that carries it.
-pub const IP_PACKET: Bytes = Bytes::new(1500);
+pub const IP_PACKET: ByteCount = ByteCount::new(1500);
 /// What a station gathers into one block at a downlink's pace.
-const BLOCK: Bytes = Bytes::kib(256);
+const BLOCK: ByteCount = ByteCount::kib(256);
 
 /// The line between the two.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ impl Transfer {
             blocks: blocks.unwrap_or(u64::MAX),
             content: content(),
         };
-        let sink = Sink { delivered: Bytes::ZERO, next: Seq(0), content: content() };
+        let sink = Sink { delivered: ByteCount::ZERO, next: Seq(0), content: content() };
         let mut network = Network::new();
         let node = |identity: &Identity, address, seed| PeerConfig {
             addresses: vec![address],
@@ -95,7 +95,7 @@ impl Transfer {
     }
 
     /// Bytes given out in order so far.
-    pub fn delivered(&self) -> Bytes {
+    pub fn delivered(&self) -> ByteCount {
         delivered(&self.network, self.sink)
     }
 
@@ -115,12 +115,12 @@ pub struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    pub fn delivered(&self) -> Bytes {
+    pub fn delivered(&self) -> ByteCount {
         delivered(self.network, self.sink)
     }
 }
 
-fn delivered(network: &Network<Peer<Role>>, sink: NodeId) -> Bytes {
+fn delivered(network: &Network<Peer<Role>>, sink: NodeId) -> ByteCount {
     match network.node(sink).application() {
         Role::Sink(sink) => sink.delivered,
         Role::Source(_) => unreachable!("the sink's node"),
@@ -139,13 +139,13 @@ struct Source {
     open: bool,
     next: Seq,
     blocks: u64,
-    content: Buffer,
+    content: Bytes,
 }
 
 struct Sink {
-    delivered: Bytes,
+    delivered: ByteCount,
     next: Seq,
-    content: Buffer,
+    content: Bytes,
 }
 
 impl Application for Role {
@@ -164,7 +164,7 @@ impl Application for Role {
                 assert_eq!(seq, sink.next);
                 assert!(received.bytes == bytes_of(&sink.content, seq), "{seq:?} is not what was sent");
                 sink.next = sink.next.next();
-                sink.delivered += Bytes::of(received.bytes.len());
+                sink.delivered += ByteCount::of(received.bytes.len());
                 engine.session(id).unwrap().release(received.bytes.len());
             }
             (_, other) => panic!("{other:?}"),
@@ -190,7 +190,7 @@ impl Application for Role {
 }
 
 /// What blocks are cut from: no two of a thousand in a row are the same.
-fn content() -> Buffer {
+fn content() -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let words = (0..BLOCK.as_u64() / 8 + 1024).flat_map(|_| {
         state ^= state << 13;
@@ -201,7 +201,7 @@ fn content() -> Buffer {
     words.collect::<Vec<u8>>().into()
 }
 
-fn bytes_of(content: &Buffer, seq: Seq) -> Buffer {
+fn bytes_of(content: &Bytes, seq: Seq) -> Bytes {
     let start = (seq.0 % 1024) as usize;
     content.slice(start..start + BLOCK.as_usize())
 }

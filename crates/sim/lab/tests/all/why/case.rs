@@ -7,7 +7,7 @@ use core::num::NonZeroU32;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_link::{Change, GilbertElliott, LinkConfig, Loss, Outage, Policer, Reordering};
 use skyhaul_probe::why::Cause;
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// All that decides a run. What measures never sees it.
 #[derive(Debug, Clone)]
@@ -25,8 +25,8 @@ pub struct Case {
     pub application: Option<Rate>,
     /// How fast the receiver's disk takes blocks; left out, at once.
     pub disk: Option<Rate>,
-    pub window: Bytes,
-    pub send_buffer: Bytes,
+    pub window: ByteCount,
+    pub send_buffer: ByteCount,
     /// When the sender's clock is set, and by how many milliseconds.
     pub clock_step: Option<(Duration, i64)>,
     /// A transfer is made, and not the line alone looked at.
@@ -89,7 +89,8 @@ impl Case {
         let (low, high) = dice.range((5.0, 15.0), [(2.5, 5.0), (15.0, 30.0)]);
         let (rate, delay) =
             (dice.draws.mbps(low, high), dice.millis((5.0, 60.0), [(2.0, 5.0), (60.0, 110.0)]));
-        let queue = (rate * dice.millis((40.0, 120.0), [(30.0, 40.0), (120.0, 150.0)])).max(Bytes::kib(24));
+        let queue =
+            (rate * dice.millis((40.0, 120.0), [(30.0, 40.0), (120.0, 150.0)])).max(ByteCount::kib(24));
         let is_noisy = dice.kind == Kind::Noisy;
         let jitter = if is_noisy { dice.draws.millis(0.8, 2.5) } else { dice.draws.millis(0.0, 0.4) };
         let most = if is_noisy { 0.000_3 } else { 0.000_03 };
@@ -110,8 +111,8 @@ impl Case {
             controller: dice.draws.one_of(&controllers),
             application: None,
             disk: None,
-            window: Bytes::mib(16),
-            send_buffer: Bytes::mib(4),
+            window: ByteCount::mib(16),
+            send_buffer: ByteCount::mib(4),
             clock_step: None,
             is_sent: true,
             others: None,
@@ -136,9 +137,9 @@ impl Case {
     }
 
     /// What is under way on the line when it is full.
-    fn under_way(&self, part: f64) -> Bytes {
+    fn under_way(&self, part: f64) -> ByteCount {
         let full = self.rate() * (self.up.one_way_delay + self.down.one_way_delay);
-        Bytes::new((full.as_u64() as f64 * part) as u64)
+        ByteCount::new((full.as_u64() as f64 * part) as u64)
     }
 
     fn injure(&mut self, fault: Cause, dice: &mut Dice<'_>) {
@@ -150,12 +151,14 @@ impl Case {
                     Some(self.part_of_rate(dice.between((0.1, 0.6), [(0.05, 0.1), (0.6, 0.7)])));
             }
             Cause::SenderProcessor => self.sender = self.busy(dice),
-            Cause::ReceiverProcessor => self.receiver = Host { socket: Bytes::kib(512), ..self.busy(dice) },
+            Cause::ReceiverProcessor => {
+                self.receiver = Host { socket: ByteCount::kib(512), ..self.busy(dice) }
+            }
             Cause::ReceiverDisk => self.slow_disk(dice),
             Cause::FlowWindow => {
                 self.stretch(dice);
                 let part = dice.between((0.1, 0.5), [(0.06, 0.1), (0.5, 0.6)]);
-                self.window = self.under_way(part).max(Bytes::kib(32));
+                self.window = self.under_way(part).max(ByteCount::kib(32));
             }
             Cause::SocketBuffer => self.small_buffer(dice),
             Cause::Controller => self.timid(dice),
@@ -166,7 +169,7 @@ impl Case {
             Cause::RandomLoss => self.lossy(dice),
             Cause::Policer => {
                 let rate = self.part_of_rate(dice.between((0.2, 0.6), [(0.12, 0.2), (0.6, 0.65)]));
-                let burst = Bytes::kib(dice.one_of(&[8, 16, 32, 64], &[6, 12, 96]));
+                let burst = ByteCount::kib(dice.one_of(&[8, 16, 32, 64], &[6, 12, 96]));
                 self.up.policer = Some(Policer { rate, burst });
                 self.controller = named(dice.draws.one_of(&["adaptive", "cubic", "bbr", "reno"]));
             }
@@ -196,7 +199,7 @@ impl Case {
                 let part = dice.between((0.35, 0.8), [(0.25, 0.35), (0.8, 1.5)]);
                 let trip =
                     (self.up.one_way_delay + self.down.one_way_delay).scaled((part * 1e3) as u64, 1_000);
-                let extra_delay = trip.max(self.rate().time_for(Bytes::new(8_000)));
+                let extra_delay = trip.max(self.rate().time_for(ByteCount::new(8_000)));
                 self.up.reordering = Some(Reordering { probability, extra_delay });
                 self.controller = named(dice.draws.one_of(&["cubic", "reno", "highspeed", "westwood"]));
             }
@@ -223,7 +226,7 @@ impl Case {
     /// So much processor time for a datagram that it comes to a part of the line's rate; or a quota that comes to it.
     fn busy(&self, dice: &mut Dice<'_>) -> Host {
         let rate = self.part_of_rate(dice.between((0.25, 0.6), [(0.18, 0.25), (0.6, 0.65)]));
-        let cost = rate.time_for(Bytes::new(1_500));
+        let cost = rate.time_for(ByteCount::new(1_500));
         if dice.draws.part() < 0.5 {
             return Host { cost, ..Host::default() };
         }
@@ -235,8 +238,10 @@ impl Case {
     /// Slower than the line; behind a window that it fills, or behind one that hides it for as long as is looked.
     fn slow_disk(&mut self, dice: &mut Dice<'_>) {
         self.disk = Some(self.part_of_rate(dice.between((0.1, 0.6), [(0.05, 0.1), (0.6, 0.7)])));
-        self.window = dice
-            .one_of(&[Bytes::kib(1_024), Bytes::mib(64)], &[Bytes::kib(512), Bytes::mib(8), Bytes::mib(256)]);
+        self.window = dice.one_of(
+            &[ByteCount::kib(1_024), ByteCount::mib(64)],
+            &[ByteCount::kib(512), ByteCount::mib(8), ByteCount::mib(256)],
+        );
     }
 
     fn lossy(&mut self, dice: &mut Dice<'_>) {
@@ -254,7 +259,7 @@ impl Case {
     }
 
     fn share(&mut self, dice: &mut Dice<'_>) {
-        let packet = Bytes::new(dice.draws.one_of(&[600, 1_000, 1_500]));
+        let packet = ByteCount::new(dice.draws.one_of(&[600, 1_000, 1_500]));
         let rate = self.part_of_rate(dice.between((0.35, 0.7), [(0.25, 0.35), (0.7, 0.8)]));
         let flows = dice.draws.one_of(&[1, 2, 3]);
         self.others = Some(match dice.kind {
@@ -286,13 +291,13 @@ impl Case {
         let before = (self.up.one_way_delay, self.down.one_way_delay);
         self.stretch(dice);
         self.send_buffer = self.under_way(part);
-        if dice.draws.part() < 0.5 || self.send_buffer < Bytes::kib(96) {
+        if dice.draws.part() < 0.5 || self.send_buffer < ByteCount::kib(96) {
             // A process that comes late to a socket of some datagrams.
             let gather = dice.millis((8.0, 25.0), [(6.0, 8.0), (25.0, 40.0)]);
             let takes = self.part_of_rate(dice.between((0.2, 0.6), [(0.15, 0.2), (0.6, 0.65)])) * gather;
-            self.receiver = Host { socket: takes.max(Bytes::kib(4)), gather, ..Host::default() };
+            self.receiver = Host { socket: takes.max(ByteCount::kib(4)), gather, ..Host::default() };
             (self.up.one_way_delay, self.down.one_way_delay) = before;
-            self.send_buffer = Bytes::mib(4);
+            self.send_buffer = ByteCount::mib(4);
         }
     }
 
@@ -302,7 +307,7 @@ impl Case {
         (self.up.one_way_delay, self.down.one_way_delay) = (delay, delay);
         self.up.rate = Some(dice.draws.mbps(12.0, 24.0));
         self.down.rate = self.up.rate;
-        self.up.queue = (self.rate() * dice.draws.millis(3.0, 12.0)).max(Bytes::kib(12));
+        self.up.queue = (self.rate() * dice.draws.millis(3.0, 12.0)).max(ByteCount::kib(12));
         self.controller = named(dice.draws.one_of(&["reno", "cubic", "highspeed", "illinois"]));
     }
 

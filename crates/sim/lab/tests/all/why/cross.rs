@@ -1,18 +1,18 @@
 //! Traffic of others over a link of a case: what keeps its rate, and what goes as fast as it is let.
 
 use super::draw::Draws;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
 /// What others send. None of it is ours, and nothing that measures knows of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Others {
     /// Packets at a rate, their spacing by chance.
-    Steady { rate: Rate, packet: Bytes },
+    Steady { rate: Rate, packet: ByteCount },
     /// At a rate for a time, and silent for as long, again and again.
-    OnOff { rate: Rate, packet: Bytes, time: Duration },
+    OnOff { rate: Rate, packet: ByteCount, time: Duration },
     /// Several transfers that halve their windows when they lose something, and open them by a packet a round trip.
-    Windows { flows: usize, packet: Bytes },
+    Windows { flows: usize, packet: ByteCount },
 }
 
 /// Their program, both ends of it.
@@ -52,7 +52,7 @@ impl Cross {
         }
     }
 
-    pub const fn packet(&self) -> Bytes {
+    pub const fn packet(&self) -> ByteCount {
         match self.others {
             Others::Steady { packet, .. } | Others::OnOff { packet, .. } | Others::Windows { packet, .. } => {
                 packet
@@ -91,7 +91,7 @@ impl Cross {
         }
     }
 
-    fn paced(&mut self, now: Instant, rate: Rate, packet: Bytes) -> Option<(usize, u64)> {
+    fn paced(&mut self, now: Instant, rate: Rate, packet: ByteCount) -> Option<(usize, u64)> {
         if now < self.next {
             return None;
         }

@@ -7,7 +7,7 @@ use skyhaul_link::Link;
 use skyhaul_probe::why::{ExaminePlan, LineFound, examine};
 use skyhaul_probe::wire::Limits;
 use skyhaul_probe::{Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near, NearError};
-use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 
 struct Virtual {
     now: Instant,
@@ -42,8 +42,8 @@ pub fn measured(case: &Case, seed: u64) -> Option<LineFound> {
         direction: Direction::Up,
         time: Duration::from_secs(12),
         rate_max: Rate::from_mbps(200),
-        payload_max: Bytes::new(8_972),
-        headers: Bytes::new(28),
+        payload_max: ByteCount::new(8_972),
+        headers: ByteCount::new(28),
     };
     match examine(&mut near, &plan, &mut |_| {}) {
         Err(NearError::Lost(_)) => None,
@@ -87,7 +87,7 @@ impl Virtual {
             self.far.datagram((at, self.now), from, &datagram, &mut told);
         }
         while let Some(out) = self.far.poll(self.now) {
-            let size = Bytes::of(out.datagram.len() + 28);
+            let size = ByteCount::of(out.datagram.len() + 28);
             self.down.send(self.now, size, out.datagram);
         }
     }
@@ -114,7 +114,7 @@ impl Line for Virtual {
         // A call returns when the processor has done its work.
         self.now = self.now.max(self.own.busy_until());
         if datagram.len() <= self.payload_max {
-            self.up.send(self.now, Bytes::of(datagram.len() + 28), datagram.to_vec());
+            self.up.send(self.now, ByteCount::of(datagram.len() + 28), datagram.to_vec());
         }
         Ok(Handed::Taken)
     }

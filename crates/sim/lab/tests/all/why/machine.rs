@@ -3,7 +3,7 @@
 use super::cross::Cross;
 use super::draw::Draws;
 use skyhaul_lab::{Datagram, Endpoint};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ pub struct Host {
     /// Processor time for each datagram, sent or received.
     pub cost: Duration,
     /// What the receiving socket holds.
-    pub socket: Bytes,
+    pub socket: ByteCount,
     /// The process comes to its socket no more often than this.
     pub gather: Duration,
     /// The part of what arrives that is dropped before the socket.
@@ -26,7 +26,7 @@ impl Default for Host {
     fn default() -> Self {
         Self {
             cost: Duration::ZERO,
-            socket: Bytes::mib(4),
+            socket: ByteCount::mib(4),
             gather: Duration::ZERO,
             backlog_drops: 0.0,
             quota: 1.0,
@@ -54,7 +54,7 @@ pub struct Counted {
 pub struct Socket {
     host: Host,
     queue: VecDeque<(Instant, Vec<u8>)>,
-    queued: Bytes,
+    queued: ByteCount,
     chance: Draws,
     /// When the process came last.
     served: Instant,
@@ -70,7 +70,7 @@ impl Socket {
         Self {
             host,
             queue: VecDeque::new(),
-            queued: Bytes::ZERO,
+            queued: ByteCount::ZERO,
             chance: Draws::new(seed),
             served: Instant::ZERO,
             busy_until: Instant::ZERO,
@@ -87,7 +87,7 @@ impl Socket {
             self.counted.backlog += 1;
             return false;
         }
-        if self.queued + Bytes::of(len) > self.host.socket {
+        if self.queued + ByteCount::of(len) > self.host.socket {
             self.counted.socket += 1;
             return false;
         }
@@ -95,7 +95,7 @@ impl Socket {
     }
 
     pub fn push(&mut self, at: Instant, datagram: Vec<u8>) {
-        self.queued += Bytes::of(datagram.len());
+        self.queued += ByteCount::of(datagram.len());
         self.queue.push_back((at, datagram));
     }
 
@@ -107,7 +107,7 @@ impl Socket {
         }
         self.served = now;
         let (at, datagram) = self.queue.pop_front()?;
-        self.queued = self.queued.saturating_sub(Bytes::of(datagram.len()));
+        self.queued = self.queued.saturating_sub(ByteCount::of(datagram.len()));
         self.spend(now);
         Some((at, datagram))
     }
@@ -266,7 +266,7 @@ impl<E: Endpoint> Endpoint for Node<E> {
 }
 
 /// A packet of others, in a datagram.
-pub fn encoded((flow, number): (usize, u64), packet: Bytes) -> Vec<u8> {
+pub fn encoded((flow, number): (usize, u64), packet: ByteCount) -> Vec<u8> {
     let mut bytes = [MARK.to_be_bytes(), (flow as u64).to_be_bytes(), number.to_be_bytes()].concat();
     bytes.resize(packet.as_usize().saturating_sub(28).max(24), 0);
     bytes

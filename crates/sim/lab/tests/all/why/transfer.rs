@@ -8,7 +8,7 @@ use skyhaul_probe::why::{Backlog, Lack, Listener, Owes, Transfer, Waited};
 use skyhaul_quic::{Engine, Identity, PathConfig};
 use skyhaul_sessions::{EngineEvent, SessionId};
 use skyhaul_transport::{Block, Event, Opening, Session, SessionConfig, Waits, cost};
-use skyhaul_units::{Bytes, Duration, FlowId, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -276,7 +276,7 @@ impl Application for Program {
                 match sink.disk {
                     None => session.release(len),
                     Some(rate) => {
-                        let time = rate.time_for(Bytes::of(len));
+                        let time = rate.time_for(ByteCount::of(len));
                         sink.disk_free = sink.disk_free.max(now) + time;
                         sink.writing.push_back((sink.disk_free, len));
                         sink.disk_busy += time;
@@ -311,7 +311,7 @@ impl Source {
     fn feed(&mut self, now: Instant, session: &mut Session) -> Option<Instant> {
         let began = *self.began.get_or_insert(now);
         while session.room().as_u64() >= cost(self.block.len()) {
-            let due = self.rate.map(|rate| began + rate.time_for(Bytes::new(self.handed)));
+            let due = self.rate.map(|rate| began + rate.time_for(ByteCount::new(self.handed)));
             if let Some(due) = due.filter(|due| *due > now) {
                 return Some(due);
             }

@@ -200,8 +200,8 @@ pub fn close() -> Close {
 /// Limits so small that nearly everything is late, and late packets go to files.
 pub fn tiny() -> Limits {
     Limits {
-        window: skyhaul_units::Bytes::new(600),
-        late: skyhaul_units::Bytes::new(1_000),
+        window: skyhaul_units::ByteCount::new(600),
+        late: skyhaul_units::ByteCount::new(1_000),
         ..Limits::default()
     }
 }

@@ -8,7 +8,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
 use skyhaul_sessions::{CarrierEvent, ConnectionId, Received};
 use skyhaul_transport::{Path, PathEvent, Token};
-use skyhaul_units::{Bytes as Size, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ pub struct Options {
     pub trusted: Option<u8>,
     pub outages: Vec<(Instant, Instant)>,
     pub max_segments: usize,
-    pub receive_buffer: Size,
+    pub receive_buffer: ByteCount,
 }
 
 impl Default for Options {
@@ -59,7 +59,7 @@ impl Default for Options {
             trusted: None,
             outages: Vec::new(),
             max_segments: 1,
-            receive_buffer: Size::mib(16),
+            receive_buffer: ByteCount::mib(16),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Link {
         if waits > self.options.queue {
             return;
         }
-        let size = Size::of(payload.len() + 28);
+        let size = ByteCount::of(payload.len() + 28);
         self.delays.push(waits);
         self.carried += size.as_u64();
         self.free_at = start + self.options.rate.time_for(size);
@@ -273,9 +273,9 @@ impl World {
     }
 
     /// IP bytes that entered the line from `node`, and the queueing delays, since the last call.
-    pub fn take_line(&mut self, node: usize) -> (Size, Vec<Duration>) {
+    pub fn take_line(&mut self, node: usize) -> (ByteCount, Vec<Duration>) {
         let link = &mut self.links[node];
-        (Size::new(core::mem::take(&mut link.carried)), core::mem::take(&mut link.delays))
+        (ByteCount::new(core::mem::take(&mut link.carried)), core::mem::take(&mut link.delays))
     }
 
     fn deliver(&mut self, link: usize, to: usize) {

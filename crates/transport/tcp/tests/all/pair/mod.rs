@@ -11,7 +11,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use skyhaul_identity::Identity;
 use skyhaul_tcp::{TlsEndpoint, TlsEndpointConfig, TlsPath, TlsPathConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
-use skyhaul_units::{Bytes as Size, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
 pub const CLIENT: usize = 0;
@@ -104,7 +104,7 @@ impl Pipe {
             let cut = 1 + (self.rng.next_u64() as usize % self.piece).min(rest.len() - 1);
             let (piece, behind) = rest.split_at(cut);
             rest = behind;
-            self.free_at = self.free_at.max(now) + self.rate.time_for(Size::of(cut));
+            self.free_at = self.free_at.max(now) + self.rate.time_for(ByteCount::of(cut));
             let stalls = self.stall_one_in > 0 && self.rng.next_u64().is_multiple_of(self.stall_one_in);
             let late = if stalls { self.one_way * 3 } else { Duration::ZERO };
             self.arrives = self.arrives.max(self.free_at + self.one_way + late);
@@ -125,7 +125,7 @@ impl Pipe {
     /// When a writer that was refused may try again: when an eighth of the buffer is free.
     fn writable_at(&self, now: Instant) -> Instant {
         let excess = self.backlog(now).saturating_sub(self.buffer - self.buffer / 8);
-        now + self.rate.time_for(Size::of(excess)) + Duration::from_nanos(1)
+        now + self.rate.time_for(ByteCount::of(excess)) + Duration::from_nanos(1)
     }
 }
 

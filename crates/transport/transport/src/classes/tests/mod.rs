@@ -197,7 +197,7 @@ fn a_returning_leaf_has_its_guarantee_at_once() {
     sender.run(TEN_SECONDS, |_| ());
     let voice = sender.tree.find("voice").unwrap();
     let first = sender.departures.iter().find(|departure| departure.leaf == voice).unwrap();
-    assert!(first.at.since(start) <= sender.line.time_for(Bytes::new(1_500)));
+    assert!(first.at.since(start) <= sender.line.time_for(ByteCount::new(1_500)));
     assert_rates(&sender, &[("voice", 5_000), ("bulk", 45_000)]);
 }
 
@@ -221,20 +221,20 @@ fn the_line_rate_is_a_ceiling_only_where_none_is_configured() {
     assert_eq!(sender.tree.next_timeout(now, |_| true), None);
     let mut configured = ClassTree::new(&config("rate = \"1 Mbit/s\"")).unwrap();
     configured.set_line_rate(now, Rate::ZERO);
-    configured.charge(now, ClassId(0), Bytes::mib(1));
+    configured.charge(now, ClassId(0), ByteCount::mib(1));
     assert_eq!(configured.pick(now, |_| true), None);
 }
 
 #[test]
 fn what_leaves_without_being_picked_is_paid_for() {
     let mut tree = ClassTree::new(&config("class = [{ name = \"a\", ceiling = \"8 Mbit/s\" }]")).unwrap();
-    tree.charge(Instant::ZERO, ClassId(0), Bytes::new(100_000));
+    tree.charge(Instant::ZERO, ClassId(0), ByteCount::new(100_000));
     assert_eq!(tree.pick(Instant::ZERO, |_| true), None);
     let wake = tree.next_timeout(Instant::ZERO, |_| true).unwrap();
     assert_eq!(wake, Instant::ZERO + Duration::from_millis(102));
     assert_eq!(tree.pick(Instant::ZERO + Duration::from_millis(100), |_| true), Some(ClassId(0)));
     // A number of another tree does no harm.
-    tree.charge(wake, ClassId(9), Bytes::new(1));
+    tree.charge(wake, ClassId(9), ByteCount::new(1));
     assert_eq!(tree.counters(ClassId(9)), ClassCounters::default());
 }
 

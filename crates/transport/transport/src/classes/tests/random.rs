@@ -50,7 +50,7 @@ fn build(rate: Rate, seeds: &[Seed]) -> ClassesConfig {
             ceiling: ceiling.map(|ceiling| ceiling.min(outer)),
             guarantee: guarantee.filter(|_| seed.guaranteed),
             priority: Some(seed.priority),
-            quantum: Some(Bytes::new(seed.quantum)),
+            quantum: Some(ByteCount::new(seed.quantum)),
             burst: None,
         });
     }

@@ -13,7 +13,7 @@ pub(super) struct Source {
     pub(super) rate: Option<Rate>,
     /// Data comes only between these.
     pub(super) active: (Instant, Instant),
-    pub(super) sent: Bytes,
+    pub(super) sent: ByteCount,
     turn: usize,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Source {
 pub(super) struct Departure {
     pub(super) at: Instant,
     pub(super) leaf: ClassId,
-    pub(super) bytes: Bytes,
+    pub(super) bytes: ByteCount,
 }
 
 pub(super) struct Sender {
@@ -38,11 +38,11 @@ pub(super) struct Sender {
 impl Source {
     pub(super) fn greedy(leaf: ClassId) -> Self {
         let active = (Instant::ZERO, Instant::FAR_FUTURE);
-        Self { leaf, sizes: vec![1_500], rate: None, active, sent: Bytes::ZERO, turn: 0 }
+        Self { leaf, sizes: vec![1_500], rate: None, active, sent: ByteCount::ZERO, turn: 0 }
     }
 
-    fn next(&self) -> Bytes {
-        Bytes::new(self.sizes[self.turn % self.sizes.len()])
+    fn next(&self) -> ByteCount {
+        ByteCount::new(self.sizes[self.turn % self.sizes.len()])
     }
 
     /// When its next datagram is there.
@@ -108,13 +108,13 @@ impl Sender {
     pub(super) fn permille(&self, name: &str, unit: Rate) -> u64 {
         let leaf = self.tree.find(name).unwrap();
         let sent = self.departures.iter().filter(|departure| departure.leaf == leaf);
-        let sent: Bytes = sent.map(|departure| departure.bytes).sum();
+        let sent: ByteCount = sent.map(|departure| departure.bytes).sum();
         let rate = Rate::over(sent, self.now.since(Instant::ZERO));
         rate.scaled(1000, unit.as_bps()).as_bps()
     }
 
     pub(super) fn total(&self) -> Rate {
-        let sent: Bytes = self.departures.iter().map(|departure| departure.bytes).sum();
+        let sent: ByteCount = self.departures.iter().map(|departure| departure.bytes).sum();
         Rate::over(sent, self.now.since(Instant::ZERO))
     }
 }

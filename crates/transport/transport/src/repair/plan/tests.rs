@@ -38,7 +38,7 @@ fn five_per_cent_of_independent_loss_takes_less_than_fifteen_per_cent_of_repair(
     let failure = Chain::new(percent(5), percent(5), 1).failure(sources + repairs, repairs);
     assert!(failure < 1e-6, "{failure}");
     // The group and its repairs fit the time.
-    let flow = Rate::from_mbps(20).time_for(Bytes::of(sources * plan.payload));
+    let flow = Rate::from_mbps(20).time_for(ByteCount::of(sources * plan.payload));
     assert!(flow + plan.lead <= Duration::from_millis(60));
     assert!(plan.span >= flow);
 }

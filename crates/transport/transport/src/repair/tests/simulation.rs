@@ -112,7 +112,7 @@ impl Sender {
         while self.next_block <= now {
             let taken = self.next_block;
             let size = 1_000 + self.random.below(99_001);
-            let time = self.trial.flow.time_for(skyhaul_units::Bytes::new(size));
+            let time = self.trial.flow.time_for(skyhaul_units::ByteCount::new(size));
             let due = taken + time + self.trial.slack;
             let left = (size as usize).div_ceil(self.content_len());
             let last = size as usize - (left - 1) * self.content_len();
@@ -202,7 +202,7 @@ fn run(trial: Trial, seed: u64) -> Outcome {
         }
         let chance = if lost { sender.trial.after_loss } else { before_loss(&sender.trial) };
         lost = now < sender.trial.clean_from && sender.random.happens(chance);
-        now += line.time_for(skyhaul_units::Bytes::of(size + HEADERS));
+        now += line.time_for(skyhaul_units::ByteCount::of(size + HEADERS));
         fates.push_back((now + rtt, lost));
         on_the_way.push_back((now + one_way, (!lost).then_some(sent)));
         while on_the_way.front().is_some_and(|(at, _)| *at <= now) {

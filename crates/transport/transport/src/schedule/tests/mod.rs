@@ -45,8 +45,8 @@ fn policies_are_chosen_by_name() {
 fn the_simple_policies_order_by_what_they_are_named_after() {
     let line = Line { rate: Rate::from_mbps(1), one_way_delay: Duration::ZERO };
     let block = |order, priority, deadline: Option<u64>| Candidate {
-        size: Bytes::new(1_000),
-        unsent: Bytes::new(1_000),
+        size: ByteCount::new(1_000),
+        unsent: ByteCount::new(1_000),
         priority,
         deadline: deadline.map(Instant::from_nanos),
         taken: Instant::ZERO,
@@ -116,8 +116,8 @@ fn candidate() -> impl Strategy<Value = Candidate> {
     let times = (any::<u64>(), proptest::option::of(any::<u64>()));
     (times, any::<u64>(), any::<u64>(), any::<u8>(), any::<bool>()).prop_map(
         |((taken, deadline), size, unsent, priority, started)| Candidate {
-            size: Bytes::new(size),
-            unsent: Bytes::new(unsent),
+            size: ByteCount::new(size),
+            unsent: ByteCount::new(unsent),
             priority,
             deadline: deadline.map(Instant::from_nanos),
             taken: Instant::from_nanos(taken),

@@ -76,8 +76,8 @@ pub(super) fn mixture(seed: u64, seconds: u64) -> Vec<Offer> {
 fn offer(at_millis: u64, size: u64, priority: u8, lifetime_millis: u64) -> Offer {
     let taken = Instant::ZERO + Duration::from_millis(at_millis);
     let candidate = Candidate {
-        size: Bytes::new(size),
-        unsent: Bytes::new(size),
+        size: ByteCount::new(size),
+        unsent: ByteCount::new(size),
         priority,
         deadline: Some(taken + Duration::from_millis(lifetime_millis)),
         taken,
@@ -107,7 +107,7 @@ fn in_order(offers: Vec<Offer>) -> Vec<Offer> {
 
 /// The rate on which `offers` are `percent` of what can be sent in `seconds`.
 pub(super) fn line_for(offers: &[Offer], seconds: u64, percent: u64) -> Line {
-    let bytes: Bytes = offers.iter().map(|offer| offer.candidate.size).sum();
+    let bytes: ByteCount = offers.iter().map(|offer| offer.candidate.size).sum();
     let rate = Rate::over(bytes, Duration::from_secs(seconds)).scaled(100, percent);
     Line { rate, one_way_delay: Duration::from_millis(50) }
 }
@@ -124,7 +124,7 @@ pub(super) fn send(policy: &dyn Policy, line: &Line, mut offers: Vec<Offer>) -> 
         }
         waiting.retain(|place| !expires(&mut offers, *place, now, line));
         let free = |place: &usize| {
-            offers[*place].needs.is_none_or(|needs| offers[needs].candidate.unsent == Bytes::ZERO)
+            offers[*place].needs.is_none_or(|needs| offers[needs].candidate.unsent == ByteCount::ZERO)
         };
         let next = waiting.iter().copied().filter(free).min_by_key(|place| {
             let candidate = &offers[*place].candidate;
@@ -143,7 +143,7 @@ pub(super) fn send(policy: &dyn Policy, line: &Line, mut offers: Vec<Offer>) -> 
         now += line.rate.time_for(symbol);
         candidate.unsent = candidate.unsent - symbol;
         candidate.started = true;
-        if candidate.unsent == Bytes::ZERO {
+        if candidate.unsent == ByteCount::ZERO {
             let in_time = candidate.deadline.is_none_or(|deadline| now + line.one_way_delay <= deadline);
             offers[next].fate = if in_time { Fate::OnTime } else { Fate::Lost };
             waiting.retain(|place| *place != next);
@@ -173,4 +173,4 @@ pub(super) fn score(offers: &[Offer], worth: [u64; 3]) -> u64 {
 }
 
 /// A datagram's worth.
-const SYMBOL: Bytes = Bytes::new(1_400);
+const SYMBOL: ByteCount = ByteCount::new(1_400);

@@ -4,7 +4,7 @@
 use super::chance::Chance;
 use bytes::Bytes;
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
-use skyhaul_units::{Bytes as Amount, Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::BTreeMap;
 
 /// How bad a line is; shares in thousandths.
@@ -64,7 +64,7 @@ pub struct End {
 /// What a path lets be under way at once at least, as a congestion window does; else twice what the line holds.
 const OPEN_MIN: usize = 400;
 /// IPv4, UDP and QUIC around a datagram.
-const HEADERS: Amount = Amount::new(62);
+const HEADERS: ByteCount = ByteCount::new(62);
 /// Control bytes taken at a time: so few that messages come in pieces.
 const CONTROL_PIECE: usize = 90;
 
@@ -161,7 +161,7 @@ impl Path for End {
         self.sent += 1;
         let faults = self.config.faults;
         self.free_at =
-            self.free_at.max(now) + self.config.rate.time_for(Amount::of(datagram.len()) + HEADERS);
+            self.free_at.max(now) + self.config.rate.time_for(ByteCount::of(datagram.len()) + HEADERS);
         let one_way = self.config.delay[self.side];
         let lost = self.chance.happens(faults.loss) || self.free_at < self.cut_until;
         let lie = !lost && self.chance.happens(faults.lies);

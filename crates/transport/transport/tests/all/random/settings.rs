@@ -2,7 +2,7 @@
 
 use super::case::Setup;
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig, PolicyConfig, SessionConfig};
-use skyhaul_units::{Bytes as Amount, Rate};
+use skyhaul_units::{ByteCount, Rate};
 
 /// Both sessions' settings.
 pub fn config(setup: &Setup) -> SessionConfig {
@@ -27,8 +27,8 @@ pub fn config(setup: &Setup) -> SessionConfig {
     };
     let defaults = SessionConfig::default();
     SessionConfig {
-        receive_window: Amount::new(setup.window),
-        send_buffer: Amount::new(setup.send_buffer),
+        receive_window: ByteCount::new(setup.window),
+        send_buffer: ByteCount::new(setup.send_buffer),
         repair: defaults.repair.filter(|_| setup.repair),
         classes,
         policy,

@@ -4,7 +4,7 @@ use super::bench::{Gone, carry};
 use super::stream::{Connection, Protocol};
 use skyhaul_emulator::{Description, Emulation, LinkDescription};
 use skyhaul_link::LinkConfig;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 use std::sync::atomic::AtomicBool;
 
 /// How much passes over a link without a limit, both ends on this machine.
@@ -65,7 +65,7 @@ pub const SURE: Rate = Rate::from_mbps(20);
 const SPAN: Duration = Duration::from_secs(2);
 
 /// More than a connection has under way without a delay.
-const QUEUE: Bytes = Bytes::mib(64);
+const QUEUE: ByteCount = ByteCount::mib(64);
 
 #[cfg(test)]
 mod tests {

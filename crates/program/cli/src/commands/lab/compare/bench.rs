@@ -6,7 +6,7 @@ use super::quiet::Watch;
 use crate::commands::demo::pause;
 use crate::failure::{Exit, Failure};
 use skyhaul_emulator::{Description, Emulation, EmulatorError, Namespace, Place};
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -244,4 +244,4 @@ const STEP: Duration = Duration::from_millis(20);
 pub const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Most that is kept of what a program prints: a minute of iperf3's eight streams is a quarter of a MiB.
-pub const MOST_SAID: Bytes = Bytes::mib(8);
+pub const MOST_SAID: ByteCount = ByteCount::mib(8);

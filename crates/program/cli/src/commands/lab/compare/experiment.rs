@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use skyhaul_emulator::Description;
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct Cell {
     /// Of every link, in both directions.
     pub one_way_delay: Option<Duration>,
     /// The largest buffer that the kernel's TCP gives itself, at both ends.
-    pub tcp_buffer: Option<Bytes>,
+    pub tcp_buffer: Option<ByteCount>,
     /// Connections of kernel TCP beside each other.
     #[serde(default = "one")]
     pub streams: u32,
@@ -276,7 +276,7 @@ impl Experiment {
         for way in self.line.links.iter_mut().flat_map(|link| [&mut link.up, &mut link.down]) {
             way.rate = way.rate.map(|rate| rate.scaled(part, whole));
             let queue = u128::from(way.queue.as_u64()) * u128::from(part) / u128::from(whole);
-            way.queue = Bytes::new(u64::try_from(queue).unwrap_or(u64::MAX));
+            way.queue = ByteCount::new(u64::try_from(queue).unwrap_or(u64::MAX));
         }
     }
 
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(experiment.needs(), Rate::from_mbps(5));
         experiment.slow_down_to(Rate::from_mbps(1));
         let up = &experiment.line.links[0].up;
-        assert_eq!((up.rate, up.queue), (Some(Rate::from_mbps(1)), Bytes::new(20_000)));
+        assert_eq!((up.rate, up.queue), (Some(Rate::from_mbps(1)), ByteCount::new(20_000)));
         assert_eq!(experiment.round_trip(&clean), Duration::from_millis(100));
         assert_eq!(experiment.line_in(0, 1).seed, experiment.seed(0, 1));
     }

@@ -4,7 +4,7 @@ use super::bench::Gone;
 use super::stream::{Connection, broken};
 use crate::commands::demo::pause;
 use skyhaul_net::Clock;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
     pub rate: Rate,
-    pub block: Bytes,
+    pub block: ByteCount,
     /// For how long.
     pub span: Duration,
     /// How late a block may come, from when it was to be handed over to its last byte at the receiver.
@@ -53,7 +53,7 @@ impl Flow {
 
     /// When a block is handed over, from the beginning on: also then if the connection takes no more.
     fn due(&self, block: u64) -> Duration {
-        self.rate.time_for(Bytes::new(self.block.as_u64().saturating_mul(block)))
+        self.rate.time_for(ByteCount::new(self.block.as_u64().saturating_mul(block)))
     }
 }
 
@@ -93,7 +93,7 @@ fn watch(
     (clock, start): (&Clock, Instant),
     stop: &AtomicBool,
 ) -> io::Result<Lateness> {
-    let (mut room, mut bytes, mut course) = (vec![0; 1 << 18], Bytes::ZERO, Course::default());
+    let (mut room, mut bytes, mut course) = (vec![0; 1 << 18], ByteCount::ZERO, Course::default());
     loop {
         // The oldest block that is not here.
         let block = bytes.as_u64() / flow.block.as_u64().max(1);
@@ -106,7 +106,7 @@ fn watch(
         match (&connection.receiver).read(&mut room) {
             Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
             Ok(length) => {
-                bytes += Bytes::of(length);
+                bytes += ByteCount::of(length);
                 // Until this moment that block was not here.
                 course.most = course.most.max(late(clock.now().since(start)));
             }
@@ -154,7 +154,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn flow(may_lack: Option<f64>) -> Flow {
-        let (rate, block) = (Rate::from_mbps(8), Bytes::new(100_000));
+        let (rate, block) = (Rate::from_mbps(8), ByteCount::new(100_000));
         Flow { rate, block, span: SECOND.scaled(10, 1), within: SECOND.scaled(2, 1), may_lack }
     }
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use skyhaul_emulator::Description;
 use skyhaul_lab::page::escape;
-use skyhaul_units::{Bytes, Duration, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::collections::BTreeMap;
 
 /// A file that holds `[[requirement]]`.
@@ -28,7 +28,7 @@ pub struct Requirements {
     source: String,
     pub tools: Vec<Tool>,
     /// What the application hands over at a time.
-    block: Bytes,
+    block: ByteCount,
     requirement: Vec<Requirement>,
 }
 
@@ -46,7 +46,7 @@ struct Requirement {
     may_lack: Option<Probability>,
     /// Shares of packets lost at random towards the receiver, upwards.
     levels: Vec<Probability>,
-    tcp_buffer: Option<Bytes>,
+    tcp_buffer: Option<ByteCount>,
     #[serde(default)]
     published: BTreeMap<Tool, Probability>,
     bar: Option<LossBar>,
@@ -484,7 +484,7 @@ impl Search {
 const MOST_LEVELS: usize = 63;
 
 /// A block of less would be all overhead.
-const SMALLEST: Bytes = Bytes::new(1_000);
+const SMALLEST: ByteCount = ByteCount::new(1_000);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use super::bench::Gone;
 use rustix::net::{AddressFamily, Protocol as Number, SocketType, ipproto, sockopt};
 use skyhaul_emulator::{EmulatorError, Namespace, Place};
 use skyhaul_net::Clock;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -49,7 +49,7 @@ impl Connection {
     }
 
     /// Sends as fast as it goes. Gives what came in about `span` from the connection on.
-    pub fn measure(&self, span: Duration, stop: &AtomicBool) -> Result<(Bytes, Duration), Gone> {
+    pub fn measure(&self, span: Duration, stop: &AtomicBool) -> Result<(ByteCount, Duration), Gone> {
         let done = AtomicBool::new(false);
         let received = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -70,8 +70,8 @@ impl Connection {
     }
 }
 
-fn receive(mut from: &TcpStream, limit: Duration, stop: &AtomicBool) -> io::Result<(Bytes, Duration)> {
-    let (clock, mut room, mut bytes) = (Clock::start(), vec![0; 1 << 18], Bytes::ZERO);
+fn receive(mut from: &TcpStream, limit: Duration, stop: &AtomicBool) -> io::Result<(ByteCount, Duration)> {
+    let (clock, mut room, mut bytes) = (Clock::start(), vec![0; 1 << 18], ByteCount::ZERO);
     let start = clock.now();
     loop {
         let span = clock.now().since(start);
@@ -80,7 +80,7 @@ fn receive(mut from: &TcpStream, limit: Duration, stop: &AtomicBool) -> io::Resu
         }
         match from.read(&mut room) {
             Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
-            Ok(length) => bytes += Bytes::of(length),
+            Ok(length) => bytes += ByteCount::of(length),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }

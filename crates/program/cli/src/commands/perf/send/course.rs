@@ -1,14 +1,14 @@
 //! How a run went over time, in few readings: what it carried once it had started, and the round trip under its load.
 
 use skyhaul_transport::PathId;
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 
 /// Readings of a run, one a second or fewer.
 #[derive(Debug, Default)]
 pub struct Course {
     /// At most [`READINGS_MAX`], at about equal distances.
-    delivered: Vec<(Instant, Bytes)>,
+    delivered: Vec<(Instant, ByteCount)>,
     /// Readings that are left out between two that are kept.
     skips: u32,
     skipped: u32,
@@ -18,7 +18,7 @@ pub struct Course {
 
 impl Course {
     /// What was delivered up to `now`.
-    pub fn read(&mut self, now: Instant, delivered: Bytes) {
+    pub fn read(&mut self, now: Instant, delivered: ByteCount) {
         if self.skipped < self.skips {
             self.skipped += 1;
             return;
@@ -52,7 +52,7 @@ impl Course {
 
     /// The rate over the later half of the run that began at `began` and delivered `all` by `end`; `None` for runs without a
     /// reading near their middle.
-    pub fn steady(&self, began: Instant, (end, all): (Instant, Bytes)) -> Option<Rate> {
+    pub fn steady(&self, began: Instant, (end, all): (Instant, ByteCount)) -> Option<Rate> {
         let middle = began + end.since(began) / 2;
         let (at, before) = self.delivered.iter().find(|(at, _)| *at >= middle && *at < end)?;
         (end.since(*at) >= SHORTEST).then(|| Rate::over(all.saturating_sub(*before), end.since(*at)))
@@ -75,13 +75,13 @@ mod tests {
         for length in [4, 100, 3_000] {
             let mut course = Course::default();
             // Nothing in the first third.
-            let delivered = |second: u64| Bytes::new(second.saturating_sub(length / 3) * 1_000);
+            let delivered = |second: u64| ByteCount::new(second.saturating_sub(length / 3) * 1_000);
             (1..length).for_each(|second| course.read(at(second), delivered(second)));
             let steady = course.steady(at(0), (at(length), delivered(length)));
             assert_eq!(steady, Some(Rate::from_bps(8_000)), "{length}");
             assert!(course.delivered.len() < READINGS_MAX);
         }
-        assert_eq!(Course::default().steady(at(0), (at(9), Bytes::new(1))), None);
+        assert_eq!(Course::default().steady(at(0), (at(9), ByteCount::new(1))), None);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
 use skyhaul_transport::{
     Block, ClassId, Event, Opening, PathOptions, PathState, PolicyConfig, Session, cost,
 };
-use skyhaul_units::{Bytes, Duration, Instant, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is to be sent, and to whom.
@@ -41,7 +41,7 @@ pub struct Plan {
     /// How long to hand over blocks, unless `bytes` says how much.
     pub duration: Duration,
     /// How much to hand over.
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteCount>,
     /// How long a block is worth anything.
     pub deadline: Option<Duration>,
     /// How fast to hand over; as fast as it goes where nothing is said.
@@ -254,7 +254,7 @@ impl<'a> Sender<'a> {
             }
             let size = self.plan.block.min(usize::try_from(left).unwrap_or(usize::MAX)).max(STAMP);
             let (flow, class) = match self.next(now, session, ahead) {
-                Next::Block(flow, class) if session.room() >= Bytes::new(cost(size)) => (flow, class),
+                Next::Block(flow, class) if session.room() >= ByteCount::new(cost(size)) => (flow, class),
                 Next::At(since) => return Some(self.tally.began + since),
                 Next::Block(..) | Next::Wait => return None,
             };
@@ -304,7 +304,7 @@ impl<'a> Sender<'a> {
     /// When the next block is due, where they are offered at a rate.
     fn offered_at(&self) -> Option<Instant> {
         let offer = self.plan.offer.filter(|offer| *offer > Rate::ZERO)?;
-        Some(self.tally.began + offer.time_for(Bytes::new(self.tally.bytes)))
+        Some(self.tally.began + offer.time_for(ByteCount::new(self.tally.bytes)))
     }
 
     /// What should be in the session: what is under way, until its report is back, and as much again. More would only
@@ -477,10 +477,10 @@ const QUESTIONS: u32 = 4;
 const REPORTS: Duration = Duration::from_millis(20);
 
 /// In the session at least, so that the rate can grow: a round trip of 10 ms at 1 Gbit/s.
-const AHEAD_MIN: Bytes = Bytes::mib(1);
+const AHEAD_MIN: ByteCount = ByteCount::mib(1);
 
 /// Blocks handed over before datagrams have their turn.
 const AT_ONCE: u64 = 64;
 
 /// Buffers kept for use again; more under way than this are made anew.
-const KEPT: Bytes = Bytes::mib(64);
+const KEPT: ByteCount = ByteCount::mib(64);

@@ -12,7 +12,7 @@ use skyhaul_net::{Engine, Processors};
 use skyhaul_probe::why::{Listener, Owes};
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Session, Stats, Waits};
-use skyhaul_units::{Bytes, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -37,11 +37,11 @@ pub struct Tally {
     short: Option<(Seq, u64)>,
     acknowledged: u64,
     expired: u64,
-    delivered: Bytes,
+    delivered: ByteCount,
     /// When `delivered` grew last.
     grew: Instant,
     line_due: Instant,
-    line_bytes: Bytes,
+    line_bytes: ByteCount,
     recent: Recent,
     paths: Vec<Path>,
     stats: Stats,
@@ -57,7 +57,7 @@ pub struct Tally {
 #[derive(Debug, Default)]
 struct Recent {
     since: Instant,
-    bytes: Bytes,
+    bytes: ByteCount,
     rate: Rate,
 }
 
@@ -99,7 +99,7 @@ impl Tally {
         }
         let short = self.short.filter(|(place, _)| *place == seq).map_or(0, |(_, short)| short);
         self.acknowledged += 1;
-        self.delivered += Bytes::new(full as u64 - short);
+        self.delivered += ByteCount::new(full as u64 - short);
         self.grew = now;
     }
 
@@ -183,7 +183,7 @@ impl Tally {
                 (now.symbols_sent - then.symbols_sent, now.symbols_lost - then.symbols_lost);
             let bytes = u128::from(now.bytes_sent - then.bytes_sent);
             let arrived = bytes * u128::from(symbols.saturating_sub(lost)) / u128::from(symbols.max(1));
-            let arrived = Bytes::new(u64::try_from(arrived).unwrap_or(u64::MAX));
+            let arrived = ByteCount::new(u64::try_from(arrived).unwrap_or(u64::MAX));
             Some(Path {
                 over,
                 local: pair.local,
@@ -264,7 +264,7 @@ fn classes(found: &Found, plan: &Plan) -> Vec<Class> {
     let loads = plan.shares.iter().flat_map(|shares| shares.loads());
     let classes = loads.zip(&found.courses).map(|(load, course)| {
         let until = load.until.unwrap_or(plan.duration).min(plan.duration);
-        let bytes = Bytes::new(course.iter().fold(0, |sum, step| sum.saturating_add(*step)));
+        let bytes = ByteCount::new(course.iter().fold(0, |sum, step| sum.saturating_add(*step)));
         Class {
             name: load.class.name.clone(),
             from_s: load.from.as_secs_f64(),

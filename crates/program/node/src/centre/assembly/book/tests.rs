@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{Config, parse};
 use skyhaul_level0::Cell;
 use skyhaul_store::sim::SimDisk;
-use skyhaul_units::Bytes;
+use skyhaul_units::ByteCount;
 
 /// 2024-12-06T00:00:00Z.
 const MIDNIGHT: Utc = Utc::from_micros(1_733_443_200_000_000);
@@ -62,7 +62,7 @@ fn made(job: &Job, version: u32) -> BTreeMap<String, Version> {
 
 #[test]
 fn a_window_is_due_when_it_is_over_and_nobody_may_still_bring_packets() {
-    let mut book = open(&SimDisk::new(Bytes::mib(4)));
+    let mut book = open(&SimDisk::new(ByteCount::mib(4)));
     book.note(note(1, hours(3), &[2, 3])).unwrap();
     assert_eq!(book.held(), [contact(1)].into());
     let soon = hours(4) + Duration::from_secs(29 * 60);
@@ -83,7 +83,7 @@ fn a_window_is_due_when_it_is_over_and_nobody_may_still_bring_packets() {
 
 #[test]
 fn a_contact_that_stays_open_is_waited_for_an_hour() {
-    let mut book = open(&SimDisk::new(Bytes::mib(4)));
+    let mut book = open(&SimDisk::new(ByteCount::mib(4)));
     book.note(note(1, hours(5), &[2])).unwrap();
     let open = [OpenContact { scid: Some(157) }];
     assert_eq!(book.next(hours(6) - Duration::from_secs(1), &open).unwrap(), None);
@@ -92,7 +92,7 @@ fn a_contact_that_stays_open_is_waited_for_an_hour() {
 
 #[test]
 fn late_data_make_a_version_at_once_of_the_products_that_it_touches() {
-    let disk = SimDisk::new(Bytes::mib(4));
+    let disk = SimDisk::new(ByteCount::mib(4));
     let mut book = open(&disk);
     book.note(note(1, hours(3), &[2])).unwrap();
     let job = book.next(hours(9), &[]).unwrap().unwrap();
@@ -113,7 +113,7 @@ fn late_data_make_a_version_at_once_of_the_products_that_it_touches() {
 
 #[test]
 fn a_plan_is_the_same_after_a_kill_whatever_came_meanwhile() {
-    let disk = SimDisk::new(Bytes::mib(4));
+    let disk = SimDisk::new(ByteCount::mib(4));
     let mut book = open(&disk);
     book.note(note(1, hours(3), &[2])).unwrap();
     let job = book.next(hours(9), &[]).unwrap().unwrap();
@@ -130,7 +130,7 @@ fn a_plan_is_the_same_after_a_kill_whatever_came_meanwhile() {
 
 #[test]
 fn a_contact_that_completes_another_makes_a_version_of_its_products() {
-    let mut book = open(&SimDisk::new(Bytes::mib(4)));
+    let mut book = open(&SimDisk::new(ByteCount::mib(4)));
     book.note(note(1, hours(3), &[])).unwrap();
     book.note(Note { completes: Some(1), ..note(2, hours(4), &[]) }).unwrap();
     let open = [OpenContact { scid: Some(157) }];
@@ -153,7 +153,7 @@ fn heard(station: &str, flow: u32, at: Utc, span_s: (i64, i64)) -> Note {
 
 #[test]
 fn contacts_that_overlap_make_a_version_of_each_others_products_when_none_is_open() {
-    let disk = SimDisk::new(Bytes::mib(4));
+    let disk = SimDisk::new(ByteCount::mib(4));
     let mut book = open(&disk);
     for note in [
         heard("svalbard", 1, hours(3), (0, 600)),
@@ -199,7 +199,7 @@ fn contacts_that_overlap_make_a_version_of_each_others_products_when_none_is_ope
 
 #[test]
 fn a_third_contact_changes_the_group_and_a_plan_that_was_begun_stays_as_it_was() {
-    let disk = SimDisk::new(Bytes::mib(4));
+    let disk = SimDisk::new(ByteCount::mib(4));
     let mut book = open(&disk);
     book.note(heard("svalbard", 1, hours(3), (0, 600))).unwrap();
     book.note(heard("tromso", 1, hours(3), (400, 900))).unwrap();
@@ -223,7 +223,7 @@ fn a_third_contact_changes_the_group_and_a_plan_that_was_begun_stays_as_it_was()
 
 #[test]
 fn a_name_that_another_contact_has_is_not_free() {
-    let mut book = open(&SimDisk::new(Bytes::mib(4)));
+    let mut book = open(&SimDisk::new(ByteCount::mib(4)));
     let one = note(1, hours(3), &[]);
     let name = ProductName::parse(&one.versions["imager"].name).unwrap();
     book.note(one).unwrap();
@@ -237,7 +237,7 @@ fn a_name_that_another_contact_has_is_not_free() {
 #[test]
 fn contacts_are_left_apart_where_that_is_not_wanted() {
     for keys in ["select = false\n", "session = false\ntime = true\nwait = \"24 h\"\n"] {
-        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(Bytes::mib(4)));
+        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(4)));
         let mut book = Book::open(&disk, rules(keys)).unwrap();
         book.note(heard("svalbard", 1, hours(3), (0, 600))).unwrap();
         book.note(heard("tromso", 1, hours(3), (400, 900))).unwrap();
@@ -247,7 +247,7 @@ fn contacts_are_left_apart_where_that_is_not_wanted() {
 
 #[test]
 fn a_job_whose_contacts_are_gone_is_made_no_more() {
-    let disk = SimDisk::new(Bytes::mib(4));
+    let disk = SimDisk::new(ByteCount::mib(4));
     let mut book = open(&disk);
     book.note(note(1, hours(3), &[2])).unwrap();
     let job = book.next(hours(9), &[]).unwrap().unwrap();

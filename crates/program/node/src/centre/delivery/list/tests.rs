@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{Config, parse};
 use skyhaul_level0::delivery::{FileAnswer, sips};
 use skyhaul_store::sim::SimDisk;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 
 const NOW: Utc = Utc::from_micros(1_733_443_200_000_000);
 
@@ -58,7 +58,7 @@ fn due(list: &DeliveryList, now: Utc) -> Vec<(String, u32)> {
 
 #[test]
 fn one_gets_each_version_at_once_another_only_what_is_complete() {
-    let mut list = open(&SimDisk::new(Bytes::mib(4)));
+    let mut list = open(&SimDisk::new(ByteCount::mib(4)));
     put(&mut list, "fast", 1, false);
     put(&mut list, "whole", 1, false);
     assert_eq!(due(&list, NOW), [("fast".to_owned(), 1)]);
@@ -74,7 +74,7 @@ fn one_gets_each_version_at_once_another_only_what_is_complete() {
 
 #[test]
 fn what_was_handed_over_stays_so_after_a_crash() {
-    let disk = SimDisk::new(Bytes::mib(4));
+    let disk = SimDisk::new(ByteCount::mib(4));
     let mut list = open(&disk);
     put(&mut list, "fast", 1, false);
     put(&mut list, "fast", 2, false);
@@ -92,7 +92,7 @@ fn notice(bytes: &[u8]) -> Notice {
 
 #[test]
 fn a_notice_settles_a_delivery_or_has_it_repeated() {
-    let mut list = open(&SimDisk::new(Bytes::mib(4)));
+    let mut list = open(&SimDisk::new(ByteCount::mib(4)));
     put(&mut list, "fast", 1, false);
     let item = list.due(NOW).remove(0);
     let (failed, fine) =
@@ -120,7 +120,7 @@ fn a_notice_settles_a_delivery_or_has_it_repeated() {
 
 #[test]
 fn a_product_that_is_withheld_says_why_and_holds_no_other_up() {
-    let mut list = open(&SimDisk::new(Bytes::mib(4)));
+    let mut list = open(&SimDisk::new(ByteCount::mib(4)));
     put(&mut list, "fast", 1, true);
     put(&mut list, "fast", 2, true);
     let first = list.due(NOW).remove(0);

@@ -5,7 +5,7 @@ use skyhaul_level0::ledger::talk::{Answer, Ask, Why};
 use skyhaul_level0::ledger::{ContactId, Ledger, Opened, Place, Seen};
 use skyhaul_store::raw::{RawConfig, RawRecorder, RawStamp};
 use skyhaul_store::{Disk, sim::SimDisk};
-use skyhaul_units::{Bytes, FlowId, Instant, Seq};
+use skyhaul_units::{ByteCount, FlowId, Instant, Seq};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ fn ask(live: &[CapturedFrame]) -> Option<Ask> {
 }
 
 fn recorded(bytes: &[u8]) -> RawReader {
-    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(Bytes::mib(512)));
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(512)));
     let mut recorder = RawRecorder::open(disk.clone(), "raw/x", RawConfig::default()).expect("a recording");
     for (at, piece) in bytes.chunks(PIECE).enumerate() {
         let stamp = RawStamp { received: received(at), input: (PIECE * at) as u64, kind: RawKind::Stream };

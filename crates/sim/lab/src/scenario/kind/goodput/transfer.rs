@@ -3,10 +3,10 @@
 use super::super::line::Line;
 use super::Broken;
 use crate::world::{QuicLine, QuicWorld, User, WorldConfig};
-use bytes::Bytes as Buffer;
+use bytes::Bytes;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_transport::{Block, Event, FlowId, PathOptions, Seq, Session, cost};
-use skyhaul_units::{Bytes, Instant};
+use skyhaul_units::{ByteCount, Instant};
 
 /// A transfer that runs.
 pub(super) struct Transfer(QuicWorld<Source, Sink>);
@@ -19,12 +19,12 @@ impl Transfer {
         let lines = [QuicLine { links, controller, options: PathOptions::default() }];
         let content = content();
         let source = Source { next: Seq(0), content: content.clone() };
-        let sink = Sink { delivered: Bytes::ZERO, next: Seq(0), content, fault: None };
+        let sink = Sink { delivered: ByteCount::ZERO, next: Seq(0), content, fault: None };
         Ok(Self(QuicWorld::new(WorldConfig::default(), &lines, seed, (source, sink))?))
     }
 
     /// Runs until an instant. Returns the bytes given out in order by then.
-    pub fn run_until(&mut self, limit: Instant) -> Result<Bytes, Broken> {
+    pub fn run_until(&mut self, limit: Instant) -> Result<ByteCount, Broken> {
         self.0.run_until(limit, |_| false)?;
         let sink = self.sink()?;
         sink.fault.map_or(Ok(sink.delivered), |seq| Err(Broken(format!("block {seq} is not what was sent"))))
@@ -42,7 +42,7 @@ impl Transfer {
 
 struct Source {
     next: Seq,
-    content: Buffer,
+    content: Bytes,
 }
 
 impl User for Source {
@@ -61,9 +61,9 @@ impl User for Source {
 }
 
 struct Sink {
-    delivered: Bytes,
+    delivered: ByteCount,
     next: Seq,
-    content: Buffer,
+    content: Bytes,
     /// The first block that was out of its order, or changed.
     fault: Option<Seq>,
 }
@@ -77,7 +77,7 @@ impl User for Sink {
             return;
         }
         self.next = self.next.next();
-        self.delivered += Bytes::of(received.bytes.len());
+        self.delivered += ByteCount::of(received.bytes.len());
         session.release(received.bytes.len());
     }
 
@@ -87,7 +87,7 @@ impl User for Sink {
 }
 
 /// What blocks are cut from: no two of a thousand in a row are the same.
-fn content() -> Buffer {
+fn content() -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let words = (0..BLOCK.as_u64() / 8 + SHIFTS / 8).flat_map(|_| {
         state ^= state << 13;
@@ -98,13 +98,13 @@ fn content() -> Buffer {
     words.collect::<Vec<u8>>().into()
 }
 
-fn bytes_of(content: &Buffer, seq: Seq) -> Buffer {
+fn bytes_of(content: &Bytes, seq: Seq) -> Bytes {
     let start = (seq.0 % SHIFTS) as usize;
     content.slice(start..start + BLOCK.as_usize())
 }
 
 /// What a station gathers into one block at a downlink's pace.
-const BLOCK: Bytes = Bytes::kib(256);
+const BLOCK: ByteCount = ByteCount::kib(256);
 
 /// Blocks after which content repeats.
 const SHIFTS: u64 = 1024;

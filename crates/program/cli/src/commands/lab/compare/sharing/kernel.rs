@@ -7,7 +7,7 @@ use crate::commands::lab::compare::bench::{Bench, Gone};
 use crate::commands::lab::compare::program::Program;
 use serde_json::Value;
 use skyhaul_emulator::Place;
-use skyhaul_units::{Bytes, Duration};
+use skyhaul_units::{ByteCount, Duration};
 use std::process::Command;
 use std::time::Instant;
 
@@ -116,7 +116,7 @@ fn shape(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<(), Gon
 /// The tree in the words of `tc`. Queues of the classes are as long as the line's.
 fn commands(experiment: &Sharing, tree: &Tree, device: &str) -> Vec<String> {
     let line = experiment.rate().as_bps();
-    let queue = experiment.line.links.first().map_or(Bytes::ZERO, |link| link.up.queue).as_u64();
+    let queue = experiment.line.links.first().map_or(ByteCount::ZERO, |link| link.up.queue).as_u64();
     let quanta = tree.quanta();
     let class = |number: u32, class: Class, quantum: u64| {
         let (guarantee, priority) = (class.guarantee.as_bps(), class.priority);

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use skyhaul_emulator::Description;
 use skyhaul_link::Loss;
-use skyhaul_units::{Bytes, Duration, Rate};
+use skyhaul_units::{ByteCount, Duration, Rate};
 
 /// A file of this kind.
 #[derive(Debug, Clone, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Spacing {
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// UDP payload of every datagram.
-    pub payload: Bytes,
+    pub payload: ByteCount,
     /// From the beginning of one datagram to that of the next, the least first.
     pub spacings: Vec<Duration>,
     /// Datagrams of each stream.
@@ -302,7 +302,7 @@ fn unreadable(what: &str) -> Gone {
 }
 
 /// IP and UDP headers of a datagram.
-const HEADERS: Bytes = Bytes::new(28);
+const HEADERS: ByteCount = ByteCount::new(28);
 
 /// Where the far end of the probe listens.
 const PORT: u16 = 4720;

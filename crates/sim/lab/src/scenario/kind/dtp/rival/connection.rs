@@ -4,7 +4,7 @@ use super::subflow::{Piece, Subflow};
 use crate::scenario::kind::dtp::{PAYLOAD, on_line, worth};
 use crate::workload::{Due, Stream};
 use skyhaul_congestion::{ControllerConfig, RenoConfig};
-use skyhaul_units::{Bytes, Instant};
+use skyhaul_units::{ByteCount, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Both ends of it.
@@ -195,10 +195,10 @@ impl Receiver {
 
 /// A segment takes on the line what a datagram with as much takes: TCP's header with timestamps and the mapping of RFC 8684
 /// are as long as ours.
-fn size_of(piece: Piece) -> Bytes {
-    Bytes::new(on_line(Bytes::new(piece.end - piece.start)) as u64)
+fn size_of(piece: Piece) -> ByteCount {
+    ByteCount::new(on_line(ByteCount::new(piece.end - piece.start)) as u64)
 }
 
 /// What the sending host buffers and the receiving host announces: 4 MiB, the most that Linux gives a sending socket unless
 /// told otherwise. At 2 × 4 Mbit/s and 600 ms it is seven times what the paths hold.
-const WINDOW: Bytes = Bytes::mib(4);
+const WINDOW: ByteCount = ByteCount::mib(4);

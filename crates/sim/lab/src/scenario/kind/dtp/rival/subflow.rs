@@ -9,7 +9,7 @@
 
 use super::timeout::Timeout;
 use skyhaul_congestion::{Ack, Controller, Loss};
-use skyhaul_units::{Bytes, Duration, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
 /// A part of the connection's stream, as one segment carries it.
@@ -33,7 +33,7 @@ pub(super) struct Subflow {
     acknowledged: u64,
     /// The next segment to send: one of `segments` after a time-out, else behind them.
     next: u64,
-    in_flight: Bytes,
+    in_flight: ByteCount,
     course: Course,
     /// Losses of segments before this one belong to the reduction that was (RFC 6582 3.2).
     recover: u64,
@@ -45,7 +45,7 @@ pub(super) struct Subflow {
 #[derive(Debug)]
 struct Outstanding {
     piece: Piece,
-    size: Bytes,
+    size: ByteCount,
     sent: Instant,
     was_overdue: bool,
     was_reinjected: bool,
@@ -56,9 +56,9 @@ enum Course {
     /// The controller's window holds.
     Open,
     /// Fast recovery. The first partial acknowledgement restarts the timer, the others do not (RFC 6582 3.2).
-    Recovery { window: Bytes, was_partial: bool },
+    Recovery { window: ByteCount, was_partial: bool },
     /// Slow start after a time-out, up to the controller's window.
-    Restart { window: Bytes },
+    Restart { window: ByteCount },
 }
 
 impl Subflow {
@@ -70,7 +70,7 @@ impl Subflow {
             segments: VecDeque::new(),
             acknowledged: 0,
             next: 0,
-            in_flight: Bytes::ZERO,
+            in_flight: ByteCount::ZERO,
             course: Course::Open,
             recover: 0,
             duplicates: 0,
@@ -96,12 +96,12 @@ impl Subflow {
     }
 
     /// Whether a new segment of this size may go. One may always be under way.
-    pub fn has_room(&self, size: Bytes) -> bool {
+    pub fn has_room(&self, size: ByteCount) -> bool {
         self.is_open && self.next == self.end() && self.fits(size)
     }
 
     /// Takes a piece on as a segment; [`Self::sends`] is next.
-    pub fn take(&mut self, now: Instant, piece: Piece, size: Bytes) -> u64 {
+    pub fn take(&mut self, now: Instant, piece: Piece, size: ByteCount) -> u64 {
         let (was_overdue, was_reinjected) = (false, false);
         self.segments.push_back(Outstanding { piece, size, sent: now, was_overdue, was_reinjected });
         self.sends(now, size)
@@ -119,7 +119,7 @@ impl Subflow {
     }
 
     /// What a segment that is not acknowledged carries, and its size on the line.
-    pub fn carried(&self, number: u64) -> Option<(Piece, Bytes)> {
+    pub fn carried(&self, number: u64) -> Option<(Piece, ByteCount)> {
         let index = usize::try_from(number.checked_sub(self.acknowledged)?).ok()?;
         self.segments.get(index).map(|segment| (segment.piece, segment.size))
     }
@@ -131,7 +131,7 @@ impl Subflow {
         if upto > self.acknowledged {
             return self.advance(now, upto, echo);
         }
-        if upto < self.acknowledged || self.in_flight == Bytes::ZERO {
+        if upto < self.acknowledged || self.in_flight == ByteCount::ZERO {
             return None;
         }
         self.duplicates += 1;
@@ -162,7 +162,7 @@ impl Subflow {
         self.recover = self.end();
         self.timeout.double();
         self.course = Course::Restart { window: SEGMENT };
-        (self.next, self.in_flight, self.duplicates) = (self.acknowledged, Bytes::ZERO, 0);
+        (self.next, self.in_flight, self.duplicates) = (self.acknowledged, ByteCount::ZERO, 0);
         let fresh = self.segments.iter_mut().filter(|segment| !segment.was_reinjected);
         fresh
             .map(|segment| {
@@ -176,16 +176,16 @@ impl Subflow {
         self.acknowledged + self.segments.len() as u64
     }
 
-    fn fits(&self, size: Bytes) -> bool {
+    fn fits(&self, size: ByteCount) -> bool {
         let window = match self.course {
             // RFC 3042: each of the first two duplicates lets one more go.
             Course::Open => self.controller.window() + segments(self.duplicates.min(2)),
             Course::Recovery { window, .. } | Course::Restart { window } => window,
         };
-        self.in_flight == Bytes::ZERO || self.in_flight + size <= window
+        self.in_flight == ByteCount::ZERO || self.in_flight + size <= window
     }
 
-    fn sends(&mut self, now: Instant, size: Bytes) -> u64 {
+    fn sends(&mut self, now: Instant, size: ByteCount) -> u64 {
         let number = self.next;
         self.next += 1;
         self.in_flight += size;
@@ -201,7 +201,7 @@ impl Subflow {
     }
 
     fn advance(&mut self, now: Instant, upto: u64, echo: Instant) -> Option<u64> {
-        let (mut acked, mut packets, mut sent) = (Bytes::ZERO, 0, Instant::ZERO);
+        let (mut acked, mut packets, mut sent) = (ByteCount::ZERO, 0, Instant::ZERO);
         while self.acknowledged < upto
             && let Some(segment) = self.segments.pop_front()
         {
@@ -236,7 +236,7 @@ impl Subflow {
         let mut repeats = None;
         if !matches!(self.course, Course::Open) {
             // It shows the controller that the path lives, and lets nothing grow.
-            self.controller.on_ack(now, &Ack { bytes: Bytes::ZERO, packets: 0, ..*ack });
+            self.controller.on_ack(now, &Ack { bytes: ByteCount::ZERO, packets: 0, ..*ack });
         }
         match self.course {
             Course::Open => self.controller.on_ack(now, ack),
@@ -277,11 +277,11 @@ impl Subflow {
     }
 }
 
-fn segments(count: u32) -> Bytes {
-    Bytes::new(SEGMENT.as_u64() * u64::from(count))
+fn segments(count: u32) -> ByteCount {
+    ByteCount::new(SEGMENT.as_u64() * u64::from(count))
 }
 
 /// A full segment as an IP packet.
-const SEGMENT: Bytes = Bytes::new(1_500);
+const SEGMENT: ByteCount = ByteCount::new(1_500);
 /// RFC 5681 3.2.
 const DUPLICATES: u32 = 3;

@@ -8,7 +8,7 @@ use crate::scenario::kind::medium::Medium;
 use crate::workload::{Lifetime, Pattern, StreamConfig};
 use skyhaul_congestion::{ControllerConfig, RenoConfig};
 use skyhaul_transport::{ClassId, Mode};
-use skyhaul_units::{Bytes, FlowId, Probability};
+use skyhaul_units::{ByteCount, FlowId, Probability};
 
 /// What one subflow did with a stream that never ends.
 struct Course {
@@ -35,7 +35,7 @@ fn endless(duration: Duration) -> StreamConfig {
         priority: 0,
         lifetime: None,
         mode: Mode::Expendable,
-        pattern: Pattern::Periodic { size: Bytes::new(10_000_000_000), period: duration * 2 },
+        pattern: Pattern::Periodic { size: ByteCount::new(10_000_000_000), period: duration * 2 },
         start: Instant::ZERO,
         stop: Instant::ZERO + duration,
     }
@@ -119,7 +119,7 @@ fn without_loss_a_stream_fills_the_window_of_its_host() {
 }
 
 /// A full segment as an IP packet.
-const FULL: Bytes = Bytes::new(1_500);
+const FULL: ByteCount = ByteCount::new(1_500);
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
@@ -207,7 +207,7 @@ fn the_wait_is_200_ms_beyond_the_round_trip_at_least_and_a_minute_at_most() {
 fn written(blocks: u64) -> Connection {
     let config = StreamConfig {
         lifetime: Some(Lifetime { fixed: Duration::from_secs(1), filled_at: None }),
-        pattern: Pattern::Periodic { size: Bytes::new(PAYLOAD), period: Duration::from_nanos(1) },
+        pattern: Pattern::Periodic { size: ByteCount::new(PAYLOAD), period: Duration::from_nanos(1) },
         ..endless(Duration::from_secs(1))
     };
     let mut connection = Connection::new(Stream::new(config, 1), 2);

@@ -5,9 +5,9 @@ use core::ops::{Add, AddAssign, Sub};
 
 /// An amount of data in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Bytes(u64);
+pub struct ByteCount(u64);
 
-impl Bytes {
+impl ByteCount {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
@@ -41,30 +41,30 @@ impl Bytes {
     }
 }
 
-impl Add for Bytes {
+impl Add for ByteCount {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
-impl AddAssign for Bytes {
+impl AddAssign for ByteCount {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
-impl Sub for Bytes {
+impl Sub for ByteCount {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
         self.saturating_sub(other)
     }
 }
-impl core::iter::Sum for Bytes {
+impl core::iter::Sum for ByteCount {
     fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
         iter.fold(Self::ZERO, Add::add)
     }
 }
 
-impl core::fmt::Display for Bytes {
+impl core::fmt::Display for ByteCount {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         // Sizes that were written in binary units are shown in them.
         let binary = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -93,7 +93,7 @@ const FORM: Form = Form {
         ("tib", 1 << 40),
     ],
 };
-text_form!(Bytes, FORM, Bytes);
+text_form!(ByteCount, FORM, ByteCount);
 
 #[cfg(test)]
 mod tests {
@@ -108,7 +108,7 @@ mod tests {
             (64_000_000_000, "64 GB"),
             (22_724, "22.724 kB"),
         ] {
-            assert_eq!(Bytes::new(bytes).to_string(), text);
+            assert_eq!(ByteCount::new(bytes).to_string(), text);
         }
     }
 }
