@@ -4,7 +4,7 @@ use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use skyhaul_identity::{Identity, client_config};
 use skyhaul_tcp::wire::{Frame, FrameReader};
-use skyhaul_tcp::{TlsEndpoint, TlsEndpointConfig, TlsPath};
+use skyhaul_tcp::{TcpPath, TlsEndpoint, TlsEndpointConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
 use skyhaul_units::Instant;
 use std::io::Write as _;
@@ -77,19 +77,19 @@ fn identity(seed: u8) -> Identity {
     Identity::from_seed(&[seed; 32]).expect("any seed is a key")
 }
 
-fn called(station: &Identity, centre: &Identity) -> TlsPath {
+fn called(station: &Identity, centre: &Identity) -> TcpPath {
     let mut config = TlsEndpointConfig::new(centre.clone());
     config.trusted.insert(station.fingerprint());
     TlsEndpoint::new(config).accept(NOW).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
-fn calling(station: &Identity, centre: &Identity) -> TlsPath {
+fn calling(station: &Identity, centre: &Identity) -> TcpPath {
     let mut endpoint = TlsEndpoint::new(TlsEndpointConfig::new(station.clone()));
     endpoint.connect(NOW, centre.fingerprint()).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 /// Carries what each has to say to the other once.
-fn exchange(far: &mut ClientConnection, path: &mut TlsPath) {
+fn exchange(far: &mut ClientConnection, path: &mut TcpPath) {
     let mut bytes = Vec::new();
     while far.wants_write() {
         far.write_tls(&mut bytes).expect("memory takes all");
@@ -105,7 +105,7 @@ fn exchange(far: &mut ClientConnection, path: &mut TlsPath) {
     }
 }
 
-fn read_out(path: &mut TlsPath) -> Option<DownReason> {
+fn read_out(path: &mut TcpPath) -> Option<DownReason> {
     let bytes = path.poll_transmit(NOW).len();
     path.written(bytes);
     path.poll(NOW).map(|event| match event {

@@ -1,33 +1,33 @@
-//! Runs an engine on the sockets of its carriers, in real time, on one thread.
+//! Runs a session manager on the sockets of its endpoints, in real time, on one thread.
 
-use crate::Engine;
-use crate::carrier::{Arrived, Carrier, Left};
+use crate::SessionManager;
 use crate::clock::Clock;
+use crate::endpoint::{AnyEndpoint, Arrived, Left};
 use crate::rest::{self, Gathering};
 use crate::socket::Socket;
 use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags};
-use skyhaul_sessions::{EngineEvent, SocketId};
+use skyhaul_sessions::{SessionManagerEvent, SocketId};
 use skyhaul_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What uses the engine's sessions: it feeds them, and takes what they give.
+/// What uses the session manager's sessions: it feeds them, and takes what they give.
 pub trait Service {
     /// Something happened.
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent);
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent);
 
     /// Called after events and at every wake-up: feed sessions, send receipts. Returns when it wants to be called
     /// again by itself: a time that has come means at once, after what arrived meanwhile has been taken.
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant>;
 
-    /// A carrier to serve from now on, with its socket; asked for after each [`Service::work`] until there is none.
-    fn next_socket(&mut self) -> Option<Carrier> {
+    /// An endpoint to serve from now on, with its socket; asked for after each [`Service::work`] until there is none.
+    fn next_socket(&mut self) -> Option<AnyEndpoint> {
         None
     }
 
-    /// What becomes readable when the service has something to do, beside the carriers' sockets. Datagrams are then taken as they
+    /// What becomes readable when the service has something to do, beside the endpoints' sockets. Datagrams are then taken as they
     /// come: letting them gather would keep what is behind it waiting.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
@@ -37,9 +37,9 @@ pub trait Service {
     fn socket_added(&mut self, _id: SocketId) {}
 }
 
-/// An engine and its clock.
+/// A session manager and its clock.
 pub struct Driver {
-    engine: Engine,
+    manager: SessionManager,
     clock: Clock,
     waker: Waker,
     gathering: Gathering,
@@ -50,22 +50,22 @@ pub struct Driver {
 const ROUNDS: usize = 16;
 
 impl Driver {
-    /// Runs `engine`.
+    /// Runs `session manager`.
     ///
     /// # Errors
     /// The system has no more file descriptors.
-    pub fn new(engine: Engine, clock: Clock) -> io::Result<Self> {
-        Ok(Self::woken_by(Waker::new()?, engine, clock))
+    pub fn new(manager: SessionManager, clock: Clock) -> io::Result<Self> {
+        Ok(Self::woken_by(Waker::new()?, manager, clock))
     }
 
-    /// The same where carriers on other threads are to wake it too.
-    pub fn woken_by(waker: Waker, engine: Engine, clock: Clock) -> Self {
-        Self { engine, clock, waker, gathering: Gathering::default(), waits: 0 }
+    /// The same where endpoints on other threads are to wake it too.
+    pub fn woken_by(waker: Waker, manager: SessionManager, clock: Clock) -> Self {
+        Self { manager, clock, waker, gathering: Gathering::default(), waits: 0 }
     }
 
-    /// Adds one more carrier.
-    pub fn add_carrier(&mut self, carrier: impl Into<Carrier>) -> SocketId {
-        self.engine.add_carrier(carrier.into())
+    /// Adds one more endpoint.
+    pub fn add_carrier(&mut self, endpoint: impl Into<AnyEndpoint>) -> SocketId {
+        self.manager.add_carrier(endpoint.into())
     }
 
     /// Wakes the driver when the service has something new.
@@ -73,19 +73,19 @@ impl Driver {
         self.waker.clone()
     }
 
-    /// The carriers, in the order in which they were added.
-    pub fn carriers(&self) -> impl Iterator<Item = &Carrier> {
-        self.engine.carriers()
+    /// The endpoints, in the order in which they were added.
+    pub fn endpoints(&self) -> impl Iterator<Item = &AnyEndpoint> {
+        self.manager.endpoints()
     }
 
-    /// The carriers' UDP sockets.
+    /// The endpoints' UDP sockets.
     pub fn sockets(&self) -> impl Iterator<Item = &Socket> {
-        self.carriers().filter_map(Carrier::socket)
+        self.endpoints().filter_map(AnyEndpoint::socket)
     }
 
     /// Datagrams that the system refused to send; they count as lost on the line.
     pub fn send_errors(&self) -> u64 {
-        self.carriers().map(Carrier::send_errors).sum()
+        self.endpoints().map(AnyEndpoint::send_errors).sum()
     }
 
     /// How often the thread has waited for something to do.
@@ -102,54 +102,54 @@ impl Driver {
             let arrived = self.receive()?;
             self.gathering.took(arrived);
             let now = self.clock.now();
-            self.engine.handle_timeout(now);
+            self.manager.handle_timeout(now);
             let service_due = self.serve(service, now);
             let more_to_send = self.transmit(now)?;
             // Neither a service that has more to do now nor a line that has is kept waiting for the clock.
             if arrived == Arrived::More || more_to_send || service_due.is_some_and(|due| due <= now) {
                 continue;
             }
-            let due = [self.engine.next_timeout(), service_due].into_iter().flatten().min();
+            let due = [self.manager.next_timeout(), service_due].into_iter().flatten().min();
             self.waits += 1;
             let own = service.fd();
             let gathers = arrived == Arrived::Little && own.is_none();
             if !gathers || !self.gathering.rest(&self.waker, &self.clock, (now, due))? {
                 let own = own.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
-                let fds = self.engine.carriers().filter_map(Carrier::poll_fd).chain(own);
+                let fds = self.manager.endpoints().filter_map(AnyEndpoint::poll_fd).chain(own);
                 rest::wait(&self.waker, &self.clock, due, fds)?;
             }
         }
         let now = self.clock.now();
-        let open: Vec<_> = self.engine.sessions().map(|(id, _)| id).collect();
+        let open: Vec<_> = self.manager.sessions().map(|(id, _)| id).collect();
         for id in open {
-            self.engine.close(now, id, "the node is stopping");
+            self.manager.close(now, id, "the node is stopping");
         }
         while self.transmit(now)? {}
-        self.engine.carriers_mut().for_each(Carrier::farewell);
+        self.manager.endpoints_mut().for_each(AnyEndpoint::farewell);
         Ok(())
     }
 
     /// Events and work until neither brings more.
     fn serve(&mut self, service: &mut impl Service, now: Instant) -> Option<Instant> {
-        self.engine.flush(now);
-        while let Some(event) = self.engine.poll_event() {
-            service.event(now, &mut self.engine, event);
+        self.manager.flush(now);
+        while let Some(event) = self.manager.poll_event() {
+            service.event(now, &mut self.manager, event);
         }
-        let mut due = service.work(now, &mut self.engine);
-        while let Some(carrier) = service.next_socket() {
-            let id = self.add_carrier(carrier);
+        let mut due = service.work(now, &mut self.manager);
+        while let Some(endpoint) = service.next_socket() {
+            let id = self.add_carrier(endpoint);
             service.socket_added(id);
             due = Some(now);
         }
-        self.engine.flush(now);
+        self.manager.flush(now);
         due
     }
 
     /// Takes what has arrived.
     fn receive(&mut self) -> io::Result<Arrived> {
         let clock = self.clock;
-        self.engine.carriers_mut().try_fold(Arrived::Nothing, |most, carrier| {
-            carrier.receive(&clock).map(|arrived| arrived.max(most))
+        self.manager.endpoints_mut().try_fold(Arrived::Nothing, |most, endpoint| {
+            endpoint.receive(&clock).map(|arrived| arrived.max(most))
         })
     }
 
@@ -157,14 +157,14 @@ impl Driver {
     fn transmit(&mut self, now: Instant) -> io::Result<bool> {
         let clock = self.clock;
         for round in 0..ROUNDS {
-            let left = self.engine.carriers_mut().try_fold(Left::Nothing, |most, carrier| {
-                carrier.transmit(&clock).map(|left| left.max(most))
+            let left = self.manager.endpoints_mut().try_fold(Left::Nothing, |most, endpoint| {
+                endpoint.transmit(&clock).map(|left| left.max(most))
             })?;
             match left {
                 Left::Part => return Ok(true),
                 // What was filled in does not leave yet.
                 Left::Nothing if round > 0 => return Ok(false),
-                Left::Nothing | Left::All if !self.engine.refill(now) => return Ok(false),
+                Left::Nothing | Left::All if !self.manager.refill(now) => return Ok(false),
                 Left::Nothing | Left::All => {}
             }
         }

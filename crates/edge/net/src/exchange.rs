@@ -49,11 +49,11 @@ pub use lent::Door;
 pub(crate) use lent::{Lender, Lent};
 pub use link::{Incoming, Link, LinkError, Sent};
 
-use crate::Engine;
-use crate::{Clock, Driver, Socket, UdpCarrier, Waker};
+use crate::SessionManager;
+use crate::{Clock, Driver, Socket, UdpEndpoint, Waker};
 use bridge::Bridge;
 use core::net::SocketAddr;
-use skyhaul_quic::{ConfigError, Endpoint, EndpointConfig, Fingerprint, Identity, PathConfig};
+use skyhaul_quic::{ConfigError, EndpointConfig, Fingerprint, Identity, PathConfig, QuicEndpoint};
 use skyhaul_transport::{PathOptions, SessionConfig};
 use skyhaul_units::Rate;
 use state::{Call, Shared};
@@ -142,22 +142,23 @@ impl Exchange {
     pub fn start(mut setup: Setup) -> Result<Self, StartError> {
         let clock = Clock::start();
         setup.session.utc_at_zero = clock.utc_at_start();
-        let endpoint = || {
+        let quic = || {
             let mut config = EndpointConfig::new(setup.identity.clone(), setup.path, clock.std_start());
             config.listen = !setup.trusted.is_empty();
             config.trusted.clone_from(&setup.trusted);
-            Endpoint::new(config)
+            QuicEndpoint::new(config)
         };
         let mut addresses = Vec::new();
-        let mut carriers = setup.bind.iter().map(|address| {
+        let mut endpoints = setup.bind.iter().map(|address| {
             let socket = Socket::bind(*address)?;
             addresses.push(socket.local_addr()?);
-            Ok::<_, StartError>(UdpCarrier::new(endpoint()?, socket))
+            Ok::<_, StartError>(UdpEndpoint::new(quic()?, socket))
         });
-        let first = carriers.next().unwrap_or_else(|| Err(io::Error::other("no address is given").into()))?;
-        let mut driver = Driver::new(Engine::new(first.into(), setup.session.clone()), clock)?;
-        for carrier in carriers {
-            driver.add_carrier(carrier?);
+        let first =
+            endpoints.next().unwrap_or_else(|| Err(io::Error::other("no address is given").into()))?;
+        let mut driver = Driver::new(SessionManager::new(first.into(), setup.session.clone()), clock)?;
+        for endpoint in endpoints {
+            driver.add_carrier(endpoint?);
         }
         let (waker, stop) = (driver.waker(), Arc::new(AtomicBool::new(false)));
         let shared = Arc::new(Shared::new(waker.clone()));

@@ -1,8 +1,8 @@
-//! A carrier on a thread of its own: its endpoint, its UDP socket and its connections.
+//! An endpoint on a thread of its own: its endpoint, its UDP socket and its connections.
 //!
 //! ```text
 //!   session's thread                                  lane's thread
-//!   Session ◄─► Engine ◄─► LaneCarrier                Worker ◄─► UdpCarrier ◄─► network
+//!   Session ◄─► SessionManager ◄─► ThreadedEndpoint                Worker ◄─► UdpEndpoint ◄─► network
 //!                            │  symbols, control bytes ──►  │
 //!                            │  ◄── news, datagrams         │
 //!                            └── room and estimate: seen ───┘
@@ -32,7 +32,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-use crate::carrier::UdpCarrier;
+use crate::endpoint::UdpEndpoint;
 use crate::{Clock, Waker, drops};
 use core::net::SocketAddr;
 use message::{FROM_LANE, FromLane, Gauge, TO_LANE, ToLane};
@@ -40,7 +40,7 @@ use queue::{Gone, Inlet, Outlet};
 use remote::Remote;
 use skyhaul_identity::Refusal;
 use skyhaul_quic::Fingerprint;
-use skyhaul_sessions::{Carrier, CarrierEvent, ConnectError, ConnectionId};
+use skyhaul_sessions::{ConnectError, ConnectionId, Endpoint, EndpointEvent};
 use skyhaul_transport::{DownReason, Path, PathEvent};
 use skyhaul_units::Instant;
 use std::any::Any;
@@ -51,12 +51,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// The session's side of a lane. Dropping it closes its connections, tells their far ends, and ends the thread.
-pub struct LaneCarrier {
+pub struct ThreadedEndpoint {
     outlet: Outlet<ToLane>,
     inlet: Inlet<FromLane>,
     connections: BTreeMap<ConnectionId, Near>,
     calls: u64,
-    events: VecDeque<CarrierEvent>,
+    events: VecDeque<EndpointEvent>,
     /// Used since the last hand-over.
     touched: Vec<ConnectionId>,
     /// Their end was reported.
@@ -76,20 +76,20 @@ struct Near {
     calling: Option<SocketAddr>,
 }
 
-impl LaneCarrier {
-    /// Runs `carrier` on a thread of its own, called `name`. `session` wakes the thread that uses it.
+impl ThreadedEndpoint {
+    /// Runs `endpoint` on a thread of its own, called `name`. `session` wakes the thread that uses it.
     ///
     /// # Errors
     /// The system has no more file descriptors or threads.
-    pub fn start(carrier: UdpCarrier, clock: Clock, session: &Waker, name: &str) -> io::Result<Self> {
+    pub fn start(endpoint: UdpEndpoint, clock: Clock, session: &Waker, name: &str) -> io::Result<Self> {
         let waker = Waker::new()?;
         let (outlet, lane_inlet) = queue::queue(TO_LANE, session.clone(), waker.clone());
         let (lane_outlet, inlet) = queue::queue(FROM_LANE, waker.clone(), session.clone());
         let bell = Farewell(session.clone());
-        let (address, inode) = (carrier.socket().local_addr().ok(), drops::inode(carrier.socket()).ok());
+        let (address, inode) = (endpoint.socket().local_addr().ok(), drops::inode(endpoint.socket()).ok());
         let send_errors: Arc<AtomicU64> = Arc::default();
         let worker = worker::Worker {
-            carrier,
+            endpoint,
             send_errors: Arc::clone(&send_errors),
             clock,
             waker,
@@ -194,7 +194,7 @@ impl LaneCarrier {
                 }
             }
             FromLane::Event(event) => {
-                if let CarrierEvent::Ready { id, .. } = &event
+                if let EndpointEvent::Ready { id, .. } = &event
                     && let Some(near) = self.connections.get_mut(id)
                 {
                     near.calling = None;
@@ -218,7 +218,7 @@ impl LaneCarrier {
                 None => {
                     let reason = DownReason::Failed(reason.clone());
                     near.path.hear(vec![PathEvent::Down(reason.clone())]);
-                    CarrierEvent::Closed { id: *id, reason }
+                    EndpointEvent::Closed { id: *id, reason }
                 }
             };
             self.events.push_back(event);
@@ -227,7 +227,7 @@ impl LaneCarrier {
     }
 }
 
-impl Carrier for LaneCarrier {
+impl Endpoint for ThreadedEndpoint {
     fn call(
         &mut self,
         _now: Instant,
@@ -256,7 +256,7 @@ impl Carrier for LaneCarrier {
         Some(&mut near.path)
     }
 
-    fn poll_event(&mut self) -> Option<CarrierEvent> {
+    fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.hand_over();
         for id in self.ended.drain(..) {
             self.connections.remove(&id);
@@ -266,10 +266,10 @@ impl Carrier for LaneCarrier {
         }
         let event = self.events.pop_front()?;
         match &event {
-            CarrierEvent::Closed { id, .. } | CarrierEvent::Refused { id: Some(id), .. } => {
+            EndpointEvent::Closed { id, .. } | EndpointEvent::Refused { id: Some(id), .. } => {
                 self.ended.push(*id);
             }
-            CarrierEvent::Ready { .. } | CarrierEvent::Refused { id: None, .. } => {}
+            EndpointEvent::Ready { .. } | EndpointEvent::Refused { id: None, .. } => {}
         }
         Some(event)
     }
@@ -282,7 +282,7 @@ impl Carrier for LaneCarrier {
     fn handle_timeout(&mut self, _now: Instant) {}
 }
 
-impl Drop for LaneCarrier {
+impl Drop for ThreadedEndpoint {
     fn drop(&mut self) {
         self.stop();
     }
@@ -297,9 +297,9 @@ impl Drop for Farewell {
     }
 }
 
-fn refused(id: ConnectionId, remote: SocketAddr, reason: &str) -> CarrierEvent {
+fn refused(id: ConnectionId, remote: SocketAddr, reason: &str) -> EndpointEvent {
     let reason = Refusal::Failed(reason.to_owned());
-    CarrierEvent::Refused { id: Some(id), remote, fingerprint: None, reason }
+    EndpointEvent::Refused { id: Some(id), remote, fingerprint: None, reason }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -1,14 +1,14 @@
 //! Sockets and real time for the sans-IO core.
 //!
-//! A [`Driver`] runs an engine of sessions over paths of QUIC on UDP sockets and of TLS on TCP. [`relay`] is a UDP relay that behaves like a
+//! A [`Driver`] runs a session manager of sessions over paths of QUIC on UDP sockets and of TLS on TCP. [`relay`] is a UDP relay that behaves like a
 //! long, thin, lossy line, for tests, demonstrations and rehearsals on machines where the kernel's own emulation would
 //! need root.
 
 mod busy;
-mod carrier;
 mod clock;
 mod driver;
 pub mod drops;
+mod endpoint;
 pub mod exchange;
 pub mod forward;
 pub mod guests;
@@ -27,11 +27,11 @@ mod threads;
 mod waker;
 
 pub use busy::BusyClock;
-pub use carrier::{Carrier, TcpCarrier, TcpConfig, UdpCarrier};
 pub use clock::Clock;
 pub use driver::{Driver, Service};
+pub use endpoint::{AnyEndpoint, TcpConfig, TcpEndpoint, UdpEndpoint};
 pub use interface::interfaces;
-pub use lane::LaneCarrier;
+pub use lane::ThreadedEndpoint;
 pub use refusals::{Merged, Network, Refusals, Refused};
 pub use shortage::{Processors, Shortage};
 pub use socket::{Buffers, Incoming, Outgoing, Socket};
@@ -39,5 +39,5 @@ pub use stream::{Listener, Stream};
 pub use threads::{Thread, ThreadTimes};
 pub use waker::Waker;
 
-/// An engine over the carriers that a driver knows.
-pub type Engine = skyhaul_sessions::Engine<Carrier>;
+/// A session manager over the endpoints that a driver knows.
+pub type SessionManager = skyhaul_sessions::SessionManager<AnyEndpoint>;

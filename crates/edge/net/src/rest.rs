@@ -1,6 +1,6 @@
 //! How a thread that serves sockets waits for them.
 
-use crate::carrier::Arrived;
+use crate::endpoint::Arrived;
 use crate::{Clock, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_units::{Duration, Instant};

@@ -8,7 +8,7 @@ mod unsent;
 use crate::Clock;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt};
-use skyhaul_tcp::TlsPath;
+use skyhaul_tcp::TcpPath;
 use skyhaul_units::ByteCount;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -86,7 +86,7 @@ impl Stream {
 
     /// Takes what has arrived, by way of `buffer`, some pieces at most, so that sending gets its turn. Returns how much was
     /// read. Errors of the socket end the path.
-    pub fn read(&mut self, clock: &Clock, path: &mut TlsPath, buffer: &mut [u8]) -> ByteCount {
+    pub fn read(&mut self, clock: &Clock, path: &mut TcpPath, buffer: &mut [u8]) -> ByteCount {
         let mut total = ByteCount::ZERO;
         for _ in 0..READS {
             if !self.held.is_empty() {
@@ -122,7 +122,7 @@ impl Stream {
 
     /// Writes what the path has to say, until it has no more or the socket takes no more. Returns whether anything was
     /// written. Errors of the socket end the path.
-    pub fn write(&mut self, clock: &Clock, path: &mut TlsPath) -> bool {
+    pub fn write(&mut self, clock: &Clock, path: &mut TcpPath) -> bool {
         let mut any = false;
         loop {
             let bytes = path.poll_transmit(clock.now());

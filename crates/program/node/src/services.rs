@@ -3,8 +3,8 @@
 use crate::config::{Mtu, Node};
 use crate::fault::Fault;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_net::{Carrier, Clock, Driver, Engine, Socket, TcpCarrier, TcpConfig, UdpCarrier};
-use skyhaul_quic::{Endpoint, EndpointConfig, Identity};
+use skyhaul_net::{AnyEndpoint, Clock, Driver, SessionManager, Socket, TcpConfig, TcpEndpoint, UdpEndpoint};
+use skyhaul_quic::{EndpointConfig, Identity, QuicEndpoint};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::ByteCount;
 use std::fs::{self, DirBuilder};
@@ -150,15 +150,15 @@ fn unreadable(path: &Path, error: &io::Error) -> Fault {
     Fault::environment(what, path.display(), "correct `missions`, or give this user read permission")
 }
 
-/// An engine on a carrier, which is at `place`.
-pub fn driver(carrier: Carrier, place: &str, window: Window, clock: Clock) -> Result<Driver, Fault> {
+/// A session manager on an endpoint, which is at `place`.
+pub fn driver(endpoint: AnyEndpoint, place: &str, window: Window, clock: Clock) -> Result<Driver, Fault> {
     let session = SessionConfig {
         receive_window: window.receive,
         send_buffer: window.send,
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    Driver::new(Engine::new(carrier, session), clock).map_err(|error| {
+    Driver::new(SessionManager::new(endpoint, session), clock).map_err(|error| {
         Fault::environment(format!("the line cannot start ({error})"), place, "close files of other programs")
     })
 }
@@ -167,7 +167,11 @@ pub fn driver(carrier: Carrier, place: &str, window: Window, clock: Clock) -> Re
 const RECEIVE_BUFFER_MIN: ByteCount = ByteCount::mib(2);
 
 /// A UDP socket that is to be at `place`, and what speaks QUIC there.
-pub fn carrier(socket: io::Result<Socket>, place: &str, config: EndpointConfig) -> Result<UdpCarrier, Fault> {
+pub fn endpoint(
+    socket: io::Result<Socket>,
+    place: &str,
+    config: EndpointConfig,
+) -> Result<UdpEndpoint, Fault> {
     let socket = socket.map_err(|error| {
         let help = "stop the program that uses the port, or configure another address and port of this host";
         Fault::environment(format!("the UDP port cannot be used ({error})"), place, help)
@@ -180,19 +184,19 @@ pub fn carrier(socket: io::Result<Socket>, place: &str, config: EndpointConfig) 
             buffers.wanted
         );
     }
-    let endpoint = Endpoint::new(config).map_err(|error| {
+    let quic = QuicEndpoint::new(config).map_err(|error| {
         Fault::configuration(
             error.to_string(),
             "mtu",
             "write an mtu from \"1280 B\" up to the line's largest IP packet",
         )
     })?;
-    Ok(UdpCarrier::new(endpoint, socket))
+    Ok(UdpEndpoint::new(quic, socket))
 }
 
 /// TLS over TCP, at `place`.
-pub fn over_tcp(config: TcpConfig, place: &str) -> Result<TcpCarrier, Fault> {
-    TcpCarrier::open(config).map_err(|error| {
+pub fn over_tcp(config: TcpConfig, place: &str) -> Result<TcpEndpoint, Fault> {
+    TcpEndpoint::open(config).map_err(|error| {
         let help = "stop the program that uses the port, or write `tcp = false` under [listen]";
         Fault::environment(format!("the TCP port cannot be used ({error})"), place, help)
     })

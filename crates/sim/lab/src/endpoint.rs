@@ -39,10 +39,10 @@ pub enum Ecn {
     Ce = 0b11,
 }
 
-/// A sans-IO engine at one or several addresses.
+/// A sans-IO session manager at one or several addresses.
 ///
 /// After every call that changes it, the lab takes all its transmits and asks for its next timeout.
-pub trait Endpoint {
+pub trait NetworkNode {
     /// Takes in a datagram that arrived at one of its addresses.
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram);
 
@@ -56,7 +56,7 @@ pub trait Endpoint {
     fn handle_timeout(&mut self, now: Instant);
 }
 
-impl<E: Endpoint + ?Sized> Endpoint for Box<E> {
+impl<E: NetworkNode + ?Sized> NetworkNode for Box<E> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         (**self).handle_datagram(now, datagram);
     }

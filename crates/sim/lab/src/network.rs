@@ -1,6 +1,6 @@
 //! Endpoints joined by links, under one virtual clock.
 
-use crate::{Datagram, Endpoint};
+use crate::{Datagram, NetworkNode};
 use core::net::SocketAddr;
 use skyhaul_link::{Link, LinkConfig, ip_packet_size};
 use skyhaul_units::{ByteCount, Instant};
@@ -87,13 +87,13 @@ struct Node<E> {
     touched: bool,
 }
 
-impl<E: Endpoint> Default for Network<E> {
+impl<E: NetworkNode> Default for Network<E> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<E: Endpoint> Network<E> {
+impl<E: NetworkNode> Network<E> {
     /// A network of nothing.
     pub fn new() -> Self {
         Self {

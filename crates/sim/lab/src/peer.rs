@@ -1,24 +1,24 @@
-//! The production engine, its sessions and paths included, as an endpoint of the lab.
+//! The production session manager, its sessions and paths included, as an endpoint of the lab.
 //!
-//! A [`Peer`] drives its [`Engine`] in the order in which the socket driver does, with the virtual clock in place of
+//! A [`Peer`] drives its [`SessionManager`] in the order in which the socket driver does, with the virtual clock in place of
 //! the real one: what the lab shows holds for the program.
 
-use crate::{Datagram, Ecn, Endpoint};
+use crate::{Datagram, Ecn, NetworkNode};
 use bytes::{Bytes, BytesMut};
 use core::net::SocketAddr;
-use skyhaul_quic::{ConfigError, EndpointConfig, Engine, Fingerprint, Identity, PathConfig};
-use skyhaul_sessions::{EngineEvent, Received, SocketId};
+use skyhaul_quic::{ConfigError, EndpointConfig, Fingerprint, Identity, PathConfig, SessionManager};
+use skyhaul_sessions::{Received, SessionManagerEvent, SocketId};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::{Instant, Rate};
 use std::collections::{BTreeSet, VecDeque};
 
-/// What uses the engine's sessions: it feeds them, and takes what they give.
+/// What uses the session manager's sessions: it feeds them, and takes what they give.
 pub trait Application {
     /// Something happened.
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent);
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent);
 
     /// Called after events and at every wake-up. Returns when it wants to be called again by itself.
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant>;
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant>;
 }
 
 /// How to make a [`Peer`].
@@ -38,16 +38,16 @@ pub struct PeerConfig {
     pub seed: u64,
 }
 
-/// An engine and the application that uses it.
+/// A session manager and the application that uses it.
 pub struct Peer<A> {
     addresses: Vec<SocketAddr>,
-    engine: Engine,
+    manager: SessionManager,
     application: A,
     /// When the application wants to be called.
     due: Option<Instant>,
     /// It was changed from outside since it was served.
     touched: bool,
-    /// Datagrams of the batch taken from the engine last.
+    /// Datagrams of the batch taken from the session manager last.
     batch: VecDeque<Datagram>,
     scratch: Vec<u8>,
 }
@@ -65,17 +65,17 @@ impl<A: Application> Peer<A> {
             let mut seed = [index; 32];
             seed[..8].copy_from_slice(&config.seed.to_be_bytes());
             endpoint.rng_seed = Some(seed);
-            skyhaul_quic::Endpoint::new(endpoint)
+            skyhaul_quic::QuicEndpoint::new(endpoint)
         };
         let path = |index: usize| config.paths.get(index).or(config.paths.last()).copied();
         let path = |index: usize| path(index).unwrap_or_else(|| PathConfig::over(Rate::from_mbps(100)));
-        let mut engine = Engine::new(endpoint(0, path(0))?, config.session.clone());
+        let mut manager = SessionManager::new(endpoint(0, path(0))?, config.session.clone());
         for index in 1..config.addresses.len() {
-            engine.add_carrier(endpoint(index as u8, path(index))?);
+            manager.add_carrier(endpoint(index as u8, path(index))?);
         }
         Ok(Self {
             addresses: config.addresses,
-            engine,
+            manager,
             application,
             due: None,
             touched: true,
@@ -94,29 +94,29 @@ impl<A: Application> Peer<A> {
         self.application
     }
 
-    /// The engine, for its counters.
-    pub const fn engine(&self) -> &Engine {
-        &self.engine
+    /// The session manager, for its counters.
+    pub const fn manager(&self) -> &SessionManager {
+        &self.manager
     }
 
     /// Both, to act on them at the present instant.
-    pub const fn both_mut(&mut self) -> (&mut Engine, &mut A) {
+    pub const fn both_mut(&mut self) -> (&mut SessionManager, &mut A) {
         self.touched = true;
-        (&mut self.engine, &mut self.application)
+        (&mut self.manager, &mut self.application)
     }
 
     fn serve(&mut self, now: Instant) {
         self.touched = false;
-        self.engine.flush(now);
-        while let Some(event) = self.engine.poll_event() {
-            self.application.event(now, &mut self.engine, event);
+        self.manager.flush(now);
+        while let Some(event) = self.manager.poll_event() {
+            self.application.event(now, &mut self.manager, event);
         }
-        self.due = self.application.work(now, &mut self.engine);
-        self.engine.flush(now);
+        self.due = self.application.work(now, &mut self.manager);
+        self.manager.flush(now);
     }
 }
 
-impl<A: Application> Endpoint for Peer<A> {
+impl<A: Application> NetworkNode for Peer<A> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         let ecn = match datagram.ecn {
             Ecn::NotCapable => None,
@@ -127,7 +127,7 @@ impl<A: Application> Endpoint for Peer<A> {
         let payload = BytesMut::from(datagram.payload);
         let socket = self.addresses.iter().position(|address| *address == datagram.to).unwrap_or(0);
         let received = Received { remote: datagram.from, local_ip: None, ecn, payload };
-        self.engine.handle_datagram(now, SocketId(socket), received);
+        self.manager.handle_datagram(now, SocketId(socket), received);
         self.serve(now);
     }
 
@@ -136,7 +136,7 @@ impl<A: Application> Endpoint for Peer<A> {
             self.serve(now);
         }
         if self.batch.is_empty() {
-            let (socket, transmit) = self.engine.poll_transmit(now, &mut self.scratch)?;
+            let (socket, transmit) = self.manager.poll_transmit(now, &mut self.scratch)?;
             let from = self.addresses.get(socket.0).copied()?;
             let contents = Bytes::copy_from_slice(&self.scratch[..transmit.size]);
             let size = transmit.segment_size.unwrap_or(transmit.size).max(1);
@@ -157,11 +157,11 @@ impl<A: Application> Endpoint for Peer<A> {
     }
 
     fn next_timeout(&mut self) -> Option<Instant> {
-        [self.engine.next_timeout(), self.due].into_iter().flatten().min()
+        [self.manager.next_timeout(), self.due].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.engine.handle_timeout(now);
+        self.manager.handle_timeout(now);
         self.serve(now);
     }
 }

@@ -5,7 +5,7 @@
 //! round trips with loss while it wasn't probing. A cycle is DOWN (drain), CRUISE, REFILL, UP (probe); it comes every 2 to
 //! 3 s, or after as many round trips as Reno would need to recover.
 //!
-//! The answer to a retransmission time-out is left out: the carriers of this crate have none.
+//! The answer to a retransmission time-out is left out: the endpoints of this crate have none.
 
 use crate::bbr::{Aggregation, Rounds, chance};
 use crate::max_filter::MaxFilter;

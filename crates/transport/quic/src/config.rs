@@ -9,7 +9,7 @@ use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How to make an [`crate::Endpoint`].
+/// How to make an [`crate::QuicEndpoint`].
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
     /// This node's key.

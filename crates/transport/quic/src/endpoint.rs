@@ -1,7 +1,7 @@
 //! The endpoint: takes and makes calls, knows each connection by its id, moves datagrams.
 
 mod admit;
-mod carrier;
+mod sessions;
 
 use crate::clock::{Clock, TokenClock};
 use crate::config::{ALPN_PREFIX, EndpointConfig, PAYLOAD_MIN};
@@ -17,7 +17,7 @@ use noq_proto::{
 };
 use skyhaul_identity::{Keying, RefusedKey, Trust};
 use skyhaul_sessions::admission::{Admission, CALLS_MAX, Doorkeeper, SETUP_MAX};
-use skyhaul_sessions::{CarrierEvent, ConnectError, ConnectionId, Received, Transmit};
+use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, Received, Transmit};
 use skyhaul_transport::DownReason;
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// All connections that share one socket.
-pub struct Endpoint {
+pub struct QuicEndpoint {
     config: EndpointConfig,
     clock: Clock,
     inner: noq_proto::Endpoint,
@@ -46,7 +46,7 @@ pub struct Endpoint {
     answers: VecDeque<(Transmit, Vec<u8>)>,
     /// The connection that took in datagrams last, and when: what came of them is looked at once for all of them.
     unsettled: Option<(ConnectionId, Instant)>,
-    events: VecDeque<CarrierEvent>,
+    events: VecDeque<EndpointEvent>,
     counters: Counters,
     memories: Memories,
 }
@@ -114,7 +114,7 @@ pub enum ConfigError {
     UdpPayload(u16),
 }
 
-impl Endpoint {
+impl QuicEndpoint {
     /// An endpoint without connections.
     pub fn new(config: EndpointConfig) -> Result<Self, ConfigError> {
         let payload = config.path.udp_payload;
@@ -158,7 +158,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// As [`Endpoint::connect`], for one more path of a session with that node.
+    /// As [`QuicEndpoint::connect`], for one more path of a session with that node.
     pub fn join(
         &mut self,
         now: Instant,
@@ -177,8 +177,8 @@ impl Endpoint {
         self.trust.accept(trusted);
     }
 
-    /// Calls the node at `remote`, which must have the key `expected`. Ends in [`CarrierEvent::Ready`] or
-    /// [`CarrierEvent::Refused`].
+    /// Calls the node at `remote`, which must have the key `expected`. Ends in [`EndpointEvent::Ready`] or
+    /// [`EndpointEvent::Refused`].
     pub fn connect(
         &mut self,
         now: Instant,
@@ -266,7 +266,7 @@ impl Endpoint {
         }
     }
 
-    /// When [`Endpoint::handle_timeout`] is due: a timer of a connection, the pacer's next tick for a path that
+    /// When [`QuicEndpoint::handle_timeout`] is due: a timer of a connection, the pacer's next tick for a path that
     /// wants to send, or the next try of a silent line.
     pub fn next_timeout(&self) -> Option<Instant> {
         if let Some((_, at)) = self.unsettled {
@@ -311,7 +311,7 @@ impl Endpoint {
     }
 
     /// The next event, until `None`.
-    pub fn poll_event(&mut self) -> Option<CarrierEvent> {
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.settle_pending();
         self.events.pop_front()
     }
@@ -348,7 +348,12 @@ impl Endpoint {
             self.counters.refused_busy += 1;
             let refusal = self.inner.refuse(incoming, &mut answer);
             self.answer(transmit(&refusal), answer);
-            self.report(CarrierEvent::Refused { id: None, remote, fingerprint: None, reason: Refusal::Busy });
+            self.report(EndpointEvent::Refused {
+                id: None,
+                remote,
+                fingerprint: None,
+                reason: Refusal::Busy,
+            });
             return;
         }
         let validated = incoming.remote_address_validated();
@@ -384,7 +389,7 @@ impl Endpoint {
                     self.answer(transmit(&response), answer);
                 }
                 let reason = refusal(&error.cause, self.config.identity.fingerprint(), &self.config.alpn());
-                self.report(CarrierEvent::Refused { id: None, remote, fingerprint: None, reason });
+                self.report(EndpointEvent::Refused { id: None, remote, fingerprint: None, reason });
             }
         }
     }
@@ -493,7 +498,7 @@ impl Endpoint {
                 held.stage = Stage::Over;
                 let ours = String::from_utf8_lossy(&alpn).into_owned();
                 let reason = Refusal::Version { ours, theirs };
-                CarrierEvent::Refused { id: Some(id), remote: held.remote, fingerprint: peer, reason }
+                EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint: peer, reason }
             }
             Notice::Up => {
                 held.stage = Stage::Ready;
@@ -503,11 +508,11 @@ impl Endpoint {
                     Keying::derive(|out, label| held.path.export_keying_material(out, label, b"").is_ok())
                         .expect("TLS 1.3 exports keys of any length once it is set up");
                 let (incoming, joins) = (held.incoming, held.path.joins());
-                CarrierEvent::Ready { id, peer, keying, incoming, joins }
+                EndpointEvent::Ready { id, peer, keying, incoming, joins }
             }
             Notice::Over(error) => match core::mem::replace(&mut held.stage, Stage::Over) {
                 Stage::Over => return,
-                Stage::Ready => CarrierEvent::Closed { id, reason: down_reason(&error) },
+                Stage::Ready => EndpointEvent::Closed { id, reason: down_reason(&error) },
                 Stage::Handshake => {
                     let reason = match (refused_key, held.expected) {
                         (Some(_), Some(expected)) => Refusal::WrongKey { expected },
@@ -516,7 +521,7 @@ impl Endpoint {
                         (None, _) => refusal(&error, ours, &alpn),
                     };
                     let fingerprint = refused_key.or(peer);
-                    CarrierEvent::Refused { id: Some(id), remote: held.remote, fingerprint, reason }
+                    EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint, reason }
                 }
             },
         };
@@ -531,8 +536,8 @@ impl Endpoint {
         }
         let event = match core::mem::replace(&mut held.stage, Stage::Over) {
             Stage::Over => return,
-            Stage::Ready => CarrierEvent::Closed { id, reason: DownReason::ClosedHere },
-            Stage::Handshake => CarrierEvent::Refused {
+            Stage::Ready => EndpointEvent::Closed { id, reason: DownReason::ClosedHere },
+            Stage::Handshake => EndpointEvent::Refused {
                 id: Some(id),
                 remote: held.remote,
                 fingerprint: None,
@@ -542,7 +547,7 @@ impl Endpoint {
         self.report(event);
     }
 
-    fn report(&mut self, event: CarrierEvent) {
+    fn report(&mut self, event: EndpointEvent) {
         if self.events.len() >= MAX_EVENTS {
             self.events.pop_front();
             self.counters.events_dropped += 1;

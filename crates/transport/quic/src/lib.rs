@@ -1,6 +1,6 @@
 //! A path on the QUIC state machine, and the only crate that names it. Sans-IO: time and bytes are arguments.
 //!
-//! An [`Endpoint`] calls and is called; each connection is one [`QuicPath`], which carries symbols in DATAGRAM
+//! An [`QuicEndpoint`] calls and is called; each connection is one [`QuicPath`], which carries symbols in DATAGRAM
 //! frames (RFC 9221), one a packet, paced by the declared line's controller, and one ordered control stream.
 //! Nodes know each other by the [`Fingerprint`] of a bare Ed25519 key (RFC 7250); nothing else is trusted.
 //! It leaves out: sockets and timers (crate `net`), several paths as one session (crate `transport`), migration of
@@ -38,8 +38,8 @@ mod setup;
 mod tls;
 
 pub use config::{EndpointConfig, PathConfig};
-pub use endpoint::{ConfigError, Counters, Endpoint};
+pub use endpoint::{ConfigError, Counters, QuicEndpoint};
 pub use path::{ExportError, PathCounters, QuicPath};
-/// An engine whose connections are all QUIC's.
-pub type Engine = skyhaul_sessions::Engine<Endpoint>;
+/// A session manager whose connections are all QUIC's.
+pub type SessionManager = skyhaul_sessions::SessionManager<QuicEndpoint>;
 pub use skyhaul_identity::{Fingerprint, FingerprintError, Identity, IdentityError, Refusal};

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
-/// A path on one QUIC connection; its [`crate::Endpoint`] moves its datagrams.
+/// A path on one QUIC connection; its [`crate::QuicEndpoint`] moves its datagrams.
 pub struct QuicPath {
     conn: Connection,
     clock: Clock,

@@ -1,12 +1,12 @@
-//! What goes in and out of carriers whose connections are made of datagrams.
+//! What goes in and out of endpoints whose connections are made of datagrams.
 
-use crate::Carrier;
+use crate::Endpoint;
 use bytes::BytesMut;
 use core::net::{IpAddr, SocketAddr};
 use skyhaul_units::Instant;
 
-/// A carrier over UDP.
-pub trait Datagrams: Carrier {
+/// An endpoint over UDP.
+pub trait Datagrams: Endpoint {
     /// Takes in a UDP datagram.
     fn handle_datagram(&mut self, now: Instant, received: Received);
 

@@ -1,6 +1,6 @@
 //! Makes paths: the key, whom it trusts, and how many strangers it talks to at a time.
 
-use crate::TlsPath;
+use crate::TcpPath;
 use crate::channel::{Channel, Terms};
 use crate::config::TlsEndpointConfig;
 use skyhaul_identity::{Fingerprint, Refusal, Trust};
@@ -36,22 +36,22 @@ impl TlsEndpoint {
     ///
     /// # Errors
     /// The system gives no random numbers.
-    pub fn connect(&mut self, now: Instant, expected: Fingerprint) -> Result<TlsPath, Refusal> {
+    pub fn connect(&mut self, now: Instant, expected: Fingerprint) -> Result<TcpPath, Refusal> {
         let channel =
             Channel::call(&self.terms, expected).map_err(|error| Refusal::Failed(error.to_string()))?;
-        Ok(TlsPath::new(now, self.config.path, channel, self.terms(Some(expected))))
+        Ok(TcpPath::new(now, self.config.path, channel, self.terms(Some(expected))))
     }
 
     /// The near end of a stream on which somebody calls.
     ///
     /// # Errors
     /// [`Refusal::Busy`] where [`CALLS_MAX`] calls are being set up: close the stream.
-    pub fn accept(&mut self, now: Instant) -> Result<TlsPath, Refusal> {
+    pub fn accept(&mut self, now: Instant) -> Result<TcpPath, Refusal> {
         if Arc::strong_count(&self.setups) > CALLS_MAX {
             return Err(Refusal::Busy);
         }
         let channel = Channel::answer(self.terms.clone());
-        let mut path = TlsPath::new(now, self.config.path, channel, self.terms(None));
+        let mut path = TcpPath::new(now, self.config.path, channel, self.terms(None));
         path.occupy(Arc::clone(&self.setups));
         Ok(path)
     }

@@ -1,7 +1,7 @@
 //! A path over one TCP connection, for networks that block UDP. Sans-IO: time and bytes are arguments.
 //!
-//! A [`TlsCarrier`] knows the connections of a node by their ids, for the engine of its sessions. A [`TlsEndpoint`] has the node's key and knows whom it trusts; each stream that it calls or is called on is one
-//! [`TlsPath`], TLS 1.3 with bare public keys (RFC 7250), which carries the datagrams of a session and one control stream
+//! A [`TlsConnections`] knows the connections of a node by their ids, for the session manager of its sessions. A [`TlsEndpoint`] has the node's key and knows whom it trusts; each stream that it calls or is called on is one
+//! [`TcpPath`], TLS 1.3 with bare public keys (RFC 7250), which carries the datagrams of a session and one control stream
 //! in frames ([`wire`]). TCP repairs and paces, so nothing is lost before the path ends, and what is lost on the line
 //! shows as delay. What is on the way is bounded by what the line carries, so that the session decides late.
 //!
@@ -33,9 +33,9 @@
 //! # }
 //! ```
 
-mod carrier;
 mod channel;
 mod config;
+mod connections;
 mod endpoint;
 mod ledger;
 mod path;
@@ -46,7 +46,7 @@ mod sender;
 mod window;
 pub mod wire;
 
-pub use carrier::TlsCarrier;
 pub use config::{TlsEndpointConfig, TlsPathConfig};
+pub use connections::TlsConnections;
 pub use endpoint::TlsEndpoint;
-pub use path::{ExportError, TlsPath, TlsPathCounters};
+pub use path::{ExportError, TcpPath, TlsPathCounters};

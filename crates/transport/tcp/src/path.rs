@@ -27,9 +27,9 @@ use std::sync::Arc;
 
 /// A path on one byte stream, sans-IO: its owner moves the bytes.
 ///
-/// After any call, write what [`TlsPath::poll_transmit`] gives, and call [`TlsPath::handle_timeout`] at
-/// [`TlsPath::next_timeout`].
-pub struct TlsPath {
+/// After any call, write what [`TcpPath::poll_transmit`] gives, and call [`TcpPath::handle_timeout`] at
+/// [`TcpPath::next_timeout`].
+pub struct TcpPath {
     config: TlsPathConfig,
     terms: PathTerms,
     state: State,
@@ -90,7 +90,7 @@ pub struct TlsPathCounters {
 #[error("no keying material: the handshake is not complete, or more was requested than TLS provides")]
 pub struct ExportError;
 
-impl TlsPath {
+impl TcpPath {
     pub(crate) fn new(now: Instant, config: TlsPathConfig, channel: Channel, terms: PathTerms) -> Self {
         Self {
             terms,
@@ -160,7 +160,7 @@ impl TlsPath {
         }
     }
 
-    /// What is to be written to the stream now; tell with [`TlsPath::written`] how much was.
+    /// What is to be written to the stream now; tell with [`TcpPath::written`] how much was.
     pub fn poll_transmit(&mut self, now: Instant) -> &[u8] {
         while !self.is_over() && self.unwritten.len() < MOST_UNWRITTEN {
             self.channel.take(&mut self.unwritten);
@@ -235,7 +235,7 @@ impl TlsPath {
         self.read_out();
     }
 
-    /// When [`TlsPath::handle_timeout`] is due: the end of the time allowed for the set-up, of that allowed for silence,
+    /// When [`TcpPath::handle_timeout`] is due: the end of the time allowed for the set-up, of that allowed for silence,
     /// of lingering, or an acknowledgement or a sign of life to be sent.
     pub fn next_timeout(&self) -> Option<Instant> {
         match &self.state {
@@ -251,7 +251,7 @@ impl TlsPath {
         }
     }
 
-    /// Does what is due. Acknowledgements and signs of life leave with the next [`TlsPath::poll_transmit`].
+    /// Does what is due. Acknowledgements and signs of life leave with the next [`TcpPath::poll_transmit`].
     pub fn handle_timeout(&mut self, now: Instant) {
         match &mut self.state {
             State::Handshake | State::Greeting => {
@@ -510,7 +510,7 @@ impl TlsPath {
     }
 }
 
-impl Path for TlsPath {
+impl Path for TcpPath {
     fn room(&mut self, _now: Instant) -> usize {
         match self.state {
             State::Up => self.sender.room(self.unwritten.len()),

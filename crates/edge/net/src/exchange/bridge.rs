@@ -2,9 +2,9 @@
 
 use super::Way;
 use super::state::{Call, Came, LinkId, LinkState, Shared, Ticket};
-use crate::Engine;
 use crate::Service;
-use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
+use crate::SessionManager;
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{BlockId, Event, Opening, Outcome, SendError, cost};
 use skyhaul_units::Instant;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Bridge {
         self.shared.state().stop(&reason);
     }
 
-    fn session_event(&mut self, now: Instant, engine: &mut Engine, (id, event): (SessionId, Event)) {
+    fn session_event(&mut self, now: Instant, manager: &mut SessionManager, (id, event): (SessionId, Event)) {
         let Some(member) = self.sessions.get_mut(&id) else { return };
         let mut state = self.shared.state();
         let Some(link) = state.links.get_mut(&member.link) else { return };
@@ -47,7 +47,7 @@ impl Bridge {
                 link.peer.0 = name;
                 for way in member.further.drain(..) {
                     let to = (SocketId(way.socket), way.remote);
-                    if let Err(error) = engine.join(now, id, to, way.options) {
+                    if let Err(error) = manager.join(now, id, to, way.options) {
                         link.refused.push(format!("{}: {error}", way.remote));
                     }
                 }
@@ -71,7 +71,7 @@ impl Bridge {
         }
     }
 
-    fn place_calls(&mut self, now: Instant, engine: &mut Engine) {
+    fn place_calls(&mut self, now: Instant, manager: &mut SessionManager) {
         loop {
             let Some((link, call)) = self.shared.state().calls.pop_front() else { return };
             let Call { ways, peer } = call;
@@ -80,7 +80,7 @@ impl Bridge {
                 self.ended(link, "no path given; give at least one".to_owned());
                 continue;
             };
-            match engine.connect_from(now, SocketId(first.socket), first.remote, peer) {
+            match manager.connect_from(now, SocketId(first.socket), first.remote, peer) {
                 Ok(id) => {
                     let member = Member { link, further: ways.collect(), tickets: BTreeMap::new() };
                     self.sessions.insert(id, member);
@@ -91,12 +91,12 @@ impl Bridge {
     }
 
     /// Blocks to a session, and memory given back.
-    fn serve(&mut self, now: Instant, engine: &mut Engine) {
+    fn serve(&mut self, now: Instant, manager: &mut SessionManager) {
         let mut finished = Vec::new();
         let mut state = self.shared.state();
         for (id, member) in &mut self.sessions {
             let Some(link) = state.links.get_mut(&member.link) else { continue };
-            let Some(session) = engine.session(*id) else { continue };
+            let Some(session) = manager.session(*id) else { continue };
             link.released.drain(..).for_each(|len| session.release(len));
             link.stats = session.stats();
             link.paths.clear();
@@ -132,7 +132,7 @@ impl Bridge {
         state.links.retain(|_, link| !link.is_over());
         drop(state);
         for id in finished {
-            engine.close(now, id, CLOSED_HERE);
+            manager.close(now, id, CLOSED_HERE);
         }
     }
 }
@@ -145,9 +145,9 @@ fn is_done_with(link: &LinkState) -> bool {
 }
 
 impl Service for Bridge {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, fingerprint, .. } => {
+            SessionManagerEvent::Connected { id, fingerprint, .. } => {
                 let shared = &self.shared;
                 let member = self.sessions.entry(id).or_insert_with(|| {
                     let link = shared.state().accept(fingerprint);
@@ -156,22 +156,22 @@ impl Service for Bridge {
                 if let Some(link) = shared.state().links.get_mut(&member.link) {
                     link.peer.1 = Some(fingerprint);
                 }
-                if let Some(session) = engine.session(id) {
+                if let Some(session) = manager.session(id) {
                     session.open(Opening { name: self.name.clone(), ..Opening::default() });
                 }
             }
-            EngineEvent::Session { id, event } => self.session_event(now, engine, (id, event)),
-            EngineEvent::Disconnected { id, reason } => {
+            SessionManagerEvent::Session { id, event } => self.session_event(now, manager, (id, event)),
+            SessionManagerEvent::Disconnected { id, reason } => {
                 if let Some(member) = self.sessions.remove(&id) {
                     self.ended(member.link, reason.to_string());
                 }
             }
-            EngineEvent::Refused { id, reason, .. } => {
+            SessionManagerEvent::Refused { id, reason, .. } => {
                 if let Some(member) = id.and_then(|id| self.sessions.remove(&id)) {
                     self.ended(member.link, reason.to_string());
                 }
             }
-            EngineEvent::PathRefused { id, remote, reason, .. } => {
+            SessionManagerEvent::PathRefused { id, remote, reason, .. } => {
                 let mut state = self.shared.state();
                 let link = self.sessions.get(&id).and_then(|member| state.links.get_mut(&member.link));
                 if let Some(link) = link {
@@ -181,9 +181,9 @@ impl Service for Bridge {
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
-        self.place_calls(now, engine);
-        self.serve(now, engine);
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
+        self.place_calls(now, manager);
+        self.serve(now, manager);
         None
     }
 }

@@ -3,7 +3,7 @@
 use super::link::{Link, LinkError};
 use super::state::{Came, LinkId, LinkState, Shared, State, Ticket, Wanted};
 use crate::guests::{LinksTaken, Range, Share};
-use crate::{Engine, Waker};
+use crate::{SessionManager, Waker};
 use bytes::Bytes;
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SessionId;
@@ -161,10 +161,10 @@ impl Lent {
     }
 
     /// Begins links that are wanted, and moves blocks to the sessions.
-    pub fn work(&mut self, now: Instant, engine: &mut Engine) {
+    pub fn work(&mut self, now: Instant, manager: &mut SessionManager) {
         self.begin_wanted();
         for (id, lending) in &mut self.sessions {
-            if let Some(session) = engine.session(*id).filter(|session| session.is_open()) {
+            if let Some(session) = manager.session(*id).filter(|session| session.is_open()) {
                 lending.serve(now, session, (&self.shared, self.range));
             }
         }

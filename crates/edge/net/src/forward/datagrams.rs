@@ -5,7 +5,7 @@ use super::forwards::Forwards;
 use super::listeners::{Entry, Leads, Reach};
 use super::socket::{self, Moved};
 use super::{Arrival, Notice};
-use crate::Engine;
+use crate::SessionManager;
 use bytes::Bytes;
 use rustix::io::Errno;
 use skyhaul_forward::{DATAGRAM_DEADLINE, Refusal, StreamId, Target, socks};
@@ -65,7 +65,7 @@ const REFUSED: Duration = Duration::from_secs(5);
 
 impl Forwards {
     /// Takes what came to sockets for datagrams; whether there may be more.
-    pub(super) fn take_datagrams(&mut self, now: Instant, engine: &mut Engine) -> bool {
+    pub(super) fn take_datagrams(&mut self, now: Instant, manager: &mut SessionManager) -> bool {
         // What comes before the first call is answered waits in its socket.
         let waiting = self.listeners.iter().filter(|(_, held)| {
             held.pending && held.is_for_datagrams() && self.reach(held.entry.whose) != Reach::Called
@@ -76,14 +76,14 @@ impl Forwards {
         let mut buffer = core::mem::take(&mut self.buffer);
         let mut more = false;
         for token in listeners {
-            let is_all = self.take_from_clients(now, engine, token, &mut buffer);
+            let is_all = self.take_from_clients(now, manager, token, &mut buffer);
             if let Some(listener) = self.listeners.get_mut(&token).filter(|_| is_all) {
                 listener.pending = false;
             }
             more |= !is_all;
         }
         for token in targets {
-            if !self.take_from_target(now, engine, token, &mut buffer) {
+            if !self.take_from_target(now, manager, token, &mut buffer) {
                 self.readable_targets.insert(token);
                 more = true;
             }
@@ -95,7 +95,7 @@ impl Forwards {
     fn take_from_clients(
         &mut self,
         now: Instant,
-        engine: &mut Engine,
+        manager: &mut SessionManager,
         token: u64,
         buffer: &mut [u8],
     ) -> bool {
@@ -119,7 +119,7 @@ impl Forwards {
             };
             let client = Client { listener: token, address, named };
             match self.association(now, client, (target, &entry)) {
-                Some(association) => self.carry(now, engine, association, bytes),
+                Some(association) => self.carry(now, manager, association, bytes),
                 None => self.counters.datagrams.dropped += 1,
             }
         }
@@ -166,13 +166,19 @@ impl Forwards {
         token
     }
 
-    fn take_from_target(&mut self, now: Instant, engine: &mut Engine, token: u64, buffer: &mut [u8]) -> bool {
+    fn take_from_target(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        token: u64,
+        buffer: &mut [u8],
+    ) -> bool {
         for _ in 0..TURN {
             let Some(Association { end: End::Target(socket), .. }) = self.associations.get(&token) else {
                 return true;
             };
             match socket::receive(socket, buffer) {
-                Some(len) => self.carry(now, engine, token, &buffer[..len]),
+                Some(len) => self.carry(now, manager, token, &buffer[..len]),
                 None => return true,
             }
         }
@@ -180,11 +186,12 @@ impl Forwards {
     }
 
     /// Hands a datagram over to the session, or drops it where more waits than leaves in time.
-    fn carry(&mut self, now: Instant, engine: &mut Engine, token: u64, bytes: &[u8]) {
+    fn carry(&mut self, now: Instant, manager: &mut SessionManager, token: u64, bytes: &[u8]) {
         let Some(association) = self.associations.get_mut(&token) else { return };
         association.active = now;
         let (lane, stream, deadline) = (association.lane, association.stream, association.deadline);
-        let (peer, session) = (self.peers.get_mut(&association.session), engine.session(association.session));
+        let (peer, session) =
+            (self.peers.get_mut(&association.session), manager.session(association.session));
         let (Some(peer), Some(session)) = (peer, session) else { return };
         let has_room = peer.flush(now, session)
             && session.waiting(lane.0, lane.1).as_u64() <= peer.in_time(deadline)

@@ -5,9 +5,9 @@ use super::nodes::Calls;
 use super::peer::Member;
 use super::{Counters, Forwarding, Listen, Node, Notice, Rules, Setup, StartError};
 use crate::guests::Range;
-use crate::{Engine, Refusals, Service, Waker};
+use crate::{Refusals, Service, SessionManager, Waker};
 use skyhaul_forward::{Local, Role};
-use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig};
 use skyhaul_units::{Duration, Instant};
 use std::os::fd::BorrowedFd;
@@ -62,8 +62,8 @@ impl Forwarder {
         self.forwards.counters()
     }
 
-    fn connected(&mut self, engine: &mut Engine, id: SessionId, incoming: bool) {
-        let Some(session) = engine.session(id) else { return };
+    fn connected(&mut self, manager: &mut SessionManager, id: SessionId, incoming: bool) {
+        let Some(session) = manager.session(id) else { return };
         session.open(Opening { name: self.name.clone(), ..Opening::default() });
         session.share(self.classes.clone(), PolicyConfig::default());
         let role = if incoming { Role::Called } else { Role::Calling };
@@ -89,21 +89,23 @@ impl Forwarder {
 }
 
 impl Service for Forwarder {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, incoming, .. } => self.connected(engine, id, incoming),
-            EngineEvent::Session { id, event: Event::Greeted { name, .. } } => {
-                self.greeted(now, engine, id, name);
+            SessionManagerEvent::Connected { id, incoming, .. } => self.connected(manager, id, incoming),
+            SessionManagerEvent::Session { id, event: Event::Greeted { name, .. } } => {
+                self.greeted(now, manager, id, name);
             }
-            EngineEvent::Session { id, event: Event::Block(received) } => {
-                self.forwards.block(now, engine, id, &received);
+            SessionManagerEvent::Session { id, event: Event::Block(received) } => {
+                self.forwards.block(now, manager, id, &received);
             }
-            EngineEvent::Session { .. } | EngineEvent::PathRefused { .. } => {}
-            EngineEvent::Disconnected { id, reason } => self.disconnected(now, id, reason.to_string()),
-            EngineEvent::Refused { id: Some(id), reason, .. } => {
+            SessionManagerEvent::Session { .. } | SessionManagerEvent::PathRefused { .. } => {}
+            SessionManagerEvent::Disconnected { id, reason } => {
                 self.disconnected(now, id, reason.to_string());
             }
-            EngineEvent::Refused { id: None, remote, reason, .. } => {
+            SessionManagerEvent::Refused { id: Some(id), reason, .. } => {
+                self.disconnected(now, id, reason.to_string());
+            }
+            SessionManagerEvent::Refused { id: None, remote, reason, .. } => {
                 if let Some(refused) = self.refusals.add(now, remote, &reason) {
                     self.forwards.notice(&Notice::TurnedAway(refused));
                 }
@@ -111,9 +113,9 @@ impl Service for Forwarder {
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
-        self.call(now, engine);
-        let due = self.forwards.work(now, engine);
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
+        self.call(now, manager);
+        let due = self.forwards.work(now, manager);
         self.tell_stats(now);
         for refused in self.refusals.due(now) {
             self.forwards.notice(&Notice::TurnedAway(refused));

@@ -9,7 +9,7 @@ use super::proxy::Greeting;
 use super::remote::Wish;
 use super::resolver::Resolver;
 use super::{Counters, Forwarding, Listen, Notice, StartError, socket};
-use crate::{Engine, Waker};
+use crate::{SessionManager, Waker};
 use skyhaul_forward::socks::{Reply, UNKNOWN, reply};
 use skyhaul_forward::{Event as Told, Local, Refusal, StreamId};
 use skyhaul_sessions::SessionId;
@@ -310,8 +310,8 @@ impl Forwards {
     }
 
     /// A block of these flows came.
-    pub fn block(&mut self, now: Instant, engine: &mut Engine, id: SessionId, received: &Received) {
-        let Some(session) = engine.session(id) else { return };
+    pub fn block(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, received: &Received) {
+        let Some(session) = manager.session(id) else { return };
         // Windows of streams bound what is kept from here on; the session's window is for what is on the way.
         session.release(received.bytes.len());
         let Some(peer) = self.peers.get_mut(&id) else { return };
@@ -423,17 +423,17 @@ impl Forwards {
     }
 
     /// Takes what sockets have new, and hands over what the line has room for. When it wants to be called again by itself.
-    pub fn work(&mut self, now: Instant, engine: &mut Engine) -> Instant {
+    pub fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Instant {
         let has_more = self.take_ready(now);
         self.take_resolved(now);
         self.wish_again(now);
         self.accept_all(now);
-        let has_more = self.take_datagrams(now, engine) || has_more;
+        let has_more = self.take_datagrams(now, manager) || has_more;
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
         }
-        let again = self.pump(now, engine);
+        let again = self.pump(now, manager);
         let at_once = has_more.then_some(now);
         [again, at_once].into_iter().flatten().fold(self.next_sweep, Instant::min)
     }

@@ -123,7 +123,7 @@ pub struct Node {
     pub name: String,
     /// Its key.
     pub peer: Fingerprint,
-    /// Its addresses, each with the carrier to call it from: the first that answers begins the session, the others are further
+    /// Its addresses, each with the endpoint to call it from: the first that answers begins the session, the others are further
     /// paths of it.
     pub addresses: Vec<(SocketId, SocketAddr)>,
 }

@@ -2,7 +2,7 @@
 
 use super::forwarder::Forwarder;
 use super::{Node, Notice};
-use crate::Engine;
+use crate::SessionManager;
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::PathOptions;
 use skyhaul_units::{Duration, Instant};
@@ -43,7 +43,7 @@ impl Calls {
 
 impl Forwarder {
     /// Calls the nodes that are to be called now.
-    pub(super) fn call(&mut self, now: Instant, engine: &mut Engine) {
+    pub(super) fn call(&mut self, now: Instant, manager: &mut SessionManager) {
         for index in 0..self.calls.0.len() {
             let call = self.calls.0[index];
             if call.session.is_some() || now < call.at {
@@ -54,7 +54,7 @@ impl Forwarder {
             else {
                 continue;
             };
-            match engine.connect_from(now, *socket, *remote, *peer) {
+            match manager.connect_from(now, *socket, *remote, *peer) {
                 Ok(id) => self.calls.0[index].session = Some(id),
                 Err(error) => self.down(now, index, error.to_string()),
             }
@@ -62,7 +62,13 @@ impl Forwarder {
     }
 
     /// Both ends know each other.
-    pub(super) fn greeted(&mut self, now: Instant, engine: &mut Engine, id: SessionId, name: String) {
+    pub(super) fn greeted(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        name: String,
+    ) {
         let Some(index) = self.calls.node_of(id) else {
             self.forwards.opened(id);
             return self.forwards.notice(&Notice::Called { node: name });
@@ -74,7 +80,7 @@ impl Forwarder {
         for (place, (socket, remote)) in addresses.iter().enumerate() {
             if place != first {
                 // A path that does not come up is missed by nobody: the session goes on without it.
-                let _ = engine.join(now, id, (*socket, *remote), PathOptions::default());
+                let _ = manager.join(now, id, (*socket, *remote), PathOptions::default());
             }
         }
         (call.was_up, call.failures) = (true, 0);

@@ -6,7 +6,7 @@
 use super::forwards::Forwards;
 use super::peer::Peer;
 use super::socket::{self, Moved};
-use crate::Engine;
+use crate::SessionManager;
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{ClassId, Session};
 use skyhaul_units::{Duration, Instant};
@@ -27,11 +27,13 @@ const LOOK: Duration = Duration::from_millis(1);
 
 impl Forwards {
     /// Reads from all connections what the line has room for. When to do so again, where more is to be read than it had.
-    pub(super) fn pump(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    pub(super) fn pump(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         let mut again = None;
         let ids: Vec<SessionId> = self.peers.keys().copied().collect();
         for id in ids {
-            let (Some(peer), Some(session)) = (self.peers.get_mut(&id), engine.session(id)) else { continue };
+            let (Some(peer), Some(session)) = (self.peers.get_mut(&id), manager.session(id)) else {
+                continue;
+            };
             if !peer.open || peer.stays_quiet() {
                 continue;
             }

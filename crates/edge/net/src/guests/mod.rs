@@ -16,7 +16,7 @@ pub use share::Share;
 
 use crate::exchange::{Door, Lender, Lent};
 use crate::forward::{Counters, Forwarding, Forwards, Member, Notify, Rules, StartError};
-use crate::{Engine, Waker};
+use crate::{SessionManager, Waker};
 use skyhaul_forward::Role;
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SessionId;
@@ -114,17 +114,23 @@ impl Guests {
     }
 
     /// Takes an event of a session where it is of guests; gives back the others.
-    pub fn event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) -> Option<Event> {
+    pub fn event(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        event: Event,
+    ) -> Option<Event> {
         match event {
             Event::Block(received) => match Range::of(received.id.flow) {
-                Some(Range::Forwards) => self.forwards.block(now, engine, id, &received),
+                Some(Range::Forwards) => self.forwards.block(now, manager, id, &received),
                 Some(range) => {
-                    if let (Some(service), Some(session)) = (self.links(range), engine.session(id)) {
+                    if let (Some(service), Some(session)) = (self.links(range), manager.session(id)) {
                         service.block(session, id, &received);
                     }
                 }
                 None if received.id.flow >= FIRST_GUEST => {
-                    refuse(engine, id, "a block of an unknown flow");
+                    refuse(manager, id, "a block of an unknown flow");
                 }
                 None => return Some(Event::Block(received)),
             },
@@ -167,10 +173,10 @@ impl Guests {
     }
 
     /// Takes what is new, and hands over what the line has room for. When it wants to be called again by itself.
-    pub fn work(&mut self, now: Instant, engine: &mut Engine) -> Instant {
-        self.files.work(now, engine);
-        self.streams.work(now, engine);
-        self.forwards.work(now, engine)
+    pub fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Instant {
+        self.files.work(now, manager);
+        self.streams.work(now, manager);
+        self.forwards.work(now, manager)
     }
 
     /// Readable when there is something to do; none where nothing can be, and datagrams of the line may gather.
@@ -190,8 +196,8 @@ impl Guests {
 }
 
 /// What the far end sent cannot be: it is of another version.
-fn refuse(engine: &mut Engine, id: SessionId, reason: &str) {
-    if let Some(session) = engine.session(id) {
+fn refuse(manager: &mut SessionManager, id: SessionId, reason: &str) {
+    if let Some(session) = manager.session(id) {
         session.refuse(reason);
     }
 }

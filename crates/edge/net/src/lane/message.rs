@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use core::net::SocketAddr;
 use skyhaul_quic::Fingerprint;
-use skyhaul_sessions::{CarrierEvent, ConnectionId};
+use skyhaul_sessions::{ConnectionId, EndpointEvent};
 use skyhaul_transport::{Estimate, PathEvent, Token};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ pub(super) enum ToLane {
 pub(super) enum FromLane {
     /// Somebody's call is up; what follows names it so.
     Called(ConnectionId, Arc<Gauge>),
-    Event(CarrierEvent),
+    Event(EndpointEvent),
     /// At most [`BATCH`], in order.
     News(ConnectionId, Vec<PathEvent>),
 }

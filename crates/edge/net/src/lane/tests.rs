@@ -2,16 +2,16 @@
 
 use super::message::ToLane;
 use super::*;
-use crate::{Socket, UdpCarrier, rest};
-use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
-use skyhaul_sessions::{Engine, EngineEvent, SessionId, SocketId};
+use crate::{Socket, UdpEndpoint, rest};
+use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
+use skyhaul_sessions::{SessionId, SessionManager, SessionManagerEvent, SocketId};
 use skyhaul_transport::{Block, CloseReason, Event, FlowId, Opening, Outcome, PathOptions, SessionConfig};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeMap;
 
 /// One end, and what it has seen.
 struct Node {
-    engine: Engine<LaneCarrier>,
+    manager: SessionManager<ThreadedEndpoint>,
     addresses: Vec<SocketAddr>,
     key: Fingerprint,
     sessions: Vec<SessionId>,
@@ -41,68 +41,68 @@ impl Node {
     fn new(seed: u8, lanes: usize, (clock, waker): (Clock, &Waker), window: ByteCount) -> Self {
         let session =
             SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
-        let carriers = (0..lanes).map(|_| {
+        let endpoints = (0..lanes).map(|_| {
             let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let path = PathConfig::over(Rate::from_mbps(2_000));
             let mut config = EndpointConfig::new(identity(seed), path, clock.std_start());
             config.listen = true;
             config.trusted = [identity(1).fingerprint()].into();
-            let carrier = UdpCarrier::new(Endpoint::new(config).unwrap(), socket);
-            LaneCarrier::start(carrier, clock, waker, "lane").unwrap()
+            let endpoint = UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket);
+            ThreadedEndpoint::start(endpoint, clock, waker, "lane").unwrap()
         });
-        let mut carriers: Vec<_> = carriers.collect();
-        let addresses = carriers.iter().map(|carrier| carrier.local_addr().unwrap()).collect();
-        let mut engine = Engine::new(carriers.remove(0), session);
-        for carrier in carriers {
-            engine.add_carrier(carrier);
+        let mut endpoints: Vec<_> = endpoints.collect();
+        let addresses = endpoints.iter().map(|endpoint| endpoint.local_addr().unwrap()).collect();
+        let mut manager = SessionManager::new(endpoints.remove(0), session);
+        for endpoint in endpoints {
+            manager.add_carrier(endpoint);
         }
         let key = identity(seed).fingerprint();
         let (sessions, received, settled, up, ends) = Default::default();
-        Self { engine, addresses, key, sessions, received, settled, up, ends }
+        Self { manager, addresses, key, sessions, received, settled, up, ends }
     }
 
     fn turn(&mut self, now: Instant) {
-        self.engine.flush(now);
-        while let Some(event) = self.engine.poll_event() {
+        self.manager.flush(now);
+        while let Some(event) = self.manager.poll_event() {
             self.event(event);
         }
-        self.engine.flush(now);
-        self.engine.refill(now);
-        self.engine.carriers_mut().for_each(LaneCarrier::hand_over);
+        self.manager.flush(now);
+        self.manager.refill(now);
+        self.manager.endpoints_mut().for_each(ThreadedEndpoint::hand_over);
     }
 
-    fn event(&mut self, event: EngineEvent) {
+    fn event(&mut self, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, .. } => {
+            SessionManagerEvent::Connected { id, .. } => {
                 self.sessions.push(id);
-                self.engine.session(id).unwrap().open(Opening::default());
+                self.manager.session(id).unwrap().open(Opening::default());
             }
-            EngineEvent::Session { id, event: Event::Block(block) } => {
+            SessionManagerEvent::Session { id, event: Event::Block(block) } => {
                 // It may have ended after this block came.
-                if let Some(session) = self.engine.session(id) {
+                if let Some(session) = self.manager.session(id) {
                     session.release(block.bytes.len());
                 }
                 self.received.entry(id).or_default().push(block.bytes);
             }
-            EngineEvent::Session { event: Event::Settled { outcome, .. }, .. } => {
+            SessionManagerEvent::Session { event: Event::Settled { outcome, .. }, .. } => {
                 self.settled += u64::from(outcome == Outcome::Delivered);
             }
-            EngineEvent::Session { event: Event::PathUp(_), .. } => self.up += 1,
-            EngineEvent::Session { event: Event::PathDown(_, reason), .. } => {
+            SessionManagerEvent::Session { event: Event::PathUp(_), .. } => self.up += 1,
+            SessionManagerEvent::Session { event: Event::PathDown(_, reason), .. } => {
                 self.ends.push(reason.to_string());
             }
-            EngineEvent::Session { event: Event::Closed(CloseReason::Path(reason)), .. } => {
+            SessionManagerEvent::Session { event: Event::Closed(CloseReason::Path(reason)), .. } => {
                 self.ends.push(reason.to_string());
             }
-            EngineEvent::Session { .. } => {}
-            EngineEvent::Refused { reason, .. } => self.ends.push(reason.to_string()),
-            EngineEvent::PathRefused { reason, .. } => self.ends.push(reason),
-            EngineEvent::Disconnected { id, .. } => self.sessions.retain(|other| *other != id),
+            SessionManagerEvent::Session { .. } => {}
+            SessionManagerEvent::Refused { reason, .. } => self.ends.push(reason.to_string()),
+            SessionManagerEvent::PathRefused { reason, .. } => self.ends.push(reason),
+            SessionManagerEvent::Disconnected { id, .. } => self.sessions.retain(|other| *other != id),
         }
     }
 
     fn stats(&mut self, id: SessionId) -> skyhaul_transport::Stats {
-        self.engine.session(id).unwrap().stats()
+        self.manager.session(id).unwrap().stats()
     }
 }
 
@@ -122,7 +122,7 @@ impl World {
     }
 
     fn rest(&mut self, now: Instant) {
-        let due = self.ends.iter_mut().filter_map(|node| node.engine.next_timeout()).min();
+        let due = self.ends.iter_mut().filter_map(|node| node.manager.next_timeout()).min();
         let due = due.map_or(now + WAIT, |due| due.min(now + WAIT));
         rest::wait(&self.waker, &self.clock, Some(due), None).unwrap();
     }
@@ -145,11 +145,11 @@ impl World {
         let now = self.clock.now();
         let remotes = self.ends[1].addresses.clone();
         let (key, lanes) = (self.ends[1].key, self.ends[0].addresses.len());
-        let id = self.ends[0].engine.connect(now, remotes[0], key).unwrap();
-        self.until("a session", |ends| ends[0].engine.session(id).is_some_and(|session| session.is_open()));
+        let id = self.ends[0].manager.connect(now, remotes[0], key).unwrap();
+        self.until("a session", |ends| ends[0].manager.session(id).is_some_and(|session| session.is_open()));
         for lane in 1..lanes {
             let way = (SocketId(lane), remotes[lane % remotes.len()]);
-            self.ends[0].engine.join(now, id, way, PathOptions::default()).unwrap();
+            self.ends[0].manager.join(now, id, way, PathOptions::default()).unwrap();
         }
         self.until("all lanes", |ends| ends.iter().all(|node| node.up >= lanes));
         id
@@ -167,9 +167,9 @@ impl World {
         let clock = self.clock;
         self.until("all blocks", |ends| {
             let now = clock.now();
-            while handed < count && ends[0].engine.session(id).unwrap().room() > ByteCount::of(2 * size) {
+            while handed < count && ends[0].manager.session(id).unwrap().room() > ByteCount::of(2 * size) {
                 let block = Block::reliable(FlowId(0), contents(handed, size));
-                ends[0].engine.session(id).unwrap().send(now, block).unwrap();
+                ends[0].manager.session(id).unwrap().send(now, block).unwrap();
                 handed += 1;
                 meanwhile(handed, ends);
             }
@@ -204,7 +204,7 @@ fn one_session_over_several_lanes_gives_every_byte_and_uses_them_all() {
         let mut world = World::new([lanes, lanes], ByteCount::mib(16));
         let id = world.connect();
         world.transfer(id, (120, 200_000), |_, _| {});
-        let session = world.ends[0].engine.session(id).unwrap();
+        let session = world.ends[0].manager.session(id).unwrap();
         let sent: Vec<u64> = session.paths().map(|(_, path)| path.stats.symbols_sent).collect();
         assert!(sent.len() == lanes && sent.iter().all(|sent| *sent > 100), "{sent:?}");
         let rtt = session.paths().map(|(_, path)| path.estimate.rtt).max().unwrap();
@@ -225,16 +225,16 @@ fn survives(action: fn() -> io::Result<()>, reason: &str) {
     let id = world.connect();
     world.transfer(id, (200, 100_000), |handed, ends| {
         if handed == 60 {
-            ends[0].engine.carrier(SocketId(0)).outlet.give(ToLane::Do(Box::new(action))).unwrap();
+            ends[0].manager.endpoint(SocketId(0)).outlet.give(ToLane::Do(Box::new(action))).unwrap();
         }
     });
     world.until("the lane's end", |ends| !ends[0].ends.is_empty());
     assert_eq!(world.ends[0].ends, [reason]);
-    let left = world.ends[0].engine.session(id).unwrap().paths().count();
+    let left = world.ends[0].manager.session(id).unwrap().paths().count();
     assert_eq!(left, 2, "the other lanes stay");
     let now = world.clock.now();
     let (remote, key) = (world.ends[1].addresses[1], world.ends[1].key);
-    world.ends[0].engine.connect_from(now, SocketId(0), remote, key).unwrap();
+    world.ends[0].manager.connect_from(now, SocketId(0), remote, key).unwrap();
     world.until("a refusal", |ends| ends[0].ends.len() > 1);
     assert!(world.ends[0].ends[1].contains(reason), "{:?}", world.ends[0].ends);
 }
@@ -255,7 +255,7 @@ fn the_last_lane_ends_the_session_with_its_reason() {
     let mut world = World::new([1, 1], ByteCount::mib(4));
     world.connect();
     let fail = || Err(io::Error::other("the cable is cut"));
-    world.ends[0].engine.carrier(SocketId(0)).outlet.give(ToLane::Do(Box::new(fail))).unwrap();
+    world.ends[0].manager.endpoint(SocketId(0)).outlet.give(ToLane::Do(Box::new(fail))).unwrap();
     world.until("the end", |ends| ends[0].sessions.is_empty());
     assert_eq!(world.ends[0].ends, ["the lane's socket failed: the cable is cut"]);
 }
@@ -267,10 +267,10 @@ fn a_node_that_stops_while_busy_says_farewell_over_every_lane() {
     let now = world.clock.now();
     for number in 0..30 {
         let block = Block::reliable(FlowId(0), contents(number, 100_000));
-        world.ends[0].engine.session(id).unwrap().send(now, block).unwrap();
+        world.ends[0].manager.session(id).unwrap().send(now, block).unwrap();
     }
     world.ends[0].turn(now);
-    world.ends[0].engine.carriers_mut().for_each(LaneCarrier::stop);
+    world.ends[0].manager.endpoints_mut().for_each(ThreadedEndpoint::stop);
     world.until("both farewells", |ends| ends[1].ends.len() == 2);
     assert_eq!(world.ends[1].ends, ["closed by the far end: the node is stopping"; 2]);
     assert!(world.ends[1].sessions.is_empty());
@@ -281,7 +281,7 @@ fn a_session_that_closes_tells_the_far_end_its_reason() {
     let mut world = World::new([2, 2], ByteCount::mib(4));
     let id = world.connect();
     let now = world.clock.now();
-    world.ends[0].engine.close(now, id, "the contact is over");
+    world.ends[0].manager.close(now, id, "the contact is over");
     world.until("the ends", |ends| ends[1].ends.len() == 2 && ends[0].sessions.is_empty());
     assert_eq!(world.ends[1].ends, ["closed by the far end: the contact is over"; 2]);
     assert_eq!(world.ends[0].ends, ["closed by this end"; 2]);
@@ -295,7 +295,7 @@ fn a_session_that_is_not_served_holds_its_lanes_back_and_loses_nothing() {
     let (count, size) = (200, 200_000);
     for number in 0..count {
         let block = Block::reliable(FlowId(0), contents(number, size));
-        world.ends[0].engine.session(id).unwrap().send(now, block).unwrap();
+        world.ends[0].manager.session(id).unwrap().send(now, block).unwrap();
     }
     // The far end's session has no turn: 40 MB are offered, four times what queues and sockets hold.
     for _ in 0..400 {
@@ -318,22 +318,22 @@ fn many_short_sessions_come_and_go() {
         let now = world.clock.now();
         let (remotes, key) = (world.ends[1].addresses.clone(), world.ends[1].key);
         let from = |lane: u64| SocketId(usize::try_from(lane % 2).unwrap());
-        let engine = &mut world.ends[0].engine;
+        let manager = &mut world.ends[0].manager;
         let ids = [0, 1].map(|lane| {
             let remote = remotes[from(lane + round / 2).0];
-            engine.connect_from(now, from(lane), remote, key).unwrap()
+            manager.connect_from(now, from(lane), remote, key).unwrap()
         });
         world.until("two sessions", |ends| {
-            ids.iter().all(|id| ends[0].engine.session(*id).is_some_and(|session| session.is_open()))
+            ids.iter().all(|id| ends[0].manager.session(*id).is_some_and(|session| session.is_open()))
         });
         for id in ids {
             let block = Block::reliable(FlowId(0), contents(round, 5_000));
-            world.ends[0].engine.session(id).unwrap().send(now, block).unwrap();
+            world.ends[0].manager.session(id).unwrap().send(now, block).unwrap();
         }
         world.until("both blocks", |ends| ends[0].settled == 2 * (round + 1));
         let now = world.clock.now();
         for id in ids {
-            world.ends[0].engine.close(now, id, "done");
+            world.ends[0].manager.close(now, id, "done");
         }
         world.until("both ends", |ends| ends.iter().all(|node| node.sessions.is_empty()));
     }
@@ -341,7 +341,7 @@ fn many_short_sessions_come_and_go() {
     assert_eq!(received, [1; 120]);
     // Nothing is kept of connections that are over.
     world.turn();
-    let mut kept = world.ends[0].engine.carriers().map(|carrier| carrier.connections.len());
+    let mut kept = world.ends[0].manager.endpoints().map(|endpoint| endpoint.connections.len());
     assert!(kept.all(|kept| kept == 0));
 }
 
@@ -350,12 +350,12 @@ fn a_call_that_cannot_be_made_and_a_stranger_are_refused() {
     let mut world = World::new([1, 1], ByteCount::mib(1));
     let now = world.clock.now();
     let key = world.ends[1].key;
-    world.ends[0].engine.connect(now, "127.0.0.1:0".parse().unwrap(), key).unwrap();
+    world.ends[0].manager.connect(now, "127.0.0.1:0".parse().unwrap(), key).unwrap();
     world.until("a refusal", |ends| !ends[0].ends.is_empty());
     assert!(world.ends[0].ends[0].contains("cannot connect to"), "{:?}", world.ends[0].ends);
-    world.ends[1].engine.carrier(SocketId(0)).set_trusted([identity(9).fingerprint()].into());
+    world.ends[1].manager.endpoint(SocketId(0)).set_trusted([identity(9).fingerprint()].into());
     let remote = world.ends[1].addresses[0];
-    world.ends[0].engine.connect(now, remote, key).unwrap();
+    world.ends[0].manager.connect(now, remote, key).unwrap();
     world.until("both refusals", |ends| ends[0].ends.len() == 2 && !ends[1].ends.is_empty());
     assert!(world.ends[0].ends[1].contains("does not trust our key"), "{:?}", world.ends[0].ends);
     assert!(world.ends[1].ends[0].contains("not trusted"), "{:?}", world.ends[1].ends);

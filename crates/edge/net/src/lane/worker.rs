@@ -1,13 +1,13 @@
-//! What a lane's thread does: the carrier's work, and the hand-over to the session's thread.
+//! What a lane's thread does: the endpoint's work, and the hand-over to the session's thread.
 
 use super::member::Member;
 use super::message::{FromLane, ToLane};
 use super::queue::{Gone, Inlet, Outlet};
-use crate::carrier::{Arrived, Left, UdpCarrier};
+use crate::endpoint::{Arrived, Left, UdpEndpoint};
 use crate::rest::{self, Gathering};
 use crate::{Clock, Waker};
 use skyhaul_identity::Refusal;
-use skyhaul_sessions::{Carrier as _, CarrierEvent, ConnectionId};
+use skyhaul_sessions::{ConnectionId, Endpoint as _, EndpointEvent};
 use skyhaul_transport::Path as _;
 use skyhaul_units::Instant;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A lane's thread.
 pub(super) struct Worker {
-    pub carrier: UdpCarrier,
+    pub endpoint: UdpEndpoint,
     pub clock: Clock,
     /// Wakes this thread.
     pub waker: Waker,
@@ -31,7 +31,7 @@ pub(super) struct Worker {
     pub send_errors: Arc<AtomicU64>,
 }
 
-/// The carrier's connections by its own ids, and those by the session's.
+/// The endpoint's connections by its own ids, and those by the session's.
 #[derive(Default)]
 pub(super) struct Connections {
     members: BTreeMap<ConnectionId, Member>,
@@ -77,11 +77,11 @@ impl Worker {
         }
         // What the session's thread has no time for waits in the socket.
         let is_open = !self.outlet.is_blocked();
-        let arrived = if is_open { self.carrier.receive(&self.clock)? } else { Arrived::Nothing };
+        let arrived = if is_open { self.endpoint.receive(&self.clock)? } else { Arrived::Nothing };
         self.gathering.took(arrived);
         let now = self.clock.now();
-        if self.carrier.endpoint().next_timeout().is_some_and(|due| due <= now) {
-            self.carrier.endpoint_mut().handle_timeout(now);
+        if self.endpoint.quic().next_timeout().is_some_and(|due| due <= now) {
+            self.endpoint.quic_mut().handle_timeout(now);
         }
         let more_to_send = self.send(now);
         if self.report(now) == Err(Gone) {
@@ -103,16 +103,16 @@ impl Worker {
     }
 
     fn take(&mut self, message: ToLane) {
-        let Self { connections, carrier, .. } = self;
+        let Self { connections, endpoint, .. } = self;
         match message {
             ToLane::Call { id, remote, expected, joins, gauge } => {
                 let now = self.clock.now();
-                match carrier.endpoint_mut().call(now, remote, expected, joins) {
+                match endpoint.quic_mut().call(now, remote, expected, joins) {
                     Ok(inner) => connections.add(inner, Member::new(id, gauge)),
                     Err(error) => {
                         let reason = Refusal::Failed(error.to_string());
                         let refused =
-                            CarrierEvent::Refused { id: Some(id), remote, fingerprint: None, reason };
+                            EndpointEvent::Refused { id: Some(id), remote, fingerprint: None, reason };
                         // Where nobody is there to hear it, the next turn ends the thread.
                         let _ = self.outlet.give(FromLane::Event(refused));
                     }
@@ -131,11 +131,11 @@ impl Worker {
             ToLane::Close(id, reason) => {
                 let now = self.clock.now();
                 let inner = connections.named(id).map(|(inner, _)| inner);
-                if let Some(path) = inner.and_then(|inner| carrier.endpoint_mut().path(inner)) {
+                if let Some(path) = inner.and_then(|inner| endpoint.quic_mut().path(inner)) {
                     path.close(now, &reason);
                 }
             }
-            ToLane::Trust(keys) => carrier.endpoint_mut().set_trusted(keys),
+            ToLane::Trust(keys) => endpoint.quic_mut().set_trusted(keys),
             ToLane::Stop => {}
             #[cfg(test)]
             ToLane::Do(_) => {}
@@ -147,12 +147,12 @@ impl Worker {
         for _ in 0..ROUNDS {
             let mut fed = false;
             for (inner, member) in &mut self.connections.members {
-                if let Some(path) = self.carrier.endpoint_mut().path(*inner) {
+                if let Some(path) = self.endpoint.quic_mut().path(*inner) {
                     fed |= member.feed(now, path);
                 }
             }
-            let left = self.carrier.transmit(now);
-            self.send_errors.store(self.carrier.send_errors(), Ordering::Relaxed);
+            let left = self.endpoint.transmit(now);
+            self.send_errors.store(self.endpoint.send_errors(), Ordering::Relaxed);
             match left {
                 Left::Part => return true,
                 Left::All if fed => {}
@@ -165,13 +165,13 @@ impl Worker {
     /// Tells the session's side what there is to tell, and wakes it if it waits for that.
     fn report(&mut self, now: Instant) -> Result<(), Gone> {
         while !self.outlet.is_blocked()
-            && let Some(event) = self.carrier.endpoint_mut().poll_event()
+            && let Some(event) = self.endpoint.quic_mut().poll_event()
         {
             self.pass_on(now, event)?;
         }
         let mut is_awaited = false;
         for (inner, member) in &mut self.connections.members {
-            let Some(path) = self.carrier.endpoint_mut().path(*inner) else { continue };
+            let Some(path) = self.endpoint.quic_mut().path(*inner) else { continue };
             while !self.outlet.is_blocked() {
                 let news = member.news(now, path);
                 if news.is_empty() {
@@ -187,9 +187,9 @@ impl Worker {
         Ok(())
     }
 
-    fn pass_on(&mut self, now: Instant, event: CarrierEvent) -> Result<(), Gone> {
+    fn pass_on(&mut self, now: Instant, event: EndpointEvent) -> Result<(), Gone> {
         let event = match event {
-            CarrierEvent::Ready { id: inner, peer, keying, incoming, joins } => {
+            EndpointEvent::Ready { id: inner, peer, keying, incoming, joins } => {
                 let id = match self.connections.members.get(&inner) {
                     Some(member) => member.id,
                     None => {
@@ -199,16 +199,16 @@ impl Worker {
                         id
                     }
                 };
-                CarrierEvent::Ready { id, peer, keying, incoming, joins }
+                EndpointEvent::Ready { id, peer, keying, incoming, joins }
             }
-            CarrierEvent::Refused { id, remote, fingerprint, reason } => {
+            EndpointEvent::Refused { id, remote, fingerprint, reason } => {
                 let member = id.and_then(|inner| self.connections.remove(inner));
                 let id = member.map(|member| member.id);
-                CarrierEvent::Refused { id, remote, fingerprint, reason }
+                EndpointEvent::Refused { id, remote, fingerprint, reason }
             }
-            CarrierEvent::Closed { id: inner, reason } => {
+            EndpointEvent::Closed { id: inner, reason } => {
                 let Some(mut member) = self.connections.remove(inner) else { return Ok(()) };
-                if let Some(path) = self.carrier.endpoint_mut().path(inner) {
+                if let Some(path) = self.endpoint.quic_mut().path(inner) {
                     // The last of it: no more than the connection held is kept until the queue takes it.
                     loop {
                         let news = member.news(now, path);
@@ -218,19 +218,19 @@ impl Worker {
                         self.outlet.give(FromLane::News(member.id, news))?;
                     }
                 }
-                CarrierEvent::Closed { id: member.id, reason }
+                EndpointEvent::Closed { id: member.id, reason }
             }
         };
         self.outlet.give(FromLane::Event(event))
     }
 
     fn rest(&mut self, arrived: Arrived) -> io::Result<()> {
-        let due = self.carrier.endpoint().next_timeout();
+        let due = self.endpoint.quic().next_timeout();
         let now = self.clock.now();
         if arrived == Arrived::Little && self.gathering.rest(&self.waker, &self.clock, (now, due))? {
             return Ok(());
         }
-        let fd = (!self.outlet.is_blocked()).then(|| self.carrier.poll_fd());
+        let fd = (!self.outlet.is_blocked()).then(|| self.endpoint.poll_fd());
         rest::wait(&self.waker, &self.clock, due, fd)
     }
 
@@ -238,12 +238,12 @@ impl Worker {
     fn farewell(&mut self) {
         let now = self.clock.now();
         for inner in self.connections.members.keys() {
-            if let Some(path) = self.carrier.endpoint_mut().path(*inner) {
+            if let Some(path) = self.endpoint.quic_mut().path(*inner) {
                 path.close(now, "the node is stopping");
             }
         }
         for _ in 0..FAREWELL_TURNS {
-            if self.carrier.transmit(now) != Left::Part {
+            if self.endpoint.transmit(now) != Left::Part {
                 return;
             }
         }

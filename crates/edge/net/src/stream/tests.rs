@@ -9,7 +9,7 @@ fn identity(node: u8) -> Identity {
     Identity::from_seed(&[node + 1; 32]).unwrap()
 }
 
-fn endpoint(node: u8) -> TlsEndpoint {
+fn quic(node: u8) -> TlsEndpoint {
     let mut config = TlsEndpointConfig::new(identity(node));
     config.trusted.insert(identity(0).fingerprint());
     TlsEndpoint::new(config)
@@ -18,7 +18,7 @@ fn endpoint(node: u8) -> TlsEndpoint {
 /// Two ends on loopback, and what each has seen.
 struct Ends {
     clock: Clock,
-    streams: Vec<(Stream, TlsPath)>,
+    streams: Vec<(Stream, TcpPath)>,
     buffer: Vec<u8>,
     up: [bool; 2],
     datagrams: [Vec<u64>; 2],
@@ -32,12 +32,12 @@ impl Ends {
     fn new() -> Self {
         let clock = Clock::start();
         let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
-        let path = endpoint(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
+        let path = quic(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
         let caller = Stream::connect(None, listener.local_addr().unwrap()).unwrap();
         wait(&[PollFd::from_borrowed_fd(listener.fd(), PollFlags::IN)]);
         let (called, remote) = listener.accept().unwrap().expect("somebody called");
         assert_eq!(remote, caller.local_addr().unwrap());
-        let called = (Stream::on(called).unwrap(), endpoint(1).accept(clock.now()).unwrap());
+        let called = (Stream::on(called).unwrap(), quic(1).accept(clock.now()).unwrap());
         let streams = vec![(caller, path), called];
         Self {
             clock,
@@ -171,7 +171,7 @@ fn a_far_end_that_vanishes_ends_the_path() {
 fn a_port_where_nobody_listens_is_said_to() {
     let clock = Clock::start();
     let address = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap().local_addr().unwrap();
-    let mut path = endpoint(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
+    let mut path = quic(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
     let mut stream = Stream::connect(None, address).unwrap();
     while !path.is_finished() {
         stream.unblock();

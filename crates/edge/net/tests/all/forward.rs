@@ -9,8 +9,8 @@ use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_net::exchange::{self, Exchange, Link};
 use skyhaul_net::forward::{Arrival, Forwarder, Listen, Node, Notice, Remote, Setup};
 use skyhaul_net::relay::{Relay, RelayConfig};
-use skyhaul_net::{Clock, Driver, Engine, Socket, UdpCarrier};
-use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
+use skyhaul_net::{Clock, Driver, SessionManager, Socket, UdpEndpoint};
+use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 use skyhaul_sessions::SocketId;
 use skyhaul_transport::{ClassTree, SessionConfig};
 use skyhaul_units::{ByteCount, Duration as Delay, Instant, Probability, Rate};
@@ -55,9 +55,9 @@ fn start(seed: u8, setup: Setup) -> Running {
         config.trusted = [identity(3 - seed).fingerprint()].into();
         let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let udp = socket.local_addr().unwrap();
-        let carrier = UdpCarrier::new(Endpoint::new(config).unwrap(), socket);
+        let endpoint = UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket);
         let session = SessionConfig { utc_at_zero: clock.utc_at_start(), ..SessionConfig::default() };
-        let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
+        let mut driver = Driver::new(SessionManager::new(endpoint.into(), session), clock).unwrap();
         let notify = Box::new(move |notice: &Notice| drop(tell.send(notice.clone())));
         let mut forwarder = Forwarder::new(setup, driver.waker(), notify).unwrap();
         let ports: Vec<u16> = forwarder

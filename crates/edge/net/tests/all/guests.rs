@@ -9,9 +9,9 @@ use skyhaul_identity::Fingerprint;
 use skyhaul_net::exchange::{Door, Link, Sent};
 use skyhaul_net::forward::Forwarding;
 use skyhaul_net::guests::{FILES_SHARE, FORWARDS_SHARE, Far, Guests, LinksTaken, STREAMS_SHARE};
-use skyhaul_net::{Clock, Driver, Engine, Service, Socket, UdpCarrier};
-use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
-use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
+use skyhaul_net::{Clock, Driver, Service, SessionManager, Socket, UdpEndpoint};
+use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{Block, Event, Opening, Outcome, SessionConfig};
 use skyhaul_units::{ByteCount, FlowId, Instant, Rate};
 use std::net::SocketAddr;
@@ -33,43 +33,43 @@ struct Holder {
 const OWN: usize = 100_000;
 
 impl Service for Holder {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, fingerprint, incoming, .. } => {
-                let session = engine.session(id).unwrap();
+            SessionManagerEvent::Connected { id, fingerprint, incoming, .. } => {
+                let session = manager.session(id).unwrap();
                 session.open(Opening { name: "a node".to_owned(), ..Opening::default() });
                 let role = if incoming { Role::Called } else { Role::Calling };
                 let far = Far { role, node: Some(0), rules: Arc::default(), key: fingerprint };
                 self.guests.begun(id, session, far);
             }
-            EngineEvent::Session { id, event } => match self.guests.event(now, engine, id, event) {
+            SessionManagerEvent::Session { id, event } => match self.guests.event(now, manager, id, event) {
                 Some(Event::Greeted { name, .. }) => {
                     self.session = Some(id);
                     self.guests.opened(id, &name);
                 }
                 Some(Event::Block(received)) => {
                     assert_eq!(received.id.flow, FlowId(5));
-                    engine.session(id).unwrap().release(received.bytes.len());
+                    manager.session(id).unwrap().release(received.bytes.len());
                     self.came.send(received.bytes.len()).unwrap();
                 }
                 _ => {}
             },
-            EngineEvent::Disconnected { id, .. } => self.guests.ended(id),
+            SessionManagerEvent::Disconnected { id, .. } => self.guests.ended(id),
             _ => {}
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if let Some((remote, key)) = self.call.take() {
-            engine.connect_from(now, SocketId(0), remote, key).unwrap();
+            manager.connect_from(now, SocketId(0), remote, key).unwrap();
         }
-        if let Some(session) = self.session.and_then(|id| engine.session(id)) {
+        if let Some(session) = self.session.and_then(|id| manager.session(id)) {
             while self.left > 0 && session.send(now, Block::reliable(FlowId(5), vec![1; OWN].into())).is_ok()
             {
                 self.left -= 1;
             }
         }
-        Some(self.guests.work(now, engine))
+        Some(self.guests.work(now, manager))
     }
 }
 
@@ -95,7 +95,7 @@ impl Running {
             config.trusted = [identity(3 - seed).fingerprint()].into();
             let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let address = socket.local_addr().unwrap();
-            let carrier = UdpCarrier::new(Endpoint::new(config).unwrap(), socket);
+            let endpoint = UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket);
             let own = ByteCount::mib(8);
             let session = SessionConfig {
                 utc_at_zero: clock.utc_at_start(),
@@ -103,7 +103,7 @@ impl Running {
                 send_buffer: own + FORWARDS_SHARE + FILES_SHARE + STREAMS_SHARE,
                 ..SessionConfig::default()
             };
-            let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
+            let mut driver = Driver::new(SessionManager::new(endpoint.into(), session), clock).unwrap();
             let guests = Guests::new(Forwarding::default(), files, driver.waker(), Box::new(|_| {})).unwrap();
             ready.send((address, guests.files(), guests.streams())).unwrap();
             let call = call.map(|remote| (remote, identity(3 - seed).fingerprint()));

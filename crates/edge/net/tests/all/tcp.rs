@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use skyhaul_net::{Carrier, Clock, Driver, Engine, Service, Socket, TcpCarrier, TcpConfig, UdpCarrier};
-use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
-use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
+use skyhaul_net::{
+    AnyEndpoint, Clock, Driver, Service, SessionManager, Socket, TcpConfig, TcpEndpoint, UdpEndpoint,
+};
+use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{Block, Event, FlowId, Opening, Outcome, PathId, PathOptions, SessionConfig};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeSet;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const HERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
-/// The order in which the calling end's carriers are added.
+/// The order in which the calling end's endpoints are added.
 const TCP: SocketId = SocketId(0);
 const UDP: SocketId = SocketId(1);
 
@@ -21,23 +23,23 @@ fn identity(seed: u8) -> Identity {
     Identity::from_seed(&[seed; 32]).unwrap()
 }
 
-fn udp(clock: Clock, seed: u8, at: SocketAddr) -> Carrier {
+fn udp(clock: Clock, seed: u8, at: SocketAddr) -> AnyEndpoint {
     let path = PathConfig::over(Rate::from_mbps(200));
     let mut config = EndpointConfig::new(identity(seed), path, clock.std_start());
     config.listen = seed == 2;
     config.trusted.insert(identity(1).fingerprint());
-    UdpCarrier::new(Endpoint::new(config).unwrap(), Socket::bind(at).unwrap()).into()
+    UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), Socket::bind(at).unwrap()).into()
 }
 
-fn tcp(seed: u8, listen: Option<SocketAddr>) -> Carrier {
+fn tcp(seed: u8, listen: Option<SocketAddr>) -> AnyEndpoint {
     let trusted = BTreeSet::from([identity(1).fingerprint()]);
-    TcpCarrier::open(TcpConfig { trusted, listen, ..TcpConfig::new(identity(seed)) }).unwrap().into()
+    TcpEndpoint::open(TcpConfig { trusted, listen, ..TcpConfig::new(identity(seed)) }).unwrap().into()
 }
 
-fn engine(clock: Clock, first: Carrier) -> Engine {
+fn manager(clock: Clock, first: AnyEndpoint) -> SessionManager {
     let window = ByteCount::mib(1);
     let config = SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
-    Engine::new(first, SessionConfig { utc_at_zero: clock.utc_at_start(), ..config })
+    SessionManager::new(first, SessionConfig { utc_at_zero: clock.utc_at_start(), ..config })
 }
 
 /// Takes what comes, but keeps it from being sent on while `holds`.
@@ -48,13 +50,13 @@ struct Called {
 }
 
 impl Service for Called {
-    fn event(&mut self, _now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, _now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, .. } => {
+            SessionManagerEvent::Connected { id, .. } => {
                 let opening = Opening { name: "called".to_owned(), ..Opening::default() };
-                engine.session(id).unwrap().open(opening);
+                manager.session(id).unwrap().open(opening);
             }
-            EngineEvent::Session { id, event: Event::Block(block) } => {
+            SessionManagerEvent::Session { id, event: Event::Block(block) } => {
                 assert!(block.bytes.iter().all(|byte| *byte == block.bytes[0]));
                 self.received.fetch_add(1, Ordering::Relaxed);
                 self.held.push((id, block.bytes.len()));
@@ -63,10 +65,10 @@ impl Service for Called {
         }
     }
 
-    fn work(&mut self, _now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, _now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if !self.holds.load(Ordering::Relaxed) {
             for (id, len) in self.held.drain(..) {
-                if let Some(session) = engine.session(id) {
+                if let Some(session) = manager.session(id) {
                     session.release(len);
                 }
             }
@@ -121,12 +123,12 @@ impl<'a> Calling<'a> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    fn advance(&mut self, now: Instant, engine: &mut Engine, id: SessionId) {
+    fn advance(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId) {
         let half = self.delivered >= self.blocks / 2;
         if let Some(then) = self.then.take_if(|_| half) {
-            engine.join(now, id, (then, self.to), PathOptions::default()).unwrap();
+            manager.join(now, id, (then, self.to), PathOptions::default()).unwrap();
         }
-        let Some(session) = engine.session(id) else { return };
+        let Some(session) = manager.session(id) else { return };
         while self.handed < self.blocks && session.is_open() {
             if self.handed >= self.blocks / 2 && self.switches && self.up.len() + self.down.len() < 3 {
                 break;
@@ -141,42 +143,42 @@ impl<'a> Calling<'a> {
 }
 
 impl Service for Calling<'_> {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, .. } => {
-                engine
+            SessionManagerEvent::Connected { id, .. } => {
+                manager
                     .session(id)
                     .unwrap()
                     .open(Opening { name: "calling".to_owned(), ..Opening::default() });
             }
-            EngineEvent::Session { event: Event::Settled { outcome, .. }, .. } => {
+            SessionManagerEvent::Session { event: Event::Settled { outcome, .. }, .. } => {
                 assert_eq!(outcome, Outcome::Delivered);
                 self.delivered += 1;
             }
-            EngineEvent::Session { id, event: Event::PathUp(path) } => {
+            SessionManagerEvent::Session { id, event: Event::PathUp(path) } => {
                 self.up.push(path);
                 if self.up.len() == 2 {
-                    engine.leave(now, id, PathId(0), "the other one is better");
+                    manager.leave(now, id, PathId(0), "the other one is better");
                 }
             }
-            EngineEvent::Session { event: Event::PathDown(path, _), .. } => self.down.push(path),
-            EngineEvent::Refused { reason, .. } => {
+            SessionManagerEvent::Session { event: Event::PathDown(path, _), .. } => self.down.push(path),
+            SessionManagerEvent::Refused { reason, .. } => {
                 self.refused = Some(reason.to_string());
                 self.over();
             }
-            EngineEvent::PathRefused { reason, .. } => panic!("{reason}"),
-            EngineEvent::Session { .. } | EngineEvent::Disconnected { .. } => {}
+            SessionManagerEvent::PathRefused { reason, .. } => panic!("{reason}"),
+            SessionManagerEvent::Session { .. } | SessionManagerEvent::Disconnected { .. } => {}
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         self.now = now;
         match self.session {
             None => {
                 let peer = identity(2).fingerprint();
-                self.session = engine.connect_from(now, self.first, self.to, peer).ok();
+                self.session = manager.connect_from(now, self.first, self.to, peer).ok();
             }
-            Some(id) => self.advance(now, engine, id),
+            Some(id) => self.advance(now, manager, id),
         }
         if self.delivered == self.blocks || now >= self.ends {
             self.over();
@@ -201,7 +203,7 @@ impl Far {
         let clock = Clock::start();
         let over_udp = udp(clock, 2, HERE.into());
         let at = over_udp.local_addr().unwrap();
-        let mut driver = Driver::new(engine(clock, over_udp), clock).unwrap();
+        let mut driver = Driver::new(manager(clock, over_udp), clock).unwrap();
         driver.add_carrier(tcp(2, Some(at)));
         let (received, holds, stop) = (Arc::default(), Arc::default(), Arc::default());
         let mut called =
@@ -223,7 +225,7 @@ impl Far {
 
 /// The calling end over both kinds.
 fn near(clock: Clock) -> Driver {
-    let mut driver = Driver::new(engine(clock, tcp(1, None)), clock).unwrap();
+    let mut driver = Driver::new(manager(clock, tcp(1, None)), clock).unwrap();
     driver.add_carrier(udp(clock, 1, HERE.into()));
     driver
 }

@@ -17,12 +17,12 @@ mod source;
 
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
-use skyhaul_net::Engine;
+use skyhaul_net::SessionManager;
 use skyhaul_net::{
-    Carrier, Clock, Driver, LaneCarrier, Socket, TcpCarrier, TcpConfig, UdpCarrier, Waker, drops,
+    AnyEndpoint, Clock, Driver, Socket, TcpConfig, TcpEndpoint, ThreadedEndpoint, UdpEndpoint, Waker, drops,
 };
 use skyhaul_node::log;
-use skyhaul_quic::{Endpoint, EndpointConfig};
+use skyhaul_quic::{EndpointConfig, QuicEndpoint};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::ByteCount;
 use std::io::Write;
@@ -75,7 +75,7 @@ fn advise(socket: &Socket) {
     }
 }
 
-/// An engine on a socket for each address; there is at least one. With `lanes` each has a thread of its own.
+/// A session manager on a socket for each address; there is at least one. With `lanes` each has a thread of its own.
 ///
 /// # Errors
 /// The paths cannot be as configured, or the system has no more threads or descriptors.
@@ -106,41 +106,41 @@ fn driver_with(
         advise(socket);
     }
     let waker = Waker::new()?;
-    let mut engine: Option<Engine> = None;
+    let mut manager: Option<SessionManager> = None;
     for (index, (socket, config)) in configs.into_iter().enumerate() {
-        let endpoint =
-            Endpoint::new(config).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
-        let carrier = UdpCarrier::new(endpoint, socket);
-        let carrier: Carrier = match lanes.lanes {
-            Some(_) => LaneCarrier::start(carrier, clock, &waker, &format!("lane {index}"))?.into(),
-            None => carrier.into(),
+        let quic = QuicEndpoint::new(config)
+            .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+        let endpoint = UdpEndpoint::new(quic, socket);
+        let endpoint: AnyEndpoint = match lanes.lanes {
+            Some(_) => ThreadedEndpoint::start(endpoint, clock, &waker, &format!("lane {index}"))?.into(),
+            None => endpoint.into(),
         };
-        match &mut engine {
-            Some(engine) => drop(engine.add_carrier(carrier)),
-            None => engine = Some(Engine::new(carrier, session.clone())),
+        match &mut manager {
+            Some(manager) => drop(manager.add_carrier(endpoint)),
+            None => manager = Some(SessionManager::new(endpoint, session.clone())),
         }
     }
-    let engine = engine.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))?;
-    Ok(Driver::woken_by(waker, engine, clock))
+    let manager = manager.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))?;
+    Ok(Driver::woken_by(waker, manager, clock))
 }
 
 /// TLS over TCP, at the address to listen at or to call from.
-fn over_tcp(config: TcpConfig) -> Result<TcpCarrier, Failure> {
+fn over_tcp(config: TcpConfig) -> Result<TcpEndpoint, Failure> {
     let place = config.listen.map_or("this host".to_owned(), |address| address.to_string());
-    TcpCarrier::open(config).map_err(|source| {
+    TcpEndpoint::open(config).map_err(|source| {
         let help = "stop the program that uses the port, or omit --tcp";
         Failure::io("the TCP port cannot be used", &place, help, source)
     })
 }
 
-/// Where a driver's carriers are.
+/// Where a driver's endpoints are.
 fn addresses(driver: &Driver) -> Vec<SocketAddr> {
-    driver.carriers().filter_map(Carrier::local_addr).collect()
+    driver.endpoints().filter_map(AnyEndpoint::local_addr).collect()
 }
 
 /// By which the kernel knows a driver's sockets.
 fn inodes(driver: &Driver) -> Vec<u64> {
-    driver.carriers().filter_map(Carrier::inode).collect()
+    driver.endpoints().filter_map(AnyEndpoint::inode).collect()
 }
 
 /// How many connections a path has.

@@ -10,9 +10,9 @@ use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::forward::Rules;
 use skyhaul_net::guests::{Far, Guests};
-use skyhaul_net::{Engine, Refusals, Refused, Service};
+use skyhaul_net::{Refusals, Refused, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
-use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_store::{Admitted as Space, Sender as From, SpoolId, SpoolIdentity, SpoolKnown, StationName};
 use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, SPOOLS_MAX};
 use skyhaul_units::{Duration, Instant};
@@ -102,12 +102,18 @@ impl Downlink {
         Self { name, lines, shared, connections, rivals, blocks, kept, update_at, ask_at, refusals }
     }
 
-    fn connected(&mut self, now: Instant, engine: &mut Engine, id: SessionId, fingerprint: Fingerprint) {
+    fn connected(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        fingerprint: Fingerprint,
+    ) {
         let Some(admitted) = self.lines.peers.get(&fingerprint).cloned() else {
-            return engine.close(now, id, "this key is not in the centre's configuration");
+            return manager.close(now, id, "this key is not in the centre's configuration");
         };
         let told = self.shared.store().known(&admitted.name, SPOOLS_MAX);
-        if let Some(session) = engine.session(id) {
+        if let Some(session) = manager.session(id) {
             session.share(self.lines.classes.clone(), PolicyConfig::default());
             let custody = told.iter().map(custody_of).collect();
             session.open(Opening { name: self.name.clone(), custody, ..Opening::default() });
@@ -117,7 +123,7 @@ impl Downlink {
     }
 
     /// A station has said which spool it sends from.
-    fn greeted(&mut self, now: Instant, engine: &mut Engine, id: SessionId, spool: SpoolIdentity) {
+    fn greeted(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, spool: SpoolIdentity) {
         let Some(caller) = self.connections.get(&id) else { return };
         let (admitted, told) = (caller.admitted.clone(), caller.told.iter());
         let known = told.clone().find(|known| known.spool.id == spool.id).cloned();
@@ -125,7 +131,7 @@ impl Downlink {
         if spool.id == SpoolId::NONE {
             // Whoever only looks whether the centre answers takes nobody's place.
             if present.is_none() {
-                self.begin(engine, id);
+                self.begin(manager, id);
             }
             return;
         }
@@ -139,14 +145,14 @@ impl Downlink {
         let rivals = self.rivals.entry(admitted.name.clone()).or_default();
         let verdict = rivals.judge(now, spool, present.map(|(_, spool)| spool));
         match (verdict, present) {
-            (Verdict::Refuse, _) => return self.refuse_rival(engine, id, &admitted.name),
-            (Verdict::Again | Verdict::Oust, Some((older, _))) => self.replace(now, engine, older, verdict),
+            (Verdict::Refuse, _) => return self.refuse_rival(manager, id, &admitted.name),
+            (Verdict::Again | Verdict::Oust, Some((older, _))) => self.replace(now, manager, older, verdict),
             (Verdict::Again | Verdict::Oust | Verdict::Admit, _) => {}
         }
         let admission = self.shared.store().admit(&admitted.name, spool.id);
         let space = match admission {
             Ok(space) => space,
-            Err(error) => return self.refuse(engine, id, &error.to_string()),
+            Err(error) => return self.refuse(manager, id, &error.to_string()),
         };
         self.say_other(&admitted.name, spool, &space);
         let told = known.unwrap_or_default().state;
@@ -154,7 +160,7 @@ impl Downlink {
         if let Some(caller) = self.connections.get_mut(&id) {
             caller.sender = Some(Arc::new(sender));
         }
-        self.begin(engine, id);
+        self.begin(manager, id);
     }
 
     /// The session of a station that brings contacts, beside `id`, and its spool.
@@ -166,10 +172,10 @@ impl Downlink {
     }
 
     /// What goes beside contacts goes from now on.
-    fn begin(&mut self, engine: &mut Engine, id: SessionId) {
+    fn begin(&mut self, manager: &mut SessionManager, id: SessionId) {
         let Some(caller) = self.connections.get(&id) else { return };
         let (admitted, key) = (&caller.admitted, caller.key);
-        if let Some(session) = engine.session(id) {
+        if let Some(session) = manager.session(id) {
             let (node, rules) = (admitted.place, Arc::clone(&admitted.rules));
             self.lines.guests.begun(id, session, Far { role: Role::Called, node, rules, key });
         }
@@ -177,31 +183,31 @@ impl Downlink {
     }
 
     /// A session makes place for a newer one.
-    fn replace(&mut self, now: Instant, engine: &mut Engine, older: SessionId, verdict: Verdict) {
+    fn replace(&mut self, now: Instant, manager: &mut SessionManager, older: SessionId, verdict: Verdict) {
         if verdict == Verdict::Again {
             // The station came back before its old connection was given up.
-            return self.let_go(now, engine, older, "the station reconnected");
+            return self.let_go(now, manager, older, "the station reconnected");
         }
         self.forget(older);
         let reason = "another node with this key has connected since; give each station its own key";
-        if let Some(session) = engine.session(older) {
+        if let Some(session) = manager.session(older) {
             session.replace(reason);
         }
     }
 
-    fn refuse_rival(&self, engine: &mut Engine, id: SessionId, station: &StationName) {
+    fn refuse_rival(&self, manager: &mut SessionManager, id: SessionId, station: &StationName) {
         let reason = "two nodes connect with it in turns: the newer stays connected, the other waits; give each station its own key \
                       (skyhaul keygen)";
         self.shared.life.alarm(&the_key_of(station), reason);
-        if let Some(session) = engine.session(id) {
+        if let Some(session) = manager.session(id) {
             let reason = "another node with this key is connected; give each station its own key";
             session.replace(reason);
         }
     }
 
-    fn refuse(&self, engine: &mut Engine, id: SessionId, reason: &str) {
+    fn refuse(&self, manager: &mut SessionManager, id: SessionId, reason: &str) {
         self.shared.life.alarm("a station's connection was closed", reason);
-        if let Some(session) = engine.session(id) {
+        if let Some(session) = manager.session(id) {
             session.refuse(reason);
         }
     }
@@ -228,16 +234,16 @@ impl Downlink {
         }
     }
 
-    fn let_go(&mut self, now: Instant, engine: &mut Engine, id: SessionId, reason: &str) {
+    fn let_go(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, reason: &str) {
         self.forget(id);
-        engine.close(now, id, reason);
+        manager.close(now, id, reason);
     }
 
     /// Serves the lines so from now on. A station with other rights, or none any more, is disconnected: it has what it may
     /// when it calls again.
-    fn adopt(&mut self, now: Instant, engine: &mut Engine, adopted: Adopted) {
+    fn adopt(&mut self, now: Instant, manager: &mut SessionManager, adopted: Adopted) {
         let trusted: BTreeSet<Fingerprint> = adopted.peers.keys().copied().collect();
-        engine.carriers_mut().for_each(|carrier| carrier.set_trusted(trusted.clone()));
+        manager.endpoints_mut().for_each(|endpoint| endpoint.set_trusted(trusted.clone()));
         let before = core::mem::replace(&mut self.lines.peers, adopted.peers);
         let of = |peers: &BTreeMap<Fingerprint, Admitted>, station: &StationName| {
             let found = peers.iter().find(|(_, admitted)| admitted.name == *station);
@@ -249,22 +255,22 @@ impl Downlink {
         };
         let others = self.connections.iter().filter(|(_, caller)| is_other(caller));
         for id in others.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.let_go(now, engine, id, "the centre's configuration of this station has changed");
+            self.let_go(now, manager, id, "the centre's configuration of this station has changed");
         }
         let Some(classes) = adopted.classes else { return };
         self.lines.classes = classes;
         for id in self.connections.keys() {
-            if let Some(session) = engine.session(*id) {
+            if let Some(session) = manager.session(*id) {
                 session.share(self.lines.classes.clone(), PolicyConfig::default());
             }
             self.lines.guests.shared(*id, &self.lines.classes);
         }
     }
 
-    fn session_event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) {
+    fn session_event(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, event: Event) {
         let Some(caller) = self.connections.get(&id) else { return };
         let (station, sender) = (&caller.admitted.name, &caller.sender);
-        let Some(event) = self.lines.guests.event(now, engine, id, event) else { return };
+        let Some(event) = self.lines.guests.event(now, manager, id, event) else { return };
         match event {
             Event::Greeted { name, .. } if name != station.as_str() => {
                 let reason = format!(
@@ -272,11 +278,11 @@ impl Downlink {
                     station.as_str()
                 );
                 tracing::warn!("{reason}");
-                if let Some(session) = engine.session(id) {
+                if let Some(session) = manager.session(id) {
                     session.refuse(&reason);
                 }
             }
-            Event::Greeted { spool, .. } => self.greeted(now, engine, id, spool),
+            Event::Greeted { spool, .. } => self.greeted(now, manager, id, spool),
             Event::Custody { .. } | Event::Settled { .. } => {}
             Event::Application { body } => match (Talk::decode(&body), sender) {
                 (Ok(Talk::Answer(answer)), Some(sender)) => {
@@ -295,7 +301,7 @@ impl Downlink {
                 }
                 // What a node sends that is not admitted is sent again where it is.
                 None => {
-                    if let Some(session) = engine.session(id).filter(|session| session.is_open()) {
+                    if let Some(session) = manager.session(id).filter(|session| session.is_open()) {
                         session.refuse("only a station's spool sends blocks of contacts");
                     }
                 }
@@ -307,10 +313,10 @@ impl Downlink {
         }
     }
 
-    fn kept(&self, engine: &mut Engine, kept: Kept) {
+    fn kept(&self, manager: &mut SessionManager, kept: Kept) {
         match kept {
             Kept::Written(id, len) => {
-                if let Some(session) = engine.session(id) {
+                if let Some(session) = manager.session(id) {
                     session.release(len);
                 }
             }
@@ -320,13 +326,13 @@ impl Downlink {
                     sender.is_some_and(|sender| self.shared.store().is_taken_up(sender))
                 };
                 let connection = self.connections.iter().find(|(_, caller)| is_its(caller));
-                if let Some(session) = connection.and_then(|(id, _)| engine.session(*id)) {
+                if let Some(session) = connection.and_then(|(id, _)| manager.session(*id)) {
                     session.receipt(receipt.flow, receipt.next);
                 }
             }
-            Kept::Broken(id, reason) => self.refuse(engine, id, &reason),
+            Kept::Broken(id, reason) => self.refuse(manager, id, &reason),
             Kept::Overtaken(id, reason) => {
-                if let Some(session) = self.connections.get(&id).and_then(|_| engine.session(id)) {
+                if let Some(session) = self.connections.get(&id).and_then(|_| manager.session(id)) {
                     session.refuse(&reason);
                 }
             }
@@ -334,10 +340,10 @@ impl Downlink {
     }
 
     /// Asks the stations for what is missing of their contacts.
-    fn ask(&self, now: Instant, engine: &mut Engine) {
+    fn ask(&self, now: Instant, manager: &mut SessionManager) {
         for (id, caller) in &self.connections {
             let Some(station) = caller.sender.as_ref().map(|sender| &sender.space) else { continue };
-            let Some(session) = engine.session(*id).filter(|session| session.is_open()) else { continue };
+            let Some(session) = manager.session(*id).filter(|session| session.is_open()) else { continue };
             loop {
                 let ask = self.shared.gaps().ledger().ask(station.as_str(), now);
                 let Some(ask) = ask else { break };
@@ -359,8 +365,8 @@ impl Downlink {
         }
     }
 
-    fn update(&self, engine: &Engine) {
-        let stations = engine.sessions().filter_map(|(id, session)| {
+    fn update(&self, manager: &SessionManager) {
+        let stations = manager.sessions().filter_map(|(id, session)| {
             let station = &self.connections.get(&id)?.admitted.name;
             let stats = session.stats();
             Some(StationPeer {
@@ -391,22 +397,24 @@ fn warn(refused: &Refused) {
 }
 
 impl Service for Downlink {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, fingerprint, .. } => self.connected(now, engine, id, fingerprint),
-            EngineEvent::Session { id, event } => self.session_event(now, engine, id, event),
-            EngineEvent::Disconnected { id, reason } => {
+            SessionManagerEvent::Connected { id, fingerprint, .. } => {
+                self.connected(now, manager, id, fingerprint);
+            }
+            SessionManagerEvent::Session { id, event } => self.session_event(now, manager, id, event),
+            SessionManagerEvent::Disconnected { id, reason } => {
                 if let Some(caller) = self.connections.get(&id) {
                     tracing::info!(station = caller.admitted.name.as_str(), "disconnected: {reason}");
                 }
                 self.forget(id);
             }
-            EngineEvent::PathRefused { .. } => {}
+            SessionManagerEvent::PathRefused { .. } => {}
             // A station that calls over UDP and TCP takes the one back when the other stands first.
-            EngineEvent::Refused { remote, reason: Refusal::Withdrawn, .. } => {
+            SessionManagerEvent::Refused { remote, reason: Refusal::Withdrawn, .. } => {
                 tracing::debug!(%remote, "{}", Refusal::Withdrawn);
             }
-            EngineEvent::Refused { remote, fingerprint, reason, .. } => {
+            SessionManagerEvent::Refused { remote, fingerprint, reason, .. } => {
                 self.shared.count_refused();
                 if let Some(refused) = self.refusals.add(now, remote, &reason) {
                     let key = fingerprint.map_or("no key presented".to_owned(), |key| key.to_string());
@@ -416,28 +424,28 @@ impl Service for Downlink {
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         while let Ok(kept) = self.kept.try_recv() {
-            self.kept(engine, kept);
+            self.kept(manager, kept);
         }
         if let Some(adopted) = self.shared.to_adopt() {
-            self.adopt(now, engine, adopted);
+            self.adopt(now, manager, adopted);
         }
         self.refusals.due(now).iter().for_each(warn);
         if now >= self.ask_at {
             self.ask_at = now + ASK;
-            self.ask(now, engine);
+            self.ask(now, manager);
         }
         if now >= self.update_at {
             self.update_at = now + UPDATE;
-            self.update(engine);
+            self.update(manager);
             for (station, rivals) in &mut self.rivals {
                 if rivals.is_over(now) {
                     self.shared.life.clear_alarm(&the_key_of(station));
                 }
             }
         }
-        let guests_due = self.lines.guests.work(now, engine);
+        let guests_due = self.lines.guests.work(now, manager);
         Some(self.update_at.min(self.ask_at).min(guests_due))
     }
 

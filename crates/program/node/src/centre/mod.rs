@@ -40,7 +40,7 @@ pub use reload::Reload;
 use shared::{Kept, Shared};
 use skyhaul_files_io::{Claims, Place, Root};
 use skyhaul_net::guests::{Guests, LinksTaken};
-use skyhaul_net::{Carrier, Clock, Driver, Socket, TcpConfig};
+use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
 use skyhaul_streams_io::Allowed;
@@ -70,8 +70,8 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
     let peers = peers(config, &config.peer)?;
     let driver = driver(config, &peers, clock)?;
     let kept = open_store(config, clock)?;
-    let bound = driver.carriers().find_map(Carrier::local_addr);
-    let sockets = driver.carriers().filter_map(Carrier::inode).collect();
+    let bound = driver.endpoints().find_map(AnyEndpoint::local_addr);
+    let sockets = driver.endpoints().filter_map(AnyEndpoint::inode).collect();
     let address = bound.unwrap_or(config.listen.bind).to_string();
     tracing::info!("listening on {address}");
     let live = Receivers::start(&config.live, clock)?;
@@ -184,7 +184,7 @@ fn driver(
     let bind = config.listen.bind;
     let payload = services::udp_payload(config.listen.mtu, bind.is_ipv6());
     let path = PathConfig { udp_payload: payload, controller: config.controller(), ..PathConfig::default() };
-    let endpoint = EndpointConfig {
+    let quic = EndpointConfig {
         trusted: peers.keys().copied().collect(),
         listen: true,
         ..EndpointConfig::new(identity.clone(), path, clock.std_start())
@@ -193,9 +193,9 @@ fn driver(
     let send = if config.has_guests() { guests::window(own).send } else { own.send };
     let window = Window { send, ..own };
     let place = bind.to_string();
-    let carrier = services::carrier(Socket::bind(bind), &place, endpoint)?;
-    let at = carrier.socket().local_addr().unwrap_or(bind);
-    let mut driver = services::driver(carrier.into(), &place, window, clock)?;
+    let endpoint = services::endpoint(Socket::bind(bind), &place, quic)?;
+    let at = endpoint.socket().local_addr().unwrap_or(bind);
+    let mut driver = services::driver(endpoint.into(), &place, window, clock)?;
     if config.listen.tcp {
         let trusted = peers.keys().copied().collect();
         let over_tcp =

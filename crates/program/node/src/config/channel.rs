@@ -34,7 +34,7 @@ section! {
         /// A mission's name, or a file ending in `.toml`; left out: found out from the data.
         mission: MissionRef => optional,
         /// How long the input may be silent before the contact is closed. Two seconds are longer than a
-        /// receiver's pause when it finds its carrier again, and as long as products may be late.
+        /// receiver's pause when it finds its endpoint again, and as long as products may be late.
         /// A frame that a pause cut is whole when its rest comes; time in which the station did not run is no silence.
         silence: Duration => "2 s",
         /// For `file:` inputs: plays the file at this rate, as a live downlink; left out: as fast as the station takes it.

@@ -16,7 +16,7 @@ use skyhaul_units::{Duration, Instant};
 /// The TCP side of a path.
 #[derive(Debug)]
 pub struct Twin {
-    /// The carrier that it goes over; opened when it is needed first.
+    /// The endpoint that it goes over; opened when it is needed first.
     pub socket: Option<SocketId>,
     /// What the session calls it, from the call on.
     pub path: Option<PathId>,

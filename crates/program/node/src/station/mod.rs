@@ -168,10 +168,10 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault
     let mut driver: Option<Driver> = None;
     let mut planned = Vec::new();
     for path in config.paths() {
-        let Opened { carrier, is_ipv6 } = opener.open(&path)?;
+        let Opened { endpoint, is_ipv6 } = opener.open(&path)?;
         match &mut driver {
-            None => driver = Some(services::driver(carrier, &path.place(), window, clock)?),
-            Some(driver) => drop(driver.add_carrier(carrier)),
+            None => driver = Some(services::driver(endpoint, &path.place(), window, clock)?),
+            Some(driver) => drop(driver.add_carrier(endpoint)),
         }
         planned.push((path, is_ipv6));
     }

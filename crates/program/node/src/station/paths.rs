@@ -9,7 +9,7 @@ use super::sockets::{Opened, Opener, resolve_in};
 use crate::config::{LinePath as PathConfig, Transport};
 use crate::fault::Fault;
 use crate::status::{LinePath, PathHint};
-use skyhaul_net::{Carrier, Clock, Engine};
+use skyhaul_net::{AnyEndpoint, Clock, SessionManager};
 use skyhaul_sessions::{SessionId, SocketId};
 use skyhaul_transport::{Hint, PathId, PathOptions, PathStatus, Session};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
@@ -36,7 +36,7 @@ pub struct Paths {
 struct Adding {
     name: String,
     spare: Option<Spare>,
-    carrier: Option<Carrier>,
+    endpoint: Option<AnyEndpoint>,
 }
 
 impl core::fmt::Debug for Adding {
@@ -190,7 +190,12 @@ impl Paths {
     }
 
     /// Calls the centre on the paths that are missing, and not foretold to be out.
-    pub fn call_missing(&mut self, (now, utc): (Instant, Utc), engine: &mut Engine, session: SessionId) {
+    pub fn call_missing(
+        &mut self,
+        (now, utc): (Instant, Utc),
+        manager: &mut SessionManager,
+        session: SessionId,
+    ) {
         let missing = |planned: &&mut Planned| planned.path.is_none() && planned.retry_at <= now;
         for planned in self.planned.iter_mut().filter(missing) {
             let Some(socket) = planned.socket else { continue };
@@ -200,7 +205,7 @@ impl Paths {
             planned.retry_at = now + RETRY;
             let joined = resolve_in(&planned.remote, planned.is_ipv6).and_then(|remote| {
                 let options = planned.options();
-                engine.join(now, session, (socket, remote), options).map_err(|error| error.to_string())
+                manager.join(now, session, (socket, remote), options).map_err(|error| error.to_string())
             });
             match joined {
                 Ok(path) => planned.path = Some(path),
@@ -234,19 +239,19 @@ impl Paths {
             let what = format!("the station has opened {SOCKETS_MAX} sockets since its start, the limit");
             return Err(Fault::environment(what, place, "restart the station: the spool keeps all data"));
         }
-        let Opened { carrier, is_ipv6 } = self.opener.open(&config)?;
+        let Opened { endpoint, is_ipv6 } = self.opener.open(&config)?;
         self.opened += 1;
-        let carrier = Some(carrier);
+        let endpoint = Some(endpoint);
         let spare = Some(Spare { config: config.clone(), is_ipv6, socket: None });
-        self.adding.push_back(Adding { name: name.clone(), spare, carrier });
+        self.adding.push_back(Adding { name: name.clone(), spare, endpoint });
         let planned = self.plan(config, is_ipv6, None);
         self.planned.push(planned);
         Ok(format!("path {name} added"))
     }
 
     /// The socket to be served next.
-    pub fn next_socket(&mut self) -> Option<Carrier> {
-        self.adding.iter_mut().find_map(|adding| adding.carrier.take())
+    pub fn next_socket(&mut self) -> Option<AnyEndpoint> {
+        self.adding.iter_mut().find_map(|adding| adding.endpoint.take())
     }
 
     /// The socket that was given last is served.
@@ -268,7 +273,7 @@ impl Paths {
         &mut self,
         now: Instant,
         name: &str,
-        (engine, session): (&mut Engine, Option<SessionId>),
+        (manager, session): (&mut SessionManager, Option<SessionId>),
     ) -> Result<String, Fault> {
         let index = self.find(name)?;
         if self.planned.len() == 1 {
@@ -284,15 +289,20 @@ impl Paths {
             self.next -= 1;
         }
         self.next %= self.planned.len().max(1);
-        self.leave(now, gone, (engine, session));
+        self.leave(now, gone, (manager, session));
         Ok(format!("path {name} removed"))
     }
 
-    fn leave(&mut self, now: Instant, gone: Planned, (engine, session): (&mut Engine, Option<SessionId>)) {
+    fn leave(
+        &mut self,
+        now: Instant,
+        gone: Planned,
+        (manager, session): (&mut SessionManager, Option<SessionId>),
+    ) {
         let twin = gone.tcp.as_ref().and_then(|twin| twin.path);
         for path in [gone.path, twin].into_iter().flatten() {
             if let Some(session) = session {
-                engine.leave(now, session, path, "the operator removed the path");
+                manager.leave(now, session, path, "the operator removed the path");
             }
         }
         if gone.socket.is_some() {
@@ -348,7 +358,7 @@ impl Paths {
         &mut self,
         now: Instant,
         paths: Vec<PathConfig>,
-        (engine, session): (&mut Engine, Option<SessionId>),
+        (manager, session): (&mut SessionManager, Option<SessionId>),
     ) -> (Vec<String>, Vec<PathId>) {
         let (mut said, mut hinted) = (Vec::new(), Vec::new());
         let before = core::mem::take(&mut self.planned);
@@ -377,7 +387,7 @@ impl Paths {
         }
         for gone in gone {
             said.push(format!("path {} removed", gone.config.title()));
-            self.leave(now, gone, (engine, session));
+            self.leave(now, gone, (manager, session));
         }
         self.next = 0;
         (said, hinted)
@@ -470,30 +480,30 @@ fn is_same(one: &PathConfig, other: &PathConfig) -> bool {
 mod tests {
     use super::*;
     use crate::config::Time;
-    use skyhaul_net::{Socket, UdpCarrier};
-    use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig as QuicConfig};
+    use skyhaul_net::{Socket, UdpEndpoint};
+    use skyhaul_quic::{EndpointConfig, Identity, PathConfig as QuicConfig, QuicEndpoint};
     use skyhaul_transport::SessionConfig;
 
     fn config(text: &str) -> PathConfig {
         toml::from_str(text).expect("a path")
     }
 
-    /// One path, `a`, and an engine that serves its socket.
-    fn paths() -> (Paths, Engine, Clock) {
+    /// One path, `a`, and a session manager that serves its socket.
+    fn paths() -> (Paths, SessionManager, Clock) {
         let (clock, identity) = (Clock::start(), Identity::from_seed(&[1; 32]).expect("a key"));
         let settings =
             EndpointConfig::new(identity.clone(), QuicConfig::over(Rate::from_mbps(10)), clock.std_start());
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
-        let carrier = UdpCarrier::new(Endpoint::new(settings).expect("an endpoint"), socket);
-        let engine = Engine::new(carrier.into(), SessionConfig::default());
+        let endpoint = UdpEndpoint::new(QuicEndpoint::new(settings).expect("an endpoint"), socket);
+        let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
         let line = toml::from_str("").expect("a line");
         let opener = Opener { identity, line, centre: "127.0.0.1:9".to_owned(), clock };
-        (Paths::new(opener, &[(config("name = \"a\""), false)]), engine, clock)
+        (Paths::new(opener, &[(config("name = \"a\""), false)]), manager, clock)
     }
 
-    fn serve(paths: &mut Paths, engine: &mut Engine) {
-        while let Some(carrier) = paths.next_socket() {
-            let id = engine.add_carrier(carrier);
+    fn serve(paths: &mut Paths, manager: &mut SessionManager) {
+        while let Some(endpoint) = paths.next_socket() {
+            let id = manager.add_carrier(endpoint);
             paths.socket_added(id);
         }
     }
@@ -504,15 +514,15 @@ mod tests {
 
     #[test]
     fn paths_come_and_go_and_sockets_are_used_again() {
-        let (mut paths, mut engine, _) = paths();
+        let (mut paths, mut manager, _) = paths();
         let now = Instant::ZERO;
-        assert!(paths.remove(now, "a", (&mut engine, None)).is_err(), "the only one");
+        assert!(paths.remove(now, "a", (&mut manager, None)).is_err(), "the only one");
         assert!(paths.add(config("name = \"a\"")).is_err(), "there is one of that name");
         for round in 0..100 {
             paths.add(config("name = \"b\"\ninterface = \"lo\"")).expect("added");
-            serve(&mut paths, &mut engine);
+            serve(&mut paths, &mut manager);
             assert!(paths.planned[1].socket.is_some(), "round {round}");
-            paths.remove(now, "b", (&mut engine, None)).expect("removed");
+            paths.remove(now, "b", (&mut manager, None)).expect("removed");
         }
         assert_eq!((names(&paths), paths.opened), (vec!["a"], 2));
         for number in 1..PATHS_MAX {
@@ -523,18 +533,18 @@ mod tests {
 
     #[test]
     fn one_that_is_removed_before_it_is_served_leaves_its_socket() {
-        let (mut paths, mut engine, _) = paths();
+        let (mut paths, mut manager, _) = paths();
         paths.add(config("name = \"b\"")).expect("added");
-        paths.remove(Instant::ZERO, "b", (&mut engine, None)).expect("removed");
-        serve(&mut paths, &mut engine);
+        paths.remove(Instant::ZERO, "b", (&mut manager, None)).expect("removed");
+        serve(&mut paths, &mut manager);
         assert_eq!((paths.spare.len(), names(&paths)), (1, vec!["a"]));
     }
 
     #[test]
     fn a_session_begins_on_a_path_that_is_not_foretold_to_be_out() {
-        let (mut paths, mut engine, clock) = paths();
+        let (mut paths, mut manager, clock) = paths();
         paths.add(config("name = \"b\"")).expect("added");
-        serve(&mut paths, &mut engine);
+        serve(&mut paths, &mut manager);
         let time = |text: &str| text.parse::<Time>().expect("a time");
         let (from, until) = (time("2020-01-01T00:00:00Z"), time("2150-01-01T00:00:00Z"));
         let now = clock.utc();
@@ -552,18 +562,18 @@ mod tests {
 
     #[test]
     fn a_configuration_that_is_read_again_changes_what_differs_alone() {
-        let (mut paths, mut engine, _) = paths();
+        let (mut paths, mut manager, _) = paths();
         paths.add(config("name = \"b\"")).expect("added");
-        serve(&mut paths, &mut engine);
+        serve(&mut paths, &mut manager);
         let now = Instant::ZERO;
         let outage =
             "name = \"b\"\n[[outage]]\nfrom = \"2030-01-01T00:00:00Z\"\nuntil = \"2030-01-01T01:00:00Z\"";
         let (said, hinted) =
-            paths.adopt(now, vec![config(outage), config("name = \"c\"")], (&mut engine, None));
+            paths.adopt(now, vec![config(outage), config("name = \"c\"")], (&mut manager, None));
         assert_eq!((said.len(), hinted.len(), names(&paths)), (3, 0, vec!["b", "c"]), "{said:?}");
         assert_eq!(paths.planned[0].foretold.len(), 1);
         let (said, _) =
-            paths.adopt(now, vec![config("name = \"d\"\ninterface = \"eth99\"")], (&mut engine, None));
+            paths.adopt(now, vec![config("name = \"d\"\ninterface = \"eth99\"")], (&mut manager, None));
         assert!(said[0].contains("eth99") && said[1].contains("stay"), "{said:?}");
         assert_eq!(names(&paths), ["b", "c"]);
     }

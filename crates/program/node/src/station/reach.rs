@@ -8,10 +8,10 @@ use super::uplink::Centre;
 use super::{centre_of, driver};
 use crate::config::StationConfig;
 use crate::fault::Fault;
-use skyhaul_net::Engine;
+use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::Refusal;
-use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{CloseReason, Event, Opening};
 use skyhaul_units::{Duration, Instant};
 use std::net::SocketAddr;
@@ -72,14 +72,14 @@ impl Attempt<'_> {
         self.end(Err(Fault::peer(what, self.address, help)));
     }
 
-    fn session(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: &Event) {
+    fn session(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, event: &Event) {
         match event {
             Event::Greeted { name, .. } if *name != self.centre.name => self.refused(&format!(
                 "the centre is named `{name}`, not `{}`: correct `name` in one of the two configurations",
                 self.centre.name
             )),
             Event::Greeted { .. } => {
-                let rtt = engine.estimate(id).unwrap_or_default().min_rtt;
+                let rtt = manager.estimate(id).unwrap_or_default().min_rtt;
                 self.greeted = Some((now, rtt));
             }
             Event::Closed(CloseReason::Path(reason)) => self.refused(&reason.to_string()),
@@ -92,27 +92,27 @@ impl Attempt<'_> {
 }
 
 impl Service for Attempt<'_> {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, .. } => {
-                if let Some(session) = engine.session(id) {
+            SessionManagerEvent::Connected { id, .. } => {
+                if let Some(session) = manager.session(id) {
                     session.open(Opening { name: self.name.clone(), ..Opening::default() });
                 }
             }
-            EngineEvent::Session { id, event } => self.session(now, engine, id, &event),
-            EngineEvent::Refused { reason: Refusal::Failed(text), .. } => {
+            SessionManagerEvent::Session { id, event } => self.session(now, manager, id, &event),
+            SessionManagerEvent::Refused { reason: Refusal::Failed(text), .. } => {
                 let what = format!("the handshake failed ({text})");
                 self.end(Err(Fault::peer(what, self.address, HELP)));
             }
-            EngineEvent::Refused { reason, .. } => self.refused(&reason.to_string()),
-            EngineEvent::Disconnected { reason, .. } => self.refused(&reason.to_string()),
-            EngineEvent::PathRefused { .. } => {}
+            SessionManagerEvent::Refused { reason, .. } => self.refused(&reason.to_string()),
+            SessionManagerEvent::Disconnected { reason, .. } => self.refused(&reason.to_string()),
+            SessionManagerEvent::PathRefused { .. } => {}
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if self.connection.is_none() && self.outcome.is_none() {
-            match engine.connect(now, self.address, self.centre.fingerprint) {
+            match manager.connect(now, self.address, self.centre.fingerprint) {
                 Ok(id) => self.connection = Some(id),
                 Err(error) => self.refused(&error.to_string()),
             }

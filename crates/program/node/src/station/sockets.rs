@@ -4,7 +4,7 @@ use crate::config::{InterfaceName, Line, LinePath, Transport};
 use crate::fault::Fault;
 use crate::services;
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_net::{Carrier, Clock, Socket, TcpCarrier, TcpConfig, interfaces};
+use skyhaul_net::{AnyEndpoint, Clock, Socket, TcpConfig, TcpEndpoint, interfaces};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig};
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ pub struct Opener {
 /// A path's socket.
 pub struct Opened {
     /// The socket, and what speaks there.
-    pub carrier: Carrier,
+    pub endpoint: AnyEndpoint,
     /// Which family of addresses it speaks to.
     pub is_ipv6: bool,
 }
@@ -61,8 +61,8 @@ impl Opener {
         };
         let settings = self.settings(path, is_ipv6);
         let config = EndpointConfig::new(self.identity.clone(), settings, self.clock.std_start());
-        let carrier = services::carrier(socket, &place, config)?.into();
-        Ok(Opened { carrier, is_ipv6 })
+        let endpoint = services::endpoint(socket, &place, config)?.into();
+        Ok(Opened { endpoint, is_ipv6 })
     }
 
     /// How a path over UDP runs.
@@ -77,14 +77,14 @@ impl Opener {
     fn open_only_tcp(&self, path: &LinePath) -> Result<Opened, Fault> {
         let found = self.remote(path).to_socket_addrs().ok().and_then(|mut found| found.next());
         let is_ipv6 = path.local.map_or(found.is_some_and(|found| found.is_ipv6()), |local| local.is_ipv6());
-        Ok(Opened { carrier: self.open_tcp(path, is_ipv6)?.into(), is_ipv6 })
+        Ok(Opened { endpoint: self.open_tcp(path, is_ipv6)?.into(), is_ipv6 })
     }
 
     /// What calls over TCP on a path.
     ///
     /// # Errors
     /// As [`Opener::open`].
-    pub fn open_tcp(&self, path: &LinePath, is_ipv6: bool) -> Result<TcpCarrier, Fault> {
+    pub fn open_tcp(&self, path: &LinePath, is_ipv6: bool) -> Result<TcpEndpoint, Fault> {
         let local = match &path.interface {
             Some(interface) => Some(address_of(interface, is_ipv6)?),
             None => path.local,
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_there_gives_a_socket_of_the_remotes_family() {
         let opened = opener().open(&path("interface = \"lo\"")).expect("a socket");
-        assert!(!opened.is_ipv6 && opened.carrier.local_addr().expect("bound").is_ipv4());
+        assert!(!opened.is_ipv6 && opened.endpoint.local_addr().expect("bound").is_ipv4());
     }
 
     #[test]

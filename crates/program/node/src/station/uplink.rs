@@ -17,9 +17,9 @@ use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::forward::Rules;
 use skyhaul_net::guests::{FIRST_GUEST, Far, Guests};
-use skyhaul_net::{Carrier, Clock, Engine, Service};
+use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
-use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_store::SpoolReader;
 use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
@@ -115,7 +115,7 @@ impl Uplink {
         }
     }
 
-    fn connect(&mut self, now: Instant, engine: &mut Engine) {
+    fn connect(&mut self, now: Instant, manager: &mut SessionManager) {
         self.retry_at = now + RETRY;
         self.called_at = now;
         self.fall_back_at = now + FALL_BACK;
@@ -129,7 +129,7 @@ impl Uplink {
         };
         let outcome = remote.and_then(|address| {
             let key = self.centre.fingerprint;
-            engine.connect_from(now, socket, address, key).map_err(|error| error.to_string())
+            manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match outcome {
             Ok(id) => self.connection = Some(id),
@@ -138,12 +138,12 @@ impl Uplink {
     }
 
     /// Calls over TCP too, where the path may.
-    fn fall_back(&mut self, now: Instant, engine: &mut Engine) {
+    fn fall_back(&mut self, now: Instant, manager: &mut SessionManager) {
         self.fall_back_at = now + FALL_BACK_RETRY;
-        let Some((socket, remote)) = self.paths.call_tcp(engine) else { return };
+        let Some((socket, remote)) = self.paths.call_tcp(manager) else { return };
         let key = self.centre.fingerprint;
         let called = remote.and_then(|address| {
-            engine.connect_from(now, socket, address, key).map_err(|error| error.to_string())
+            manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match called {
             Ok(id) => self.second = Some(id),
@@ -152,12 +152,12 @@ impl Uplink {
     }
 
     /// A call stands. The other, if there is one, is not needed.
-    fn connected(&mut self, now: Instant, engine: &mut Engine, id: SessionId) {
+    fn connected(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId) {
         let is_second = self.second == Some(id);
         let other = if is_second { self.connection.replace(id) } else { self.second };
         self.second = None;
         if let Some(other) = other.filter(|other| *other != id) {
-            engine.close(now, other, "another connection was established first");
+            manager.close(now, other, "another connection was established first");
         }
         let options = if is_second {
             self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string())
@@ -165,7 +165,7 @@ impl Uplink {
             self.paths.begun()
         };
         let sharing = self.feeder.sharing();
-        if let Some(session) = engine.session(id) {
+        if let Some(session) = manager.session(id) {
             session.share(sharing.tree.clone(), sharing.policy);
             session.add_path(PathId(0), options);
             let (flow_base, spool) = {
@@ -184,14 +184,14 @@ impl Uplink {
     }
 
     /// A call came to nothing. One that nobody heard leaves the decision to the other.
-    fn refused(&mut self, now: Instant, engine: &mut Engine, (id, reason): (SessionId, &Refusal)) {
+    fn refused(&mut self, now: Instant, manager: &mut SessionManager, (id, reason): (SessionId, &Refusal)) {
         let is_busy = *reason == Refusal::Busy;
         let is_unheard =
             is_busy || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
         let is_second = self.second == Some(id);
         if is_busy && !is_second && self.second.is_none() {
             tracing::info!("the centre refuses the connection over UDP, it is full: {reason}");
-            self.fall_back(now, engine);
+            self.fall_back(now, manager);
         }
         if is_unheard && is_second {
             tracing::info!("the centre does not answer over TCP: {reason}");
@@ -203,7 +203,7 @@ impl Uplink {
         let other = if is_second { self.connection } else { self.second };
         self.second = None;
         if let Some(other) = other {
-            engine.close(now, other, "the far end refused another connection");
+            manager.close(now, other, "the far end refused another connection");
         }
         self.down(if is_unheard { LineState::Down } else { LineState::Refused }, reason.to_string());
     }
@@ -231,22 +231,22 @@ impl Uplink {
         self.shared.line(self.status.clone());
     }
 
-    fn session_event(&mut self, now: Instant, engine: &mut Engine, id: SessionId, event: Event) {
-        let Some(event) = self.guests.event(now, engine, id, event) else { return };
+    fn session_event(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, event: Event) {
+        let Some(event) = self.guests.event(now, manager, id, event) else { return };
         match event {
-            Event::Greeted { name, custody, .. } => self.greeted(now, engine, &name, custody),
+            Event::Greeted { name, custody, .. } => self.greeted(now, manager, &name, custody),
             Event::Custody { flow, next } => {
                 self.feeder.custody(&mut self.shared.spool(), flow, next);
             }
             Event::Block(received) => {
                 let refusal = "a station does not accept data";
                 tracing::warn!(flow = received.id.flow.0, "{refusal}");
-                if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+                if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
                     session.refuse(refusal);
                 }
             }
             Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) | Event::PathResized(_) => {
-                self.path_event(engine, &event);
+                self.path_event(manager, &event);
             }
             Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
             Event::Settled { id, .. } => self.feeder.settled(id),
@@ -267,13 +267,13 @@ impl Uplink {
         }
     }
 
-    fn greeted(&mut self, now: Instant, engine: &mut Engine, name: &str, custody: Option<Custody>) {
+    fn greeted(&mut self, now: Instant, manager: &mut SessionManager, name: &str, custody: Option<Custody>) {
         if name != self.centre.name {
             let reason = format!(
                 "the centre is named `{name}`, not `{}`: correct `name` in one of the two configurations",
                 self.centre.name
             );
-            if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+            if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
                 session.refuse(&reason);
             }
             return self.down(LineState::Refused, reason);
@@ -283,8 +283,8 @@ impl Uplink {
         let found = if is_known { apart(&mut self.shared.spool(), &custody) } else { Ok(None) };
         match found {
             Ok(None) => {}
-            Ok(Some(found)) => return self.part(engine, &custody, found),
-            Err(error) => return self.hang_up(engine, "the spool cannot be read", &error.to_string()),
+            Ok(Some(found)) => return self.part(manager, &custody, found),
+            Err(error) => return self.hang_up(manager, "the spool cannot be read", &error.to_string()),
         }
         self.feeder.greeted(&mut self.shared.spool(), &custody.resume);
         self.connection.into_iter().for_each(|id| self.guests.opened(id, name));
@@ -296,34 +296,34 @@ impl Uplink {
     }
 
     /// The centre has what is of another copy of this spool: it goes on as another one.
-    fn part(&mut self, engine: &mut Engine, custody: &Custody, found: Apart) {
+    fn part(&mut self, manager: &mut SessionManager, custody: &Custody, found: Apart) {
         let renewed = super::draw().and_then(|draw| {
             part(&mut self.shared.spool(), custody, draw).map_err(|error| super::spool_fault(&error))
         });
         if let Err(error) = renewed {
-            return self.hang_up(engine, "the spool cannot get a new identity", &error.to_string());
+            return self.hang_up(manager, "the spool cannot get a new identity", &error.to_string());
         }
         let id = self.shared.spool().identity().map(|spool| spool.id.short()).unwrap_or_default();
         let reason = format!(
             "{found}: the state folder was restored from an older copy, or two nodes use it; the station continues as spool {id}, and \
              sends the waiting data under that identity"
         );
-        self.hang_up(engine, COPIED, &reason);
+        self.hang_up(manager, COPIED, &reason);
     }
 
     /// Ends a session that must not go on, and says why; the centre is called again.
-    fn hang_up(&mut self, engine: &mut Engine, what: &str, reason: &str) {
+    fn hang_up(&mut self, manager: &mut SessionManager, what: &str, reason: &str) {
         self.shared.life.alarm(what, reason);
         let reason = format!("{what}: {reason}");
-        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
             session.refuse(&reason);
         }
         self.down(LineState::Down, reason);
     }
 
     /// Says what was found of the frames asked for.
-    fn answer(&self, engine: &mut Engine) {
-        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+    fn answer(&self, manager: &mut SessionManager) {
+        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
             self.shared.questions.give(|answer| {
                 let said = Talk::Answer(answer.clone()).encode();
                 session.tell(Bytes::from(said)).is_ok()
@@ -332,8 +332,8 @@ impl Uplink {
     }
 
     /// Moves blocks from the spool to the session while it has room.
-    fn feed(&mut self, now: Instant, engine: &mut Engine) {
-        let Some(session) = self.connection.and_then(|id| engine.session(id)) else { return };
+    fn feed(&mut self, now: Instant, manager: &mut SessionManager) {
+        let Some(session) = self.connection.and_then(|id| manager.session(id)) else { return };
         let (shared, taken) = (&self.shared, self.clock.utc());
         let read = |reader: &mut SpoolReader, wanted: &dyn Fn(FlowId) -> bool| {
             shared.spool().read_flows(reader, wanted)
@@ -350,21 +350,21 @@ impl Uplink {
         }
     }
 
-    fn update(&mut self, now: Instant, engine: &mut Engine) {
+    fn update(&mut self, now: Instant, manager: &mut SessionManager) {
         self.update_at = now + UPDATE;
         if self.feeder.is_feeding() && now >= self.called_at + PATIENCE {
             // The session stands: the other node has gone.
             self.shared.life.clear_alarm(SHARED_KEY);
         }
         if let Some(id) = self.connection
-            && let Some(estimate) = engine.estimate(id)
+            && let Some(estimate) = manager.estimate(id)
         {
             self.status.rtt_s = estimate.rtt.as_secs_f64();
             self.status.min_rtt_s = estimate.min_rtt.as_secs_f64();
             self.status.loss = estimate.loss.as_f64();
             self.status.rate_bps = estimate.rate.as_bps();
         }
-        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
             let stats = session.stats();
             self.status.bytes_reported = stats.bytes_reported;
             self.status.symbols_sent = stats.symbols_sent;
@@ -386,9 +386,9 @@ impl Uplink {
     }
 
     /// Foretells each contact, and says what will be late before it is.
-    fn foresee(&mut self, now: Instant, engine: &mut Engine) {
+    fn foresee(&mut self, now: Instant, manager: &mut SessionManager) {
         self.foresee_at = now + FORESEE;
-        let Some(session) = self.connection.and_then(|id| engine.session(id)) else { return };
+        let Some(session) = self.connection.and_then(|id| manager.session(id)) else { return };
         if !self.feeder.is_feeding() {
             return;
         }
@@ -436,24 +436,29 @@ impl Uplink {
         }
     }
 
-    fn tell_hints(&self, engine: &mut Engine, path: PathId) {
-        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+    fn tell_hints(&self, manager: &mut SessionManager, path: PathId) {
+        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
             self.paths.hint(session, path, self.clock);
         }
     }
 
-    fn carry_out(&mut self, now: Instant, engine: &mut Engine, order: Order) -> Result<String, Fault> {
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        order: Order,
+    ) -> Result<String, Fault> {
         let session = self.connection.filter(|_| self.feeder.is_feeding());
         let outcome = match order {
             Order::Add(path) => self.paths.add(*path),
-            Order::Remove(name) => self.paths.remove(now, &name, (engine, session)),
-            Order::Hint(name, hint) => self.hint(engine, &name, hint),
+            Order::Remove(name) => self.paths.remove(now, &name, (manager, session)),
+            Order::Hint(name, hint) => self.hint(manager, &name, hint),
             Order::Adopt(paths, sharing) => {
-                let (mut said, hinted) = self.paths.adopt(now, paths, (engine, session));
+                let (mut said, hinted) = self.paths.adopt(now, paths, (manager, session));
                 for path in hinted {
-                    self.tell_hints(engine, path);
+                    self.tell_hints(manager, path);
                 }
-                said.extend(self.share(engine, *sharing));
+                said.extend(self.share(manager, *sharing));
                 Ok(said.join("; "))
             }
         };
@@ -462,9 +467,9 @@ impl Uplink {
         {
             // The call may be on a path that is gone.
             self.guests.ended(id);
-            engine.close(now, id, "the station's paths have changed");
+            manager.close(now, id, "the station's paths have changed");
             if let Some(second) = self.second.take() {
-                engine.close(now, second, "the station's paths have changed");
+                manager.close(now, second, "the station's paths have changed");
             }
             self.retry_at = now;
         }
@@ -472,21 +477,21 @@ impl Uplink {
         outcome
     }
 
-    fn hint(&mut self, engine: &mut Engine, name: &str, hint: PathHint) -> Result<String, Fault> {
+    fn hint(&mut self, manager: &mut SessionManager, name: &str, hint: PathHint) -> Result<String, Fault> {
         let (path, said) = self.paths.foretell(name, hint, self.clock.utc())?;
         if let Some(path) = path {
-            self.tell_hints(engine, path);
+            self.tell_hints(manager, path);
         }
         Ok(said)
     }
 
     /// Shares the line otherwise; a sentence where it does.
-    fn share(&mut self, engine: &mut Engine, sharing: Sharing) -> Option<String> {
+    fn share(&mut self, manager: &mut SessionManager, sharing: Sharing) -> Option<String> {
         let is_other = |old: &Sharing| *old != sharing;
         if !is_other(self.feeder.sharing()) {
             return None;
         }
-        if let Some(session) = self.connection.and_then(|id| engine.session(id)) {
+        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
             session.share(sharing.tree.clone(), sharing.policy);
         }
         self.connection.into_iter().for_each(|id| self.guests.shared(id, &sharing.tree));
@@ -496,64 +501,66 @@ impl Uplink {
 }
 
 impl Service for Uplink {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, .. } if [self.connection, self.second].contains(&Some(id)) => {
-                self.connected(now, engine, id);
-            }
-            EngineEvent::Session { id, event } if Some(id) == self.connection => {
-                self.session_event(now, engine, id, event);
-            }
-            EngineEvent::Disconnected { id, reason } if Some(id) == self.connection => {
-                self.down(LineState::Down, reason.to_string());
-            }
-            EngineEvent::Refused { id: Some(id), reason, .. }
+            SessionManagerEvent::Connected { id, .. }
                 if [self.connection, self.second].contains(&Some(id)) =>
             {
-                self.refused(now, engine, (id, &reason));
+                self.connected(now, manager, id);
             }
-            EngineEvent::PathRefused { id, path, reason, .. } if Some(id) == self.connection => {
+            SessionManagerEvent::Session { id, event } if Some(id) == self.connection => {
+                self.session_event(now, manager, id, event);
+            }
+            SessionManagerEvent::Disconnected { id, reason } if Some(id) == self.connection => {
+                self.down(LineState::Down, reason.to_string());
+            }
+            SessionManagerEvent::Refused { id: Some(id), reason, .. }
+                if [self.connection, self.second].contains(&Some(id)) =>
+            {
+                self.refused(now, manager, (id, &reason));
+            }
+            SessionManagerEvent::PathRefused { id, path, reason, .. } if Some(id) == self.connection => {
                 self.paths.down(now, path, &reason);
             }
             _ => {}
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         while let Some((order, done)) = self.shared.orders.next() {
             // Who gave it may have gone.
-            let _ = done.try_send(self.carry_out(now, engine, order));
+            let _ = done.try_send(self.carry_out(now, manager, order));
         }
         if let Some(id) =
             self.connection.filter(|_| !self.feeder.is_feeding() && now >= self.called_at + PATIENCE)
         {
-            engine.close(now, id, "handshake timed out");
+            manager.close(now, id, "handshake timed out");
             if let Some(second) = self.second.take() {
-                engine.close(now, second, "handshake timed out");
+                manager.close(now, second, "handshake timed out");
             }
             self.down(LineState::Down, Refusal::NoAnswer.to_string());
         }
         if self.connection.is_none() && now >= self.retry_at {
-            self.connect(now, engine);
+            self.connect(now, manager);
         }
         let is_late = now >= self.fall_back_at && self.second.is_none();
         if let Some(id) = self.connection.filter(|_| is_late && !self.feeder.is_feeding())
-            && engine.session(id).is_none()
+            && manager.session(id).is_none()
         {
-            self.fall_back(now, engine);
+            self.fall_back(now, manager);
         }
         if let Some(id) = self.connection.filter(|_| self.feeder.is_feeding()) {
-            self.paths.fall_back((now, self.clock.utc_of(now)), engine, id);
-            self.paths.call_missing((now, self.clock.utc_of(now)), engine, id);
+            self.paths.fall_back((now, self.clock.utc_of(now)), manager, id);
+            self.paths.call_missing((now, self.clock.utc_of(now)), manager, id);
         }
-        self.answer(engine);
-        self.feed(now, engine);
-        let guests_due = self.guests.work(now, engine);
+        self.answer(manager);
+        self.feed(now, manager);
+        let guests_due = self.guests.work(now, manager);
         if now >= self.foresee_at {
-            self.foresee(now, engine);
+            self.foresee(now, manager);
         }
         if now >= self.update_at {
-            self.update(now, engine);
+            self.update(now, manager);
         }
         if now >= self.free_at {
             self.free_at = now + FREE;
@@ -566,7 +573,7 @@ impl Service for Uplink {
         [retry, Some(self.update_at), Some(self.free_at), Some(guests_due)].into_iter().flatten().min()
     }
 
-    fn next_socket(&mut self) -> Option<Carrier> {
+    fn next_socket(&mut self) -> Option<AnyEndpoint> {
         self.paths.next_socket()
     }
 
@@ -584,13 +591,13 @@ mod tests {
     use super::*;
     use skyhaul_net::forward::Forwarding;
     use skyhaul_net::guests::LinksTaken;
-    use skyhaul_net::{Socket, UdpCarrier, Waker};
-    use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
+    use skyhaul_net::{Socket, UdpEndpoint, Waker};
+    use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
     use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
     use skyhaul_transport::SessionConfig;
     use skyhaul_units::{ByteCount, Rate};
 
-    fn uplink(clock: Clock) -> (Uplink, Engine) {
+    fn uplink(clock: Clock) -> (Uplink, SessionManager) {
         let identity = Identity::from_seed(&[1; 32]).expect("a key");
         let centre = Centre {
             name: "centre".to_owned(),
@@ -610,11 +617,10 @@ mod tests {
             Guests::new(Forwarding::default(), LinksTaken::ByNobody, waker.clone(), Box::new(|_| {}))
                 .expect("a poller");
         let shared = Arc::new(Shared::new("station".to_owned(), Vec::new(), spool, clock, waker));
-        let endpoint =
-            EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
+        let quic = EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
-        let carrier = UdpCarrier::new(Endpoint::new(endpoint).expect("an endpoint"), socket);
-        let engine = Engine::new(carrier.into(), SessionConfig::default());
+        let endpoint = UdpEndpoint::new(QuicEndpoint::new(quic).expect("an endpoint"), socket);
+        let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
         let opener = super::super::sockets::Opener {
             identity: Identity::from_seed(&[1; 32]).expect("a key"),
             line: toml::from_str("").expect("a line"),
@@ -623,65 +629,69 @@ mod tests {
         };
         let paths = Paths::new(opener, &[(crate::config::LinePath::any().named(0), false)]);
         let feeder = Feeder::new(Sharing::default(), ByteCount::mib(64));
-        (Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)), engine)
+        (Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)), manager)
     }
 
     /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as long after its return.
     #[test]
     fn a_call_without_answer_is_made_anew_and_its_end_does_not_touch_the_next() {
-        let (mut uplink, mut engine) = uplink(Clock::start());
+        let (mut uplink, mut manager) = uplink(Clock::start());
         let at = |secs| Instant::ZERO + Duration::from_secs(secs);
-        uplink.work(at(0), &mut engine);
+        uplink.work(at(0), &mut manager);
         let first = uplink.connection.expect("called");
-        uplink.work(at(14), &mut engine);
+        uplink.work(at(14), &mut manager);
         assert_eq!(uplink.connection, Some(first), "patient so far");
-        uplink.work(at(15), &mut engine);
+        uplink.work(at(15), &mut manager);
         let second = uplink.connection.expect("called anew");
         assert_ne!(second, first);
         let address = "127.0.0.1:9".parse().expect("an address");
-        let late = EngineEvent::Refused {
+        let late = SessionManagerEvent::Refused {
             id: Some(first),
             remote: address,
             fingerprint: None,
             reason: Refusal::ClosedHere,
         };
-        uplink.event(at(15), &mut engine, late);
+        uplink.event(at(15), &mut manager, late);
         assert_eq!(uplink.connection, Some(second));
     }
 
-    fn refused(uplink: &mut Uplink, engine: &mut Engine, now: Instant, reason: Refusal) {
+    fn refused(uplink: &mut Uplink, manager: &mut SessionManager, now: Instant, reason: Refusal) {
         let address = "127.0.0.1:9".parse().expect("an address");
         let id = uplink.connection;
         assert!(id.is_some(), "called at {now}");
-        uplink.event(now, engine, EngineEvent::Refused { id, remote: address, fingerprint: None, reason });
+        uplink.event(
+            now,
+            manager,
+            SessionManagerEvent::Refused { id, remote: address, fingerprint: None, reason },
+        );
     }
 
     /// Seen with a key that the centre did not know: a call and a line in the log every 1.2 s, for ever.
     #[test]
     fn a_centre_that_refuses_is_called_ever_more_seldom_and_one_that_is_busy_as_before() {
-        let (mut uplink, mut engine) = uplink(Clock::start());
+        let (mut uplink, mut manager) = uplink(Clock::start());
         let own = Identity::from_seed(&[1; 32]).expect("a key").fingerprint();
         let (mut now, mut pauses) = (Instant::ZERO, Vec::new());
         for _ in 0..9 {
-            uplink.work(now, &mut engine);
-            refused(&mut uplink, &mut engine, now, Refusal::OwnKeyUntrusted { ours: own });
+            uplink.work(now, &mut manager);
+            refused(&mut uplink, &mut manager, now, Refusal::OwnKeyUntrusted { ours: own });
             assert_eq!(uplink.status.state, LineState::Refused);
             pauses.push(uplink.retry_at.since(now).as_millis() / 1_000);
             now = uplink.retry_at;
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        uplink.work(now, &mut engine);
+        uplink.work(now, &mut manager);
         let closed = Refusal::NoAnswer;
-        refused(&mut uplink, &mut engine, now, closed);
+        refused(&mut uplink, &mut manager, now, closed);
         assert_eq!((uplink.refusals, uplink.status.state), (0, LineState::Down));
     }
 
     #[test]
     fn where_the_centre_has_no_place_for_a_call_over_udp_it_is_called_over_tcp_at_once() {
-        let (mut uplink, mut engine) = uplink(Clock::start());
-        uplink.work(Instant::ZERO, &mut engine);
+        let (mut uplink, mut manager) = uplink(Clock::start());
+        uplink.work(Instant::ZERO, &mut manager);
         assert!(uplink.second.is_none());
-        refused(&mut uplink, &mut engine, Instant::ZERO, Refusal::Busy);
+        refused(&mut uplink, &mut manager, Instant::ZERO, Refusal::Busy);
         assert!(uplink.second.is_some(), "called over TCP");
         assert!(uplink.connection.is_some(), "the other call decides");
     }

@@ -1,12 +1,12 @@
 //! A station that reaches for a centre of another release.
 
-use skyhaul_net::Engine;
-use skyhaul_net::{Clock, Driver, Service, Socket, UdpCarrier};
+use skyhaul_net::SessionManager;
+use skyhaul_net::{Clock, Driver, Service, Socket, UdpEndpoint};
 use skyhaul_node::config::{Config, parse};
 use skyhaul_node::fault::Who;
 use skyhaul_node::station::reach;
-use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
-use skyhaul_sessions::EngineEvent;
+use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
+use skyhaul_sessions::SessionManagerEvent;
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::{ByteCount, Instant, Rate};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 struct Silent;
 
 impl Service for Silent {
-    fn event(&mut self, _now: Instant, _engine: &mut Engine, _event: EngineEvent) {}
-    fn work(&mut self, _now: Instant, _engine: &mut Engine) -> Option<Instant> {
+    fn event(&mut self, _now: Instant, _engine: &mut SessionManager, _event: SessionManagerEvent) {}
+    fn work(&mut self, _now: Instant, _engine: &mut SessionManager) -> Option<Instant> {
         None
     }
 }
@@ -38,8 +38,8 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
         utc_at_zero: clock.utc_at_start(),
         ..SessionConfig::default()
     };
-    let carrier = UdpCarrier::new(Endpoint::new(config).unwrap(), socket);
-    let mut driver = Driver::new(Engine::new(carrier.into(), session), clock).unwrap();
+    let endpoint = UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket);
+    let mut driver = Driver::new(SessionManager::new(endpoint.into(), session), clock).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("station.key");

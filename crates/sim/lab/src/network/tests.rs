@@ -42,7 +42,7 @@ impl Ping {
     }
 }
 
-impl Endpoint for Ping {
+impl NetworkNode for Ping {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         assert_eq!(datagram.to, self.here);
         self.arrivals.push(now);

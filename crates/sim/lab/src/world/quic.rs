@@ -1,4 +1,4 @@
-//! Two sessions over the production engine: a QUIC connection for each path, joined into one session.
+//! Two sessions over the production session manager: a QUIC connection for each path, joined into one session.
 
 use super::{Fault, OPENING, User, WorldConfig, WorldPath};
 use crate::plain::PlainLine;
@@ -6,12 +6,12 @@ use crate::{Application, Network, NodeId, Peer, PeerConfig, Stop};
 use core::net::SocketAddr;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss};
-use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
-use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
+use skyhaul_quic::{Fingerprint, Identity, PathConfig, SessionManager};
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{Event, Opening, PathOptions, PathState, Session};
 use skyhaul_units::{ByteCount, Duration, Instant};
 
-/// A path as the engine sees it.
+/// A path as the session manager sees it.
 #[derive(Debug, Clone)]
 pub struct QuicLine {
     /// From the near side to the far one, and back.
@@ -105,11 +105,11 @@ impl<N: User, F: User> QuicWorld<N, F> {
     /// Runs until both sessions are open and all paths carry; the longest round trip decides how long that may take.
     ///
     /// # Errors
-    /// They are not in time, or an engine found a fault.
+    /// They are not in time, or a session manager found a fault.
     pub fn open(&mut self, longest_rtt: Duration) -> Result<(), Fault> {
         let paths = self.paths;
         let is_up = |end: &Peer<End<N, F>>| {
-            end.engine().sessions().next().is_some_and(|(_, session)| {
+            end.manager().sessions().next().is_some_and(|(_, session)| {
                 let up = session.paths().filter(|(_, path)| path.state != PathState::Probing).count();
                 session.is_open() && up == paths
             })
@@ -131,7 +131,7 @@ impl<N: User, F: User> QuicWorld<N, F> {
     /// Runs until an instant, or until the far side's user is `done`; whether it was.
     ///
     /// # Errors
-    /// An engine found a fault.
+    /// A session manager found a fault.
     pub fn run_until(&mut self, limit: Instant, mut done: impl FnMut(&F) -> bool) -> Result<bool, Fault> {
         let far = self.nodes[1];
         let is_done = |network: &Network<Peer<End<N, F>>>| match &network.node(far).application().role {
@@ -156,8 +156,8 @@ impl<N: User, F: User> QuicWorld<N, F> {
 
     /// A side's session, 0 for the near side and 1 for the far one; `None` before it is set up.
     pub fn session(&self, side: usize) -> Option<&Session> {
-        let engine = self.network.node(self.nodes[side]).engine();
-        engine.sessions().next().map(|(_, session)| session)
+        let manager = self.network.node(self.nodes[side]).manager();
+        manager.sessions().next().map(|(_, session)| session)
     }
 
     /// What uses the sessions.
@@ -185,7 +185,7 @@ fn identity(key: u8) -> Result<Identity, Fault> {
     Identity::from_seed(&[key; 32]).map_err(Fault::new)
 }
 
-/// What uses an engine.
+/// What uses a session manager.
 struct End<N, F> {
     role: Role<N, F>,
     id: Option<SessionId>,
@@ -206,37 +206,42 @@ struct Caller {
 
 impl Caller {
     /// Calls over the first path.
-    fn call(&mut self, now: Instant, engine: &mut Engine) -> Result<(), Fault> {
+    fn call(&mut self, now: Instant, manager: &mut SessionManager) -> Result<(), Fault> {
         self.has_called = true;
         let (first, _) = self.ways.first().ok_or_else(|| Fault::new("there is no path"))?;
-        engine.connect(now, *first, self.key).map(|_| ()).map_err(Fault::new)
+        manager.connect(now, *first, self.key).map(|_| ()).map_err(Fault::new)
     }
 
     /// Calls for the paths beyond the first.
-    fn join(&self, now: Instant, engine: &mut Engine, id: SessionId) -> Result<(), Fault> {
+    fn join(&self, now: Instant, manager: &mut SessionManager, id: SessionId) -> Result<(), Fault> {
         for (socket, way) in self.ways.iter().enumerate().skip(1) {
-            engine.join(now, id, (SocketId(socket), way.0), way.1).map_err(Fault::new)?;
+            manager.join(now, id, (SocketId(socket), way.0), way.1).map_err(Fault::new)?;
         }
         Ok(())
     }
 }
 
 impl<N: User, F: User> End<N, F> {
-    fn take(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) -> Result<(), Fault> {
+    fn take(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        event: SessionManagerEvent,
+    ) -> Result<(), Fault> {
         match event {
-            EngineEvent::Connected { id, .. } => {
+            SessionManagerEvent::Connected { id, .. } => {
                 self.id = Some(id);
-                if let Some(session) = engine.session(id) {
+                if let Some(session) = manager.session(id) {
                     session.open(Opening::default());
                 }
                 Ok(())
             }
-            EngineEvent::Session { event: Event::Closed(reason), .. } => Err(Fault::new(reason)),
-            EngineEvent::Session { id, event } => {
+            SessionManagerEvent::Session { event: Event::Closed(reason), .. } => Err(Fault::new(reason)),
+            SessionManagerEvent::Session { id, event } => {
                 if let (Role::Near(_, caller), Event::Greeted { .. }) = (&self.role, &event) {
-                    caller.join(now, engine, id)?;
+                    caller.join(now, manager, id)?;
                 }
-                let Some(session) = engine.session(id) else { return Ok(()) };
+                let Some(session) = manager.session(id) else { return Ok(()) };
                 match &mut self.role {
                     Role::Near(user, _) => user.event(now, session, event),
                     Role::Far(user) => user.event(now, session, event),
@@ -249,20 +254,20 @@ impl<N: User, F: User> End<N, F> {
 }
 
 impl<N: User, F: User> Application for End<N, F> {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
-        if let Err(fault) = self.take(now, engine, event) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
+        if let Err(fault) = self.take(now, manager, event) {
             self.fault.get_or_insert(fault);
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if let Role::Near(_, caller) = &mut self.role
             && !caller.has_called
-            && let Err(fault) = caller.call(now, engine)
+            && let Err(fault) = caller.call(now, manager)
         {
             self.fault.get_or_insert(fault);
         }
-        let session = self.id.and_then(|id| engine.session(id)).filter(|session| session.is_open())?;
+        let session = self.id.and_then(|id| manager.session(id)).filter(|session| session.is_open())?;
         match &mut self.role {
             Role::Near(user, _) => user.work(now, session),
             Role::Far(user) => user.work(now, session),

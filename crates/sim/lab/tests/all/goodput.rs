@@ -1,4 +1,4 @@
-//! What the production engine gets out of long lossy lines, in virtual time: a table kept as a snapshot.
+//! What the production session manager gets out of long lossy lines, in virtual time: a table kept as a snapshot.
 //!
 //! Each cell is the share of what the line can carry at best: bytes of blocks given out in order, after start-up,
 //! over rate × (1 − loss) × (block bytes in a full symbol ÷ its IP packet).

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use core::net::SocketAddr;
 use skyhaul_lab::{Application, Network, Peer, PeerConfig};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
-use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
+use skyhaul_quic::{Fingerprint, Identity, PathConfig, SessionManager};
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{Block, Event, FlowId, Opening, PathOptions, SessionConfig, cost};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
@@ -18,37 +18,42 @@ enum Role {
 }
 
 impl Application for Role {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match (self, event) {
-            (_, EngineEvent::Connected { id, .. }) => engine.session(id).unwrap().open(Opening::default()),
+            (_, SessionManagerEvent::Connected { id, .. }) => {
+                manager.session(id).unwrap().open(Opening::default());
+            }
             (
                 Self::Source { to, lanes, open, .. },
-                EngineEvent::Session { id, event: Event::Greeted { .. } },
+                SessionManagerEvent::Session { id, event: Event::Greeted { .. } },
             ) => {
                 *open = true;
                 for lane in 1..*lanes {
-                    engine.join(now, id, (SocketId(lane), to.0), PathOptions::default()).unwrap();
+                    manager.join(now, id, (SocketId(lane), to.0), PathOptions::default()).unwrap();
                 }
             }
-            (Self::Sink { delivered }, EngineEvent::Session { id, event: Event::Block(received) }) => {
+            (
+                Self::Sink { delivered },
+                SessionManagerEvent::Session { id, event: Event::Block(received) },
+            ) => {
                 *delivered += ByteCount::of(received.bytes.len());
-                engine.session(id).unwrap().release(received.bytes.len());
+                manager.session(id).unwrap().release(received.bytes.len());
             }
-            (_, EngineEvent::Session { event: Event::PathDown(..) | Event::Closed(_), .. }) => {
+            (_, SessionManagerEvent::Session { event: Event::PathDown(..) | Event::Closed(_), .. }) => {
                 panic!("a lane is down");
             }
-            (_, EngineEvent::Session { .. }) => {}
+            (_, SessionManagerEvent::Session { .. }) => {}
             (_, other) => panic!("{other:?}"),
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         let Self::Source { to, session, open, .. } = self else { return None };
         let Some(id) = *session else {
-            *session = Some(engine.connect(now, to.0, to.1).unwrap());
+            *session = Some(manager.connect(now, to.0, to.1).unwrap());
             return None;
         };
-        let session = engine.session(id).filter(|_| *open)?;
+        let session = manager.session(id).filter(|_| *open)?;
         while session.room().as_u64() >= cost(BLOCK) {
             let block = Block::reliable(FlowId(0), Bytes::from_static(&[7; BLOCK]));
             session.send(now, block).unwrap();
@@ -101,7 +106,7 @@ fn run(lanes: usize, loss: Probability) -> (f64, Duration, Vec<f64>) {
     let mut now = Instant::ZERO + WARM_UP;
     network.run_until(now).unwrap();
     let sent = |network: &Network<Peer<Role>>| {
-        let (_, session) = network.node(near).engine().sessions().next().unwrap();
+        let (_, session) = network.node(near).manager().sessions().next().unwrap();
         session.paths().map(|(_, path)| path.stats.symbols_sent).collect::<Vec<_>>()
     };
     let (before, sent_before) = (delivered(&network), sent(&network));

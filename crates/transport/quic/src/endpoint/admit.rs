@@ -1,14 +1,14 @@
 //! Whose call is taken, and who has to leave for it.
 
-use super::{Endpoint, MAX_CONNECTIONS, Stage};
+use super::{MAX_CONNECTIONS, QuicEndpoint, Stage};
 use crate::Refusal;
 use skyhaul_sessions::admission::Admission;
-use skyhaul_sessions::{CarrierEvent, ConnectionId};
+use skyhaul_sessions::{ConnectionId, EndpointEvent};
 use skyhaul_transport::Path as _;
 use skyhaul_units::Instant;
 use std::net::SocketAddr;
 
-impl Endpoint {
+impl QuicEndpoint {
     /// Whether a call is taken; one that is slow has left its place then, where it must.
     pub(super) fn admit(&mut self, now: Instant, remote: SocketAddr) -> Admission {
         if self.connections.len() >= MAX_CONNECTIONS {
@@ -34,6 +34,6 @@ impl Endpoint {
         held.stage = Stage::Over;
         held.path.close(now, "the handshake took too long");
         let (remote, reason) = (held.remote, Refusal::TooSlow);
-        self.report(CarrierEvent::Refused { id: Some(id), remote, fingerprint: None, reason });
+        self.report(EndpointEvent::Refused { id: Some(id), remote, fingerprint: None, reason });
     }
 }

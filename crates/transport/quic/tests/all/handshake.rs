@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use skyhaul_quic::Refusal;
 use skyhaul_sessions::admission::{ADDRESS_MAX, SETUP_MAX};
-use skyhaul_sessions::{CarrierEvent, Received};
+use skyhaul_sessions::{EndpointEvent, Received};
 use skyhaul_transport::{DownReason, Path};
 use skyhaul_units::{Duration, Instant};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 /// The only event of `node`, which must be a refusal.
 fn refusal(world: &World, node: usize) -> (&Refusal, Option<skyhaul_quic::Fingerprint>) {
     match &world.seen[node].events[..] {
-        [(_, CarrierEvent::Refused { reason, fingerprint, remote, .. })] => {
+        [(_, EndpointEvent::Refused { reason, fingerprint, remote, .. })] => {
             assert_eq!(*remote, address(1 - node));
             (reason, *fingerprint)
         }
@@ -25,7 +25,7 @@ fn refusal(world: &World, node: usize) -> (&Refusal, Option<skyhaul_quic::Finger
 fn a_path_comes_up_at_both_ends_with_the_peers_key() {
     let world = World::connected(&Options::default());
     for node in [CLIENT, SERVER] {
-        let [(at, CarrierEvent::Ready { peer, incoming, .. })] = &world.seen[node].events[..] else {
+        let [(at, EndpointEvent::Ready { peer, incoming, .. })] = &world.seen[node].events[..] else {
             panic!("{:?}", world.seen[node].events)
         };
         assert_eq!(*peer, identity(u8::try_from(1 - node).unwrap()).fingerprint());
@@ -118,7 +118,7 @@ fn closing_tells_the_far_end_why() {
     world.path(CLIENT).close(now, "maintenance at noon");
     world.run(Duration::from_secs(5));
     let closed = |node: usize| match world.seen[node].events.last() {
-        Some((_, CarrierEvent::Closed { reason, .. })) => reason.clone(),
+        Some((_, EndpointEvent::Closed { reason, .. })) => reason.clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!(closed(CLIENT), DownReason::ClosedHere);
@@ -143,7 +143,7 @@ fn a_node_started_anew_says_so_and_can_be_called_again() {
     world.restart_server(&options);
     let restarted = world.now;
     world.run(Duration::from_secs(7));
-    let Some((at, CarrierEvent::Closed { reason, .. })) = world.seen[CLIENT].events.last() else {
+    let Some((at, EndpointEvent::Closed { reason, .. })) = world.seen[CLIENT].events.last() else {
         panic!("{:?}", world.seen[CLIENT].events)
     };
     assert_eq!(*reason, DownReason::Failed("the far end restarted".to_owned()));
@@ -225,8 +225,8 @@ fn slow_handshakes_of_one_address_keep_nobody_else_out_and_are_over_after_15_s()
     assert_eq!((counters.refused_busy, counters.overlooked), (300 - ADDRESS_MAX as u64, 0));
     assert!(world.run_until(Instant::ZERO + Duration::from_secs(2), World::both_ready));
     world.run(SETUP_MAX);
-    let slow = |(_, event): &&(Instant, CarrierEvent)| {
-        matches!(event, CarrierEvent::Refused { reason: Refusal::TooSlow, .. })
+    let slow = |(_, event): &&(Instant, EndpointEvent)| {
+        matches!(event, EndpointEvent::Refused { reason: Refusal::TooSlow, .. })
     };
     assert_eq!(world.seen[SERVER].events.iter().filter(slow).count(), ADDRESS_MAX);
     let ready = world.seen[SERVER].ready;
@@ -265,7 +265,7 @@ fn a_call_that_its_caller_takes_back_is_no_strangers() {
         .events
         .iter()
         .filter_map(|(_, event)| match event {
-            CarrierEvent::Refused { reason, .. } => Some(reason),
+            EndpointEvent::Refused { reason, .. } => Some(reason),
             _ => None,
         })
         .collect();
@@ -308,7 +308,7 @@ fn what_cannot_work_is_refused_with_what_to_do() {
     for payload in [0, 1_199, 65_528] {
         let mut config = pair::config(&options, CLIENT);
         config.path.udp_payload = payload;
-        let error = skyhaul_quic::Endpoint::new(config).err().unwrap().to_string();
+        let error = skyhaul_quic::QuicEndpoint::new(config).err().unwrap().to_string();
         assert!(error.contains(&payload.to_string()) && error.contains("1472"), "{error}");
     }
 }

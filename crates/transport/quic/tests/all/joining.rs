@@ -3,7 +3,7 @@
 
 use crate::nodes::{CALLED, CALLER, World, address, identity};
 use skyhaul_identity::Keying;
-use skyhaul_sessions::{CarrierEvent, ConnectError, ConnectionId, SocketId};
+use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, SocketId};
 use skyhaul_transport::wire::Control;
 use skyhaul_transport::{DownReason, Path as _, PathEvent, PathId, PathOptions, RefusalCause};
 use skyhaul_units::Duration;
@@ -38,7 +38,7 @@ fn arrives(world: &mut World, blocks: usize, seconds: u64) {
 fn answer(world: &mut World, path: u8, proof: impl FnOnce(&mut World, ConnectionId) -> [u8; 32]) -> String {
     let called = identity(2).fingerprint();
     let id = world.bare.join(world.now, address(CALLED, 0), called).unwrap();
-    let ready = |world: &mut World| matches!(world.bare.poll_event(), Some(CarrierEvent::Ready { id: ready, .. }) if ready == id);
+    let ready = |world: &mut World| matches!(world.bare.poll_event(), Some(EndpointEvent::Ready { id: ready, .. }) if ready == id);
     assert!(world.run(2, ready), "the bare endpoint did not connect");
     let proof = proof(world, id);
     let now = world.now;
@@ -55,7 +55,7 @@ fn answer(world: &mut World, path: u8, proof: impl FnOnce(&mut World, Connection
             }
         }
         while let Some(event) = world.bare.poll_event() {
-            if let CarrierEvent::Closed { reason: DownReason::ClosedByPeer(said), .. } = event {
+            if let EndpointEvent::Closed { reason: DownReason::ClosedByPeer(said), .. } = event {
                 reason = Some(said);
             }
         }
@@ -91,7 +91,7 @@ fn a_second_and_a_third_connection_join_and_carry_blocks() {
     world.send(200);
     arrives(&mut world, 200, 20);
     let id = world.nodes[CALLER].session.unwrap();
-    let session = world.nodes[CALLER].engine.session(id).unwrap();
+    let session = world.nodes[CALLER].manager.session(id).unwrap();
     let used: Vec<_> = session.paths().filter(|(_, path)| path.stats.bytes_sent > 200_000).collect();
     assert_eq!(used.len(), 3, "{:?}", session.paths().collect::<Vec<_>>());
 }
@@ -125,11 +125,11 @@ fn a_session_ends_once_when_its_last_path_dies() {
     world.run(60, |_| false);
     for node in &mut world.nodes {
         assert_eq!(node.disconnected.len(), 1, "{:?}", node.disconnected);
-        assert_eq!(node.engine.sessions().count(), 0);
+        assert_eq!(node.manager.sessions().count(), 0);
     }
     let (id, now) = (world.nodes[CALLER].session.unwrap(), world.now);
     let to = (SocketId(1), address(CALLED, 1));
-    let late = world.nodes[CALLER].engine.join(now, id, to, PathOptions::default());
+    let late = world.nodes[CALLER].manager.join(now, id, to, PathOptions::default());
     assert!(matches!(late, Err(ConnectError::NoSession)), "{late:?}");
 }
 
@@ -138,7 +138,7 @@ fn a_path_called_for_a_session_that_ends_meanwhile_is_refused_with_a_reason() {
     let mut world = World::connected(1);
     world.join(1);
     let (id, now) = (world.nodes[CALLED].session.unwrap(), world.now);
-    world.nodes[CALLED].engine.close(now, id, "maintenance");
+    world.nodes[CALLED].manager.close(now, id, "maintenance");
     assert!(world.run(30, |world| !world.nodes[CALLER].refused.is_empty()), "nothing was said of the path");
     assert!(world.nodes[CALLER].refused[0].contains("session"), "{:?}", world.nodes[CALLER].refused);
     assert_eq!(world.nodes[CALLER].disconnected.len(), 1);
@@ -187,11 +187,11 @@ fn a_connection_that_joins_and_says_something_else_first_is_closed() {
     let mut world = World::connected(1);
     let called = identity(2).fingerprint();
     let id = world.bare.join(world.now, address(CALLED, 0), called).unwrap();
-    assert!(world.run(2, |world| matches!(world.bare.poll_event(), Some(CarrierEvent::Ready { .. }))));
+    assert!(world.run(2, |world| matches!(world.bare.poll_event(), Some(EndpointEvent::Ready { .. }))));
     let now = world.now;
     let refuse = Control::Refuse { cause: RefusalCause::Told, reason: "no".to_owned() }.encode();
     world.bare.path(id).unwrap().send_control(now, &refuse);
-    let closed = world.run(5, |world| matches!(world.bare.poll_event(), Some(CarrierEvent::Closed { .. })));
+    let closed = world.run(5, |world| matches!(world.bare.poll_event(), Some(EndpointEvent::Closed { .. })));
     assert!(closed);
     assert_eq!(world.nodes[CALLED].connected, 1);
     assert!(!world.nodes[CALLED].up.contains(&SECOND));

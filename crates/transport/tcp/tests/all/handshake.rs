@@ -3,9 +3,9 @@
 
 use crate::pair::{App, CLIENT, Options, SERVER, World, endpoint, identity};
 use skyhaul_identity::Refusal;
-use skyhaul_sessions::Carrier;
+use skyhaul_sessions::Endpoint;
 use skyhaul_sessions::admission::{ADDRESS_MAX, CALLS_MAX, SETUP_MAX};
-use skyhaul_tcp::{TlsCarrier, TlsPathConfig};
+use skyhaul_tcp::{TlsConnections, TlsPathConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
@@ -207,7 +207,7 @@ fn the_payload_is_what_is_configured() {
 #[test]
 fn calls_from_one_address_take_their_part_of_the_places_and_no_more() {
     let options = Options::default();
-    let mut server = TlsCarrier::new(endpoint(&options, SERVER));
+    let mut server = TlsConnections::new(endpoint(&options, SERVER));
     let from = |host: u8, port: usize| ([198, 51, 100, host], 1_000 + port as u16).into();
     let taken = (0..100).filter(|port| server.accept(Instant::ZERO, from(1, *port)).is_some()).count();
     assert_eq!((taken, server.refused_busy()), (ADDRESS_MAX, 100 - ADDRESS_MAX as u64));

@@ -5,7 +5,7 @@ use crate::pair::{CLIENT, Options, SERVER, endpoint, identity};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use skyhaul_identity::{RefusedKey, client_config};
-use skyhaul_tcp::TlsPath;
+use skyhaul_tcp::TcpPath;
 use skyhaul_tcp::wire::{Frame, FrameReader};
 use skyhaul_transport::{DownReason, Path, PathEvent};
 use skyhaul_units::{ByteCount, Duration, Instant};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A caller that has the TLS library and the right key, and says what the test wants.
 struct Caller {
     tls: ClientConnection,
-    path: TlsPath,
+    path: TcpPath,
     read: FrameReader,
     error: Option<rustls::Error>,
 }

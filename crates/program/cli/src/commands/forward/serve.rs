@@ -9,7 +9,7 @@ use crate::commands::signals;
 use crate::failure::Failure;
 use skyhaul_forward::Allow;
 use skyhaul_net::forward::Setup;
-use skyhaul_net::{Carrier, Clock};
+use skyhaul_net::{AnyEndpoint, Clock};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::ClassesConfig;
 use skyhaul_units::Duration;
@@ -78,7 +78,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let allows_none = setup.allow.is_empty() && setup.allow_listen.is_empty();
     let forwarder = super::forwarder(setup, driver.waker(), &notices)?;
     if !command.json {
-        let bound = driver.carriers().filter_map(Carrier::local_addr).map(|address| address.to_string());
+        let bound = driver.endpoints().filter_map(AnyEndpoint::local_addr).map(|address| address.to_string());
         writeln!(out, "listening on {}", bound.collect::<Vec<_>>().join(" "))?;
         if allows_none {
             writeln!(out, "no target is allowed: give --allow")?;

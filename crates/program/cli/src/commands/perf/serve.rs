@@ -12,11 +12,11 @@ use crate::commands::rate::rate_text;
 use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use hdrhistogram::Histogram;
-use skyhaul_net::Engine;
+use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Processors, Refusals, Service, TcpConfig};
 use skyhaul_probe::why::Backlog;
 use skyhaul_quic::{EndpointConfig, Refusal};
-use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{Event, Opening, Received};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeMap;
@@ -236,8 +236,8 @@ impl Test {
 }
 
 impl Server<'_> {
-    fn block(&mut self, now: Instant, engine: &mut Engine, id: SessionId, received: &Received) {
-        let Some(session) = engine.session(id) else { return };
+    fn block(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, received: &Received) {
+        let Some(session) = manager.session(id) else { return };
         let is_load = place(received.id.flow).is_some_and(|place| place < LOADS_MAX);
         match self.keeping.as_ref().filter(|_| is_load) {
             Some(keeping) => keeping.take(id, received.bytes.clone()),
@@ -295,29 +295,30 @@ impl Server<'_> {
 }
 
 impl Service for Server<'_> {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, .. } => {
-                if let Some(session) = engine.session(id) {
+            SessionManagerEvent::Connected { id, .. } => {
+                if let Some(session) = manager.session(id) {
                     session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
                 }
                 self.tests.insert(id, Test::new(now));
             }
-            EngineEvent::Session { id, event: Event::Block(received) } => {
-                self.block(now, engine, id, &received);
+            SessionManagerEvent::Session { id, event: Event::Block(received) } => {
+                self.block(now, manager, id, &received);
             }
-            EngineEvent::Session { .. } => {}
+            SessionManagerEvent::Session { .. } => {}
             // One that calls over UDP and TCP takes the one back when the other stands first.
-            EngineEvent::PathRefused { .. } | EngineEvent::Refused { reason: Refusal::Withdrawn, .. } => {}
-            EngineEvent::Disconnected { id, .. } => self.over(id),
-            EngineEvent::Refused { remote, reason, .. } => {
+            SessionManagerEvent::PathRefused { .. }
+            | SessionManagerEvent::Refused { reason: Refusal::Withdrawn, .. } => {}
+            SessionManagerEvent::Disconnected { id, .. } => self.over(id),
+            SessionManagerEvent::Refused { remote, reason, .. } => {
                 let refused = self.refusals.add(now, remote, &reason);
                 refused.iter().for_each(|refused| stamped::say(&refused.to_string()));
             }
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         self.refusals.due(now).iter().for_each(|refused| stamped::say(&refused.to_string()));
         while let Some(keeping) = &self.keeping {
             match keeping.written() {
@@ -327,7 +328,7 @@ impl Service for Server<'_> {
                         test.written += len as u64;
                     }
                     // Of a caller that is gone nothing is to be given back.
-                    if let Some(session) = engine.session(id) {
+                    if let Some(session) = manager.session(id) {
                         session.release(len);
                     }
                 }

@@ -4,7 +4,7 @@ use super::super::fallback::Step;
 use super::super::sockets::resolve_in;
 use super::{Paths, RETRY, SOCKETS_MAX};
 use core::net::SocketAddr;
-use skyhaul_net::Engine;
+use skyhaul_net::SessionManager;
 use skyhaul_sessions::{SessionId, SocketId};
 use skyhaul_transport::{PathId, PathOptions, PathState, Session};
 use skyhaul_units::{Instant, Utc};
@@ -13,10 +13,13 @@ use skyhaul_units::{Instant, Utc};
 const BLOCKED: &str = "no answer over UDP: using TCP until UDP works";
 
 impl Paths {
-    /// The path that the centre is called on, over TCP: its carrier there, the centre's address. None where it has no TCP side.
-    pub fn call_tcp(&mut self, engine: &mut Engine) -> Option<(SocketId, Result<SocketAddr, String>)> {
+    /// The path that the centre is called on, over TCP: its endpoint there, the centre's address. None where it has no TCP side.
+    pub fn call_tcp(
+        &mut self,
+        manager: &mut SessionManager,
+    ) -> Option<(SocketId, Result<SocketAddr, String>)> {
         let place = self.called()?;
-        let socket = self.tcp_socket(place, engine)?;
+        let socket = self.tcp_socket(place, manager)?;
         let planned = self.planned.get(place)?;
         Some((socket, resolve_in(&planned.remote, planned.is_ipv6)))
     }
@@ -27,16 +30,16 @@ impl Paths {
         self.planned.iter().position(|planned| planned.config.title() == calling)
     }
 
-    /// The carrier of a path's TCP side; opened where there is none yet.
-    fn tcp_socket(&mut self, place: usize, engine: &mut Engine) -> Option<SocketId> {
+    /// The endpoint of a path's TCP side; opened where there is none yet.
+    fn tcp_socket(&mut self, place: usize, manager: &mut SessionManager) -> Option<SocketId> {
         let opened = self.opened;
         let planned = self.planned.get_mut(place)?;
         let twin = planned.tcp.as_mut()?;
         if twin.socket.is_none() && opened < SOCKETS_MAX {
             match self.opener.open_tcp(&planned.config, planned.is_ipv6) {
-                Ok(carrier) => {
+                Ok(endpoint) => {
                     self.opened += 1;
-                    twin.socket = Some(engine.add_carrier(carrier.into()));
+                    twin.socket = Some(manager.add_carrier(endpoint.into()));
                 }
                 Err(fault) => twin.reason = Some(fault.to_string()),
             }
@@ -45,8 +48,13 @@ impl Paths {
     }
 
     /// Calls over TCP where UDP does not work, and leaves that where it works again.
-    pub fn fall_back(&mut self, (now, utc): (Instant, Utc), engine: &mut Engine, session: SessionId) {
-        let Some(states) = engine.session(session).map(|session| states(session)) else { return };
+    pub fn fall_back(
+        &mut self,
+        (now, utc): (Instant, Utc),
+        manager: &mut SessionManager,
+        session: SessionId,
+    ) {
+        let Some(states) = manager.session(session).map(|session| states(session)) else { return };
         for place in 0..self.planned.len() {
             let planned = &mut self.planned[place];
             let (udp, options) = (planned.path, planned.options());
@@ -58,15 +66,15 @@ impl Paths {
             let step = twin.step(now, udp);
             let path = twin.path;
             match (step, path) {
-                (Step::Call, _) => self.join_tcp(now, place, (engine, session)),
+                (Step::Call, _) => self.join_tcp(now, place, (manager, session)),
                 (Step::Leave, Some(path)) => {
                     tracing::info!(path = planned.config.title(), "UDP works again: leaving TCP");
-                    engine.leave(now, session, path, "UDP works again");
+                    manager.leave(now, session, path, "UDP works again");
                     twin.down(now, "UDP works");
                 }
                 (Step::StandBy | Step::Lead, Some(path)) => {
                     let standby = step == Step::StandBy || options.standby;
-                    if let Some(session) = engine.session(session) {
+                    if let Some(session) = manager.session(session) {
                         session.add_path(path, PathOptions { standby, ..options });
                     }
                 }
@@ -75,13 +83,13 @@ impl Paths {
         }
     }
 
-    fn join_tcp(&mut self, now: Instant, place: usize, (engine, session): (&mut Engine, SessionId)) {
-        let Some(socket) = self.tcp_socket(place, engine) else { return };
+    fn join_tcp(&mut self, now: Instant, place: usize, (manager, session): (&mut SessionManager, SessionId)) {
+        let Some(socket) = self.tcp_socket(place, manager) else { return };
         let planned = &mut self.planned[place];
         let options = planned.options();
         let Some(twin) = &mut planned.tcp else { return };
         let joined = resolve_in(&planned.remote, planned.is_ipv6).and_then(|remote| {
-            engine.join(now, session, (socket, remote), options).map_err(|error| error.to_string())
+            manager.join(now, session, (socket, remote), options).map_err(|error| error.to_string())
         });
         match joined {
             Ok(path) => {

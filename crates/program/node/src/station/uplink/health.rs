@@ -1,7 +1,7 @@
 //! What is said of paths that bring nothing over, or less than they did: in the log, as alarms, in the line's status.
 
 use super::Uplink;
-use skyhaul_net::Engine;
+use skyhaul_net::SessionManager;
 use skyhaul_transport::{Event, PathId, PathState, PathStatus};
 
 /// No path of the line brings anything over.
@@ -9,7 +9,7 @@ const SILENT: &str = "nothing is received from the centre; data not yet delivere
 
 impl Uplink {
     /// A path's standing has changed.
-    pub(super) fn path_event(&mut self, engine: &mut Engine, event: &Event) {
+    pub(super) fn path_event(&mut self, manager: &mut SessionManager, event: &Event) {
         let (&Event::PathUp(path)
         | &Event::PathStalled(path)
         | &Event::PathBack(path)
@@ -17,13 +17,13 @@ impl Uplink {
         else {
             return;
         };
-        let session = self.connection.and_then(|id| engine.session(id));
+        let session = self.connection.and_then(|id| manager.session(id));
         let status = session.and_then(|session| session.paths().find(|(id, _)| *id == path));
         let Some((_, status)) = status else { return };
         match event {
             Event::PathUp(_) => {
                 self.paths.up(path, status.payload);
-                self.tell_hints(engine, path);
+                self.tell_hints(manager, path);
             }
             Event::PathStalled(_) => self.path_stalled(path, &status),
             Event::PathBack(_) => {

@@ -1,4 +1,4 @@
-//! `goodput`: the production engine over QUIC, one flow of blocks as fast as it may, beside bare packets on the same line.
+//! `goodput`: the production session manager over QUIC, one flow of blocks as fast as it may, beside bare packets on the same line.
 
 mod transfer;
 

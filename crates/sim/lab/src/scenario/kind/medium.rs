@@ -1,4 +1,4 @@
-//! What carries a cell's blocks, and how far two carriers agree.
+//! What carries a cell's blocks, and how far two endpoints agree.
 
 use super::Broken;
 use crate::scenario::metric::{Metric, Unit};

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use core::net::SocketAddr;
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig, Stop};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_quic::{Engine, Fingerprint, Identity, PathConfig};
-use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_quic::{Fingerprint, Identity, PathConfig, SessionManager};
+use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{Block, Event, FlowId, Opening, Seq, SessionConfig, cost};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
@@ -149,35 +149,35 @@ struct Sink {
 }
 
 impl Application for Role {
-    fn event(&mut self, _now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, _now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match (self, event) {
-            (_, EngineEvent::Connected { id, .. }) => {
-                engine.session(id).unwrap().open(Opening::default());
+            (_, SessionManagerEvent::Connected { id, .. }) => {
+                manager.session(id).unwrap().open(Opening::default());
             }
-            (Self::Source(source), EngineEvent::Session { event: Event::Greeted { .. }, .. }) => {
+            (Self::Source(source), SessionManagerEvent::Session { event: Event::Greeted { .. }, .. }) => {
                 source.open = true;
             }
-            (_, EngineEvent::Session { event: Event::Settled { .. } | Event::PathUp(_), .. }) => {}
-            (Self::Sink(_), EngineEvent::Session { event: Event::Greeted { .. }, .. }) => {}
-            (Self::Sink(sink), EngineEvent::Session { id, event: Event::Block(received) }) => {
+            (_, SessionManagerEvent::Session { event: Event::Settled { .. } | Event::PathUp(_), .. }) => {}
+            (Self::Sink(_), SessionManagerEvent::Session { event: Event::Greeted { .. }, .. }) => {}
+            (Self::Sink(sink), SessionManagerEvent::Session { id, event: Event::Block(received) }) => {
                 let seq = received.id.seq;
                 assert_eq!(seq, sink.next);
                 assert!(received.bytes == bytes_of(&sink.content, seq), "{seq:?} is not what was sent");
                 sink.next = sink.next.next();
                 sink.delivered += ByteCount::of(received.bytes.len());
-                engine.session(id).unwrap().release(received.bytes.len());
+                manager.session(id).unwrap().release(received.bytes.len());
             }
             (_, other) => panic!("{other:?}"),
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         let Self::Source(source) = self else { return None };
         let Some(id) = source.connection else {
-            source.connection = Some(engine.connect(now, source.to.0, source.to.1).unwrap());
+            source.connection = Some(manager.connect(now, source.to.0, source.to.1).unwrap());
             return None;
         };
-        let session = engine.session(id).filter(|_| source.open)?;
+        let session = manager.session(id).filter(|_| source.open)?;
         let needed = cost(BLOCK.as_usize());
         while source.next.0 < source.blocks && session.room().as_u64() >= needed {
             let bytes = bytes_of(&source.content, source.next);

@@ -2,7 +2,7 @@
 
 use super::cross::Cross;
 use super::draw::Draws;
-use skyhaul_lab::{Datagram, Endpoint};
+use skyhaul_lab::{Datagram, NetworkNode};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -149,32 +149,32 @@ impl Socket {
     }
 }
 
-/// An engine on such a host.
+/// A session manager on such a host.
 pub struct Machine<E> {
-    pub engine: E,
+    pub manager: E,
     pub socket: Socket,
     /// Addresses of what lies in the socket, in its order.
     ends: VecDeque<Datagram>,
-    /// The engine has more to send than there was processor time for.
+    /// The session manager has more to send than there was processor time for.
     has_more: bool,
     /// Longer UDP payloads vanish on the way from here.
     payload_max: usize,
 }
 
-impl<E: Endpoint> Machine<E> {
-    pub fn new(engine: E, host: Host, payload_max: usize, seed: u64) -> Self {
-        Self { engine, socket: Socket::new(host, seed), ends: VecDeque::new(), has_more: false, payload_max }
+impl<E: NetworkNode> Machine<E> {
+    pub fn new(manager: E, host: Host, payload_max: usize, seed: u64) -> Self {
+        Self { manager, socket: Socket::new(host, seed), ends: VecDeque::new(), has_more: false, payload_max }
     }
 
     fn serve(&mut self, now: Instant) {
         while let Some((_, payload)) = self.socket.take(now) {
             let Some(datagram) = self.ends.pop_front() else { return };
-            self.engine.handle_datagram(now, Datagram { payload: payload.into(), ..datagram });
+            self.manager.handle_datagram(now, Datagram { payload: payload.into(), ..datagram });
         }
     }
 }
 
-impl<E: Endpoint> Endpoint for Machine<E> {
+impl<E: NetworkNode> NetworkNode for Machine<E> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         if self.socket.admits(datagram.payload.len()) {
             self.socket.push(now, datagram.payload.to_vec());
@@ -190,7 +190,7 @@ impl<E: Endpoint> Endpoint for Machine<E> {
                 return None;
             }
             self.has_more = false;
-            let datagram = self.engine.poll_transmit(now)?;
+            let datagram = self.manager.poll_transmit(now)?;
             self.socket.spend(now);
             if datagram.payload.len() <= self.payload_max {
                 return Some(datagram);
@@ -200,15 +200,15 @@ impl<E: Endpoint> Endpoint for Machine<E> {
 
     fn next_timeout(&mut self) -> Option<Instant> {
         let busy = self.socket.busy_until();
-        let engine = self.engine.next_timeout().map(|at| at.max(busy));
+        let manager = self.manager.next_timeout().map(|at| at.max(busy));
         let more = self.has_more.then_some(busy);
-        [engine, more, self.socket.due()].into_iter().flatten().min()
+        [manager, more, self.socket.due()].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.serve(now);
-        if self.engine.next_timeout().is_some_and(|at| at <= now) {
-            self.engine.handle_timeout(now);
+        if self.manager.next_timeout().is_some_and(|at| at <= now) {
+            self.manager.handle_timeout(now);
         }
     }
 }
@@ -232,7 +232,7 @@ impl<E> Node<E> {
     }
 }
 
-impl<E: Endpoint> Endpoint for Node<E> {
+impl<E: NetworkNode> NetworkNode for Node<E> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         match self {
             Self::Machine(machine) => machine.handle_datagram(now, datagram),

@@ -1,7 +1,7 @@
 //! Faults injected into lines and hosts of the model, each measured and judged as `skyhaul why` does, and how often the verdict
 //! is right.
 //!
-//! What measures (the probe's both ends, a transfer of the production engine, its counters) does not know what was injected:
+//! What measures (the probe's both ends, a transfer of the production session manager, its counters) does not know what was injected:
 //! a case reaches it only as links, hosts and settings. Thresholds were set on seeds below [`HELD_OUT`] of two kinds of parameters;
 //! what is asserted is of seeds from there on, and of a third kind. `make test` judges a few seeds of each
 //! cause, `make test-all` the whole matrix. See it with

@@ -1,12 +1,12 @@
-//! A transfer of the production engine over the links and hosts of a case, and what its ends tell of it.
+//! A transfer of the production session manager over the links and hosts of a case, and what its ends tell of it.
 
 use super::case::Case;
 use super::cross::Cross;
 use super::machine::{Machine, Node};
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig};
 use skyhaul_probe::why::{Backlog, Lack, Listener, Owes, Transfer, Waited};
-use skyhaul_quic::{Engine, Identity, PathConfig};
-use skyhaul_sessions::{EngineEvent, SessionId};
+use skyhaul_quic::{Identity, PathConfig, SessionManager};
+use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{Block, Event, Opening, Session, SessionConfig, Waits, cost};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 use std::collections::VecDeque;
@@ -214,8 +214,8 @@ impl World {
         self.network
             .node(self.nodes[0])
             .machine()
-            .engine
-            .engine()
+            .manager
+            .manager()
             .sessions()
             .next()
             .map(|(_, session)| session)
@@ -242,7 +242,7 @@ impl World {
             reading.sent = stats.symbols_sent + stats.symbols_repeated;
             reading.lost = stats.symbols_lost;
         }
-        if let Role::Sink(sink) = &far.engine.application().role {
+        if let Role::Sink(sink) = &far.manager.application().role {
             let now = self.network.now();
             let (over, waiting) = sink.so_far(now);
             (reading.received, reading.disk, reading.unwritten) = (sink.received, over, waiting);
@@ -260,16 +260,16 @@ impl Sink {
 }
 
 impl Application for Program {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, .. } => {
+            SessionManagerEvent::Connected { id, .. } => {
                 self.id = Some(id);
-                if let Some(session) = engine.session(id) {
+                if let Some(session) = manager.session(id) {
                     session.open(Opening::default());
                 }
             }
-            EngineEvent::Session { id, event: Event::Block(received) } => {
-                let Some(session) = engine.session(id) else { return };
+            SessionManagerEvent::Session { id, event: Event::Block(received) } => {
+                let Some(session) = manager.session(id) else { return };
                 let Role::Sink(sink) = &mut self.role else { return };
                 let len = received.bytes.len();
                 sink.received += len as u64;
@@ -287,13 +287,13 @@ impl Application for Program {
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if let Role::Source(source) = &mut self.role
             && !core::mem::replace(&mut source.has_called, true)
         {
-            engine.connect(now, source.to, source.key).unwrap();
+            manager.connect(now, source.to, source.key).unwrap();
         }
-        let session = self.id.and_then(|id| engine.session(id)).filter(|session| session.is_open())?;
+        let session = self.id.and_then(|id| manager.session(id)).filter(|session| session.is_open())?;
         match &mut self.role {
             Role::Source(source) => source.feed(now, session),
             Role::Sink(sink) => {

@@ -1,10 +1,10 @@
 //! Two engines with several addresses each, joined by a line from each address to its counterpart, under one virtual
-//! clock; and a bare endpoint beside the caller, for what no engine does.
+//! clock; and a bare endpoint beside the caller, for what no session manager does.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use bytes::{Bytes, BytesMut};
-use skyhaul_quic::{Endpoint, EndpointConfig, Engine, Identity, PathConfig};
-use skyhaul_sessions::{EngineEvent, Received, SessionId, SocketId, Transmit};
+use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint, SessionManager};
+use skyhaul_sessions::{Received, SessionId, SessionManagerEvent, SocketId, Transmit};
 use skyhaul_transport::{Block, DownReason, Event, FlowId, Opening, PathId, PathOptions, SessionConfig};
 use skyhaul_units::{Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub fn identity(seed: u8) -> Identity {
 
 /// An end and what it saw.
 pub struct Node {
-    pub engine: Engine,
+    pub manager: SessionManager,
     pub session: Option<SessionId>,
     /// Sessions that began here.
     pub connected: usize,
@@ -53,7 +53,7 @@ pub struct Node {
 pub struct World {
     pub now: Instant,
     pub nodes: [Node; 2],
-    pub bare: Endpoint,
+    pub bare: QuicEndpoint,
     /// Lines that let nothing through.
     pub cut: BTreeSet<usize>,
     /// Lines on which larger UDP payloads vanish.
@@ -77,21 +77,21 @@ fn epoch() -> std::time::Instant {
     *EPOCH.get_or_init(std::time::Instant::now)
 }
 
-fn endpoint(key: u8, seed: u8, listen: bool) -> Endpoint {
+fn endpoint(key: u8, seed: u8, listen: bool) -> QuicEndpoint {
     let mut config = EndpointConfig::new(identity(key), PathConfig::over(Rate::from_mbps(50)), epoch());
     config.listen = listen;
     config.trusted = BTreeSet::from([identity(1).fingerprint(), identity(3).fingerprint()]);
     config.rng_seed = Some([seed; 32]);
-    Endpoint::new(config).unwrap()
+    QuicEndpoint::new(config).unwrap()
 }
 
 fn node(key: u8, listen: bool) -> Node {
-    let mut engine = Engine::new(endpoint(key, key * 10, listen), SessionConfig::default());
+    let mut manager = SessionManager::new(endpoint(key, key * 10, listen), SessionConfig::default());
     for socket in 1..SOCKETS {
-        engine.add_carrier(endpoint(key, key * 10 + u8::try_from(socket).unwrap(), listen));
+        manager.add_carrier(endpoint(key, key * 10 + u8::try_from(socket).unwrap(), listen));
     }
     Node {
-        engine,
+        manager,
         session: None,
         connected: 0,
         disconnected: Vec::new(),
@@ -130,7 +130,7 @@ impl World {
             still: 0,
         };
         let called = identity(2).fingerprint();
-        world.nodes[CALLER].engine.connect(world.now, address(CALLED, 0), called).unwrap();
+        world.nodes[CALLER].manager.connect(world.now, address(CALLED, 0), called).unwrap();
         let up = world.run(120, |world| world.nodes.iter().all(|node| node.up.contains(&PathId(0))));
         assert!(up, "no session");
         world
@@ -140,12 +140,12 @@ impl World {
     pub fn join(&mut self, socket: usize) -> PathId {
         let id = self.nodes[CALLER].session.unwrap();
         let to = (SocketId(socket), address(CALLED, socket));
-        self.nodes[CALLER].engine.join(self.now, id, to, PathOptions::default()).unwrap()
+        self.nodes[CALLER].manager.join(self.now, id, to, PathOptions::default()).unwrap()
     }
 
     pub fn send(&mut self, count: usize) {
         let id = self.nodes[CALLER].session.unwrap();
-        let session = self.nodes[CALLER].engine.session(id).unwrap();
+        let session = self.nodes[CALLER].manager.session(id).unwrap();
         for _ in 0..count {
             let place = session.next_place(FlowId(0)).0;
             let block = Block::reliable(FlowId(0), Bytes::from(vec![place as u8; 20_000]));
@@ -161,7 +161,7 @@ impl World {
             if done(self) {
                 return true;
             }
-            let timeouts = self.nodes.iter_mut().filter_map(|node| node.engine.next_timeout());
+            let timeouts = self.nodes.iter_mut().filter_map(|node| node.manager.next_timeout());
             let bare = self.bare.next_timeout();
             let arrivals = self.flying.keys().next().map(|(at, _)| *at);
             let next = timeouts.chain(bare).chain(arrivals).min().unwrap_or(limit);
@@ -174,7 +174,7 @@ impl World {
             self.now = next.max(self.now);
             self.deliver();
             for node in &mut self.nodes {
-                node.engine.handle_timeout(self.now);
+                node.manager.handle_timeout(self.now);
             }
             if self.bare.next_timeout().is_some_and(|due| due <= self.now) {
                 self.bare.handle_timeout(self.now);
@@ -193,7 +193,7 @@ impl World {
             }
             for (index, node) in self.nodes.iter_mut().enumerate() {
                 if let Some(socket) = (0..SOCKETS).find(|socket| address(index, *socket) == to) {
-                    node.engine.handle_datagram(self.now, SocketId(socket), received.clone());
+                    node.manager.handle_datagram(self.now, SocketId(socket), received.clone());
                 }
             }
         }
@@ -203,12 +203,12 @@ impl World {
         let mut out = Vec::new();
         for index in 0..2 {
             let node = &mut self.nodes[index];
-            node.engine.flush(self.now);
-            while let Some(event) = node.engine.poll_event() {
+            node.manager.flush(self.now);
+            while let Some(event) = node.manager.poll_event() {
                 node.event(event);
             }
-            node.engine.flush(self.now);
-            while let Some((socket, transmit)) = self.nodes[index].engine.poll_transmit(self.now, &mut out) {
+            node.manager.flush(self.now);
+            while let Some((socket, transmit)) = self.nodes[index].manager.poll_transmit(self.now, &mut out) {
                 self.sent[index] += transmit.size as u64;
                 self.fly(address(index, socket.0), &transmit, &out, Some(socket.0));
             }
@@ -238,27 +238,31 @@ impl World {
 }
 
 impl Node {
-    fn event(&mut self, event: EngineEvent) {
+    fn event(&mut self, event: SessionManagerEvent) {
         match event {
-            EngineEvent::Connected { id, .. } => {
+            SessionManagerEvent::Connected { id, .. } => {
                 self.connected += 1;
                 self.session.get_or_insert(id);
                 let opening = Opening { name: "a node".to_owned(), ..Opening::default() };
-                self.engine.session(id).unwrap().open(opening);
+                self.manager.session(id).unwrap().open(opening);
             }
-            EngineEvent::Disconnected { id, reason } if Some(id) == self.session => {
+            SessionManagerEvent::Disconnected { id, reason } if Some(id) == self.session => {
                 self.disconnected.push(reason);
             }
-            EngineEvent::PathRefused { reason, .. } => self.refused.push(reason),
-            EngineEvent::Session { id, event } if Some(id) == self.session => self.session_event(id, event),
-            EngineEvent::Session { .. } | EngineEvent::Disconnected { .. } | EngineEvent::Refused { .. } => {}
+            SessionManagerEvent::PathRefused { reason, .. } => self.refused.push(reason),
+            SessionManagerEvent::Session { id, event } if Some(id) == self.session => {
+                self.session_event(id, event);
+            }
+            SessionManagerEvent::Session { .. }
+            | SessionManagerEvent::Disconnected { .. }
+            | SessionManagerEvent::Refused { .. } => {}
         }
     }
 
     fn session_event(&mut self, id: SessionId, event: Event) {
         match event {
             Event::Block(received) => {
-                let session = self.engine.session(id).unwrap();
+                let session = self.manager.session(id).unwrap();
                 session.release(received.bytes.len());
                 session.receipt(received.id.flow, received.id.seq.next());
                 self.received.push(received.bytes);

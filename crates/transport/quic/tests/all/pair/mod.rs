@@ -5,8 +5,8 @@
 use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
-use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
-use skyhaul_sessions::{CarrierEvent, ConnectionId, Received};
+use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
+use skyhaul_sessions::{ConnectionId, EndpointEvent, Received};
 use skyhaul_transport::{Path, PathEvent, Token};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -106,7 +106,7 @@ impl Link {
 /// What a node has seen.
 #[derive(Default)]
 pub struct Seen {
-    pub events: Vec<(Instant, CarrierEvent)>,
+    pub events: Vec<(Instant, EndpointEvent)>,
     pub path_events: Vec<(Instant, PathEvent)>,
     pub ready: Option<ConnectionId>,
     pub payload: usize,
@@ -133,7 +133,7 @@ pub struct World {
     pub now: Instant,
     /// The client's call.
     pub call: ConnectionId,
-    pub nodes: [Endpoint; 2],
+    pub nodes: [QuicEndpoint; 2],
     pub seen: [Seen; 2],
     pub apps: [App; 2],
     pub keep_events: bool,
@@ -161,8 +161,8 @@ fn epoch() -> std::time::Instant {
 }
 
 /// An endpoint as the options say.
-pub fn endpoint(options: &Options, node: usize) -> Endpoint {
-    let mut endpoint = Endpoint::new(config(options, node)).unwrap();
+pub fn endpoint(options: &Options, node: usize) -> QuicEndpoint {
+    let mut endpoint = QuicEndpoint::new(config(options, node)).unwrap();
     endpoint.batch(options.max_segments);
     endpoint
 }
@@ -231,7 +231,7 @@ impl World {
             if done(self) {
                 return true;
             }
-            let timeouts = self.nodes.iter().filter_map(Endpoint::next_timeout);
+            let timeouts = self.nodes.iter().filter_map(QuicEndpoint::next_timeout);
             let arrivals = self.links.iter().filter_map(|link| link.flying.front().map(|(at, _)| *at));
             let next = timeouts.chain(arrivals).min().unwrap_or(Instant::FAR_FUTURE).max(self.now);
             if next > limit {
@@ -291,7 +291,7 @@ impl World {
         let endpoint = &mut self.nodes[node];
         let seen = &mut self.seen[node];
         while let Some(event) = endpoint.poll_event() {
-            if let CarrierEvent::Ready { id, .. } = event {
+            if let EndpointEvent::Ready { id, .. } = event {
                 seen.ready = Some(id);
             }
             seen.events.push((self.now, event));

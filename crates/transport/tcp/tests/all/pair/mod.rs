@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use skyhaul_identity::Identity;
-use skyhaul_tcp::{TlsEndpoint, TlsEndpointConfig, TlsPath, TlsPathConfig};
+use skyhaul_tcp::{TcpPath, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::VecDeque;
@@ -159,7 +159,7 @@ pub enum App {
 /// Two ends and the pipes between them.
 pub struct World {
     pub now: Instant,
-    pub paths: [TlsPath; 2],
+    pub paths: [TcpPath; 2],
     pub pipes: [Pipe; 2],
     pub seen: [Seen; 2],
     pub apps: [App; 2],

@@ -75,7 +75,7 @@ pub struct World {
     summary: Summary,
 }
 
-/// As an engine does: what was due and is still there waits for its path.
+/// As a session manager does: what was due and is still there waits for its path.
 const WAITING: Duration = Duration::from_millis(20);
 /// Wake-ups of both ends together in a second that neither sent, nor brought, nor told anything.
 const IDLE_MAX: u64 = 300;

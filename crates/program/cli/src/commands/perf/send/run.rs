@@ -15,10 +15,10 @@ use crate::commands::perf::message::{DATA, Found, Message, heard, say};
 use crate::commands::perf::report::{Control, Report};
 use crate::commands::perf::source::{STAMP, Source};
 use crate::failure::{Exit, Failure};
-use skyhaul_net::Engine;
+use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::{Fingerprint, Refusal};
-use skyhaul_sessions::{EngineEvent, SessionId, SocketId};
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{
     Block, ClassId, Event, Opening, PathOptions, PathState, PolicyConfig, Session, cost,
 };
@@ -55,10 +55,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What a carrier goes over, and the ends of its path.
-    pub fn way(&self, carrier: usize) -> Option<(&'static str, AddressPair)> {
-        match carrier.checked_sub(self.over_udp) {
-            None => Some(("udp", *self.paths.get(carrier)?)),
+    /// What an endpoint goes over, and the ends of its path.
+    pub fn way(&self, endpoint: usize) -> Option<(&'static str, AddressPair)> {
+        match endpoint.checked_sub(self.over_udp) {
+            None => Some(("udp", *self.paths.get(endpoint)?)),
             Some(place) => {
                 let pair = self.paths.get(place)?;
                 // Each connection over TCP has a port of its own.
@@ -68,7 +68,7 @@ impl Plan {
         }
     }
 
-    /// The first carrier over `kind`.
+    /// The first endpoint over `kind`.
     const fn first(&self, kind: Transport) -> usize {
         match kind {
             Transport::Udp | Transport::Auto => 0,
@@ -77,7 +77,7 @@ impl Plan {
     }
 }
 
-/// A session that is called for, and the first of its paths' carriers.
+/// A session that is called for, and the first of its paths' endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Call {
     id: SessionId,
@@ -169,15 +169,15 @@ impl<'a> Sender<'a> {
         self.over(Err(Failure::from_sentence(Exit::Peer, sentence).at(&place)));
     }
 
-    fn session_event(&mut self, now: Instant, id: SessionId, engine: &mut Engine, event: Event) {
+    fn session_event(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager, event: Event) {
         match event {
-            Event::Greeted { .. } => self.join(now, id, engine),
+            Event::Greeted { .. } => self.join(now, id, manager),
             Event::Block(received) => {
-                if let Some(session) = engine.session(id) {
+                if let Some(session) = manager.session(id) {
                     session.release(received.bytes.len());
                 }
                 match heard(&received.bytes) {
-                    Some(message) => self.heard(now, id, engine, &message),
+                    Some(message) => self.heard(now, id, manager, &message),
                     None => self.fail("the far end is not a measuring receiver", "compare the releases"),
                 }
             }
@@ -198,28 +198,28 @@ impl<'a> Sender<'a> {
     }
 
     /// Calls for the paths after the first.
-    fn join(&mut self, now: Instant, id: SessionId, engine: &mut Engine) {
+    fn join(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) {
         for index in 1..self.plan.paths.len() {
             let first = self.calls.first().map_or(0, |call| call.first);
             let way = (SocketId(first + index), self.plan.paths[index].remote);
-            if let Err(error) = engine.join(now, id, way, PathOptions::default()) {
+            if let Err(error) = manager.join(now, id, way, PathOptions::default()) {
                 self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string())));
             }
         }
     }
 
-    fn heard(&mut self, now: Instant, id: SessionId, engine: &mut Engine, message: &Message) {
+    fn heard(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager, message: &Message) {
         match (self.state, message) {
             (State::Asking { number, asked, .. }, Message::Time { number: of, utc_ns }) if number == *of => {
                 self.comparison.answer(asked, (now, self.clock.utc_of(now)), Utc::from_nanos(*utc_ns));
                 if self.comparison.answers() < QUESTIONS {
-                    return self.ask(now, id, engine, number + 1);
+                    return self.ask(now, id, manager, number + 1);
                 }
                 let courses = self.plan.shares.as_ref().map_or(0, Shares::count);
                 let clock_ahead_ns = self.comparison.ahead_nanos();
-                self.say(now, id, engine, &Message::Begin { clock_ahead_ns, courses });
+                self.say(now, id, manager, &Message::Begin { clock_ahead_ns, courses });
                 self.state = State::Sending;
-                self.tally = Tally::begin(now, id, engine);
+                self.tally = Tally::begin(now, id, manager);
             }
             (State::Ending { .. }, Message::Found(found)) => {
                 self.over(Ok(self.tally.report(found, &self.plan)));
@@ -228,13 +228,13 @@ impl<'a> Sender<'a> {
         }
     }
 
-    fn ask(&mut self, now: Instant, id: SessionId, engine: &mut Engine, number: u32) {
+    fn ask(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager, number: u32) {
         self.state = State::Asking { number, asked: now, until: now + PATIENCE };
-        self.say(now, id, engine, &Message::Ask { number });
+        self.say(now, id, manager, &Message::Ask { number });
     }
 
-    fn say(&mut self, now: Instant, id: SessionId, engine: &mut Engine, message: &Message) {
-        let Some(session) = engine.session(id) else { return };
+    fn say(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager, message: &Message) {
+        let Some(session) = manager.session(id) else { return };
         if let Err(error) = session.send(now, say(message)) {
             self.fail(&error.to_string(), "start both ends again");
         }
@@ -318,7 +318,7 @@ impl<'a> Sender<'a> {
     }
 
     /// What the state asks for next. Returns when to come again.
-    fn advance(&mut self, now: Instant, id: SessionId, engine: &mut Engine) -> Option<Instant> {
+    fn advance(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) -> Option<Instant> {
         match self.state {
             // A run that is not awaited is judged by what this end knows.
             State::Ending { until } if now >= until && self.plan.patience.is_some() => {
@@ -332,26 +332,26 @@ impl<'a> Sender<'a> {
                 None
             }
             State::Calling { until } => {
-                let session = engine.session(id)?;
+                let session = manager.session(id)?;
                 let up = session.paths().filter(|(_, path)| path.state == PathState::Active).count();
                 if session.is_open() && up == self.plan.paths.len() {
-                    self.ask(now, id, engine, 0);
+                    self.ask(now, id, manager, 0);
                 }
                 Some(until)
             }
             State::Ending { until } => Some(until),
             State::Asking { until, .. } => Some(until),
             State::Sending => {
-                let line = self.line(now, id, engine)?;
-                let session = engine.session(id)?;
+                let line = self.line(now, id, manager)?;
+                let session = manager.session(id)?;
                 let due = self.feed(now, session);
                 Some(due.map_or(line, |due| due.min(line)))
             }
             State::Draining { .. } if self.tally.is_complete() => {
-                self.tally.see_paths(id, engine, &self.plan);
+                self.tally.see_paths(id, manager, &self.plan);
                 let patience = self.plan.patience.map_or(PATIENCE, |patience| patience.min(PATIENCE));
                 self.state = State::Ending { until: now + patience };
-                self.say(now, id, engine, &Message::End);
+                self.say(now, id, manager, &Message::End);
                 Some(now)
             }
             State::Draining { until } => {
@@ -359,20 +359,20 @@ impl<'a> Sender<'a> {
                     self.tally.cut(now);
                     return Some(now);
                 }
-                self.line(now, id, engine)
+                self.line(now, id, manager)
             }
         }
     }
 
     /// Says what there is to say while data goes. Returns when to come again.
-    fn line(&mut self, now: Instant, id: SessionId, engine: &mut Engine) -> Option<Instant> {
-        let line = self.tally.line(now, id, engine);
+    fn line(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) -> Option<Instant> {
+        let line = self.tally.line(now, id, manager);
         if self.plan.patience.is_some() && self.seen != line {
             // Once a second: should the line go down, this is what is known.
             self.seen = line;
-            self.tally.see_paths(id, engine, &self.plan);
+            self.tally.see_paths(id, manager, &self.plan);
         }
-        Some(self.tally.listen(now, engine.session(id)?).min(line))
+        Some(self.tally.listen(now, manager.session(id)?).min(line))
     }
 
     /// The line is gone. A run that is not awaited has come to its end by that, where data was sent.
@@ -387,17 +387,17 @@ impl<'a> Sender<'a> {
 }
 
 impl Service for Sender<'_> {
-    fn event(&mut self, now: Instant, engine: &mut Engine, event: EngineEvent) {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         let is_called = |id: SessionId| self.calls.iter().any(|call| call.id == id);
         match event {
-            EngineEvent::Connected { id, .. } if is_called(id) => self.connected(now, id, engine),
-            EngineEvent::Session { id, event } if is_called(id) => {
-                self.session_event(now, id, engine, event);
+            SessionManagerEvent::Connected { id, .. } if is_called(id) => self.connected(now, id, manager),
+            SessionManagerEvent::Session { id, event } if is_called(id) => {
+                self.session_event(now, id, manager, event);
             }
-            EngineEvent::Disconnected { id, reason } if is_called(id) => {
+            SessionManagerEvent::Disconnected { id, reason } if is_called(id) => {
                 self.lost(now, &format!("the line is down ({reason})"));
             }
-            EngineEvent::Refused { id: Some(id), reason, .. } if is_called(id) => {
+            SessionManagerEvent::Refused { id: Some(id), reason, .. } if is_called(id) => {
                 self.calls.retain(|call| call.id != id);
                 if self.fall_back_at.is_some() {
                     self.fall_back_at = Some(now);
@@ -405,7 +405,7 @@ impl Service for Sender<'_> {
                     self.refused(&reason.to_string());
                 }
             }
-            EngineEvent::PathRefused { remote, reason, .. } => {
+            SessionManagerEvent::PathRefused { remote, reason, .. } => {
                 let failure = Failure::from_sentence(Exit::Peer, &reason).at(&remote.to_string());
                 self.over(Err(failure));
             }
@@ -413,18 +413,18 @@ impl Service for Sender<'_> {
         }
     }
 
-    fn work(&mut self, now: Instant, engine: &mut Engine) -> Option<Instant> {
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if self.state == (State::Calling { until: Instant::FAR_FUTURE }) {
             self.state = State::Calling { until: now + PATIENCE };
             self.fall_back_at = (self.plan.transport == Transport::Auto).then_some(now + FALL_BACK);
-            self.call(now, engine, self.plan.transport);
+            self.call(now, manager, self.plan.transport);
             return Some(now);
         }
         if self.fall_back_at.is_some_and(|at| at <= now) {
             self.fall_back_at = None;
-            self.call(now, engine, Transport::Tcp);
+            self.call(now, manager, Transport::Tcp);
         }
-        let standing = self.calls.iter().find(|call| engine.session(call.id).is_some());
+        let standing = self.calls.iter().find(|call| manager.session(call.id).is_some());
         let Some(id) = standing.map(|call| call.id) else {
             let State::Calling { until } = self.state else { return None };
             if now >= until {
@@ -433,29 +433,29 @@ impl Service for Sender<'_> {
             }
             return Some(self.fall_back_at.map_or(until, |at| at.min(until)));
         };
-        self.advance(now, id, engine)
+        self.advance(now, id, manager)
     }
 }
 
 impl Sender<'_> {
-    fn call(&mut self, now: Instant, engine: &mut Engine, kind: Transport) {
+    fn call(&mut self, now: Instant, manager: &mut SessionManager, kind: Transport) {
         let first = self.plan.first(kind);
-        match engine.connect_from(now, SocketId(first), self.plan.paths[0].remote, self.plan.peer) {
+        match manager.connect_from(now, SocketId(first), self.plan.paths[0].remote, self.plan.peer) {
             Ok(id) => self.calls.push(Call { id, first }),
             Err(error) => self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string()))),
         }
     }
 
     /// The call that stands first is the one that counts.
-    fn connected(&mut self, now: Instant, id: SessionId, engine: &mut Engine) {
+    fn connected(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) {
         self.fall_back_at = None;
         let (stays, others) = core::mem::take(&mut self.calls).into_iter().partition(|call| call.id == id);
         self.calls = stays;
         let others: Vec<Call> = others;
         for call in others {
-            engine.close(now, call.id, "another connection was established first");
+            manager.close(now, call.id, "another connection was established first");
         }
-        if let Some(session) = engine.session(id) {
+        if let Some(session) = manager.session(id) {
             session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
             if let Some(shares) = &self.plan.shares {
                 session.share(shares.tree().clone(), PolicyConfig::default());

@@ -8,7 +8,7 @@ use crate::commands::perf::report::{
 };
 use crate::commands::perf::send::run::Plan;
 use crate::commands::rate::rate_text;
-use skyhaul_net::{Engine, Processors};
+use skyhaul_net::{Processors, SessionManager};
 use skyhaul_probe::why::{Listener, Owes};
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Session, Stats, Waits};
@@ -63,20 +63,20 @@ struct Recent {
 
 impl Tally {
     /// Begins to count.
-    pub fn begin(now: Instant, id: SessionId, engine: &mut Engine) -> Self {
-        let session = engine.session(id);
+    pub fn begin(now: Instant, id: SessionId, manager: &mut SessionManager) -> Self {
+        let session = manager.session(id);
         let paths: Vec<_> = session.iter().flat_map(|session| session.paths()).collect();
         Self {
             began: now,
             cpu_at_begin: cpu_seconds(),
             paths_at_begin: paths.iter().map(|(id, path)| (*id, path.stats)).collect(),
             payloads_at_begin: paths.iter().map(|(id, path)| (*id, path.payload)).collect(),
-            stats_at_begin: engine.session(id).map(|session| session.stats()).unwrap_or_default(),
-            waits_at_begin: engine.session(id).map(|session| session.waits()).unwrap_or_default(),
+            stats_at_begin: manager.session(id).map(|session| session.stats()).unwrap_or_default(),
+            waits_at_begin: manager.session(id).map(|session| session.waits()).unwrap_or_default(),
             processors_at_begin: Processors::now(),
             grew: now,
             line_due: now + SECOND,
-            listener: engine.session(id).map(|session| Listener::new(now, trace(session))),
+            listener: manager.session(id).map(|session| Listener::new(now, trace(session))),
             recent: Recent { since: now, ..Recent::default() },
             ..Self::default()
         }
@@ -136,8 +136,10 @@ impl Tally {
     }
 
     /// Says a line a second. Returns when the next is due.
-    pub fn line(&mut self, now: Instant, id: SessionId, engine: &mut Engine) -> Instant {
-        let Some(session) = engine.session(id).filter(|_| now >= self.line_due) else { return self.line_due };
+    pub fn line(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) -> Instant {
+        let Some(session) = manager.session(id).filter(|_| now >= self.line_due) else {
+            return self.line_due;
+        };
         let repeated = session.stats().symbols_repeated - self.stats_at_begin.symbols_repeated;
         self.course.read(now, self.delivered);
         session.paths().for_each(|(id, path)| self.course.round_trip(id, path.estimate.rtt));
@@ -163,10 +165,10 @@ impl Tally {
     }
 
     /// Looks at the paths for the last time: after this they are closed.
-    pub fn see_paths(&mut self, id: SessionId, engine: &mut Engine, plan: &Plan) {
+    pub fn see_paths(&mut self, id: SessionId, manager: &mut SessionManager, plan: &Plan) {
         let sockets: BTreeMap<PathId, usize> =
-            engine.paths(id).map(|(path, socket, _)| (path, socket.0)).collect();
-        let Some(session) = engine.session(id) else { return };
+            manager.paths(id).map(|(path, socket, _)| (path, socket.0)).collect();
+        let Some(session) = manager.session(id) else { return };
         self.stats = session.stats();
         self.waits = session.waits().since(&self.waits_at_begin);
         let less = session.paths().map(|(id, path)| {

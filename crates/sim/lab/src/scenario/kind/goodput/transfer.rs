@@ -1,4 +1,4 @@
-//! A transfer over the production engine: one side sends blocks as fast as it may, the other checks and counts them.
+//! A transfer over the production session manager: one side sends blocks as fast as it may, the other checks and counts them.
 
 use super::super::line::Line;
 use super::Broken;

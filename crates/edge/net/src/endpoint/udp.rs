@@ -4,15 +4,15 @@ use super::{Arrived, Left};
 use crate::Clock;
 use crate::socket::{AT_ONCE, Outgoing, Socket};
 use rustix::event::{PollFd, PollFlags};
-use skyhaul_quic::Endpoint;
+use skyhaul_quic::QuicEndpoint;
 use skyhaul_sessions::{Received, Transmit};
 use skyhaul_units::{ByteCount, Instant};
 use std::io;
 use std::os::fd::AsFd as _;
 
 /// An endpoint and its socket.
-pub struct UdpCarrier {
-    endpoint: Endpoint,
+pub struct UdpEndpoint {
+    quic: QuicEndpoint,
     socket: Socket,
     /// The batch that leaves next; kept where the socket's buffer is full.
     batch: Vec<u8>,
@@ -25,11 +25,11 @@ const RECEIVES: usize = 4;
 /// System calls for what leaves before receiving has its turn: 1 MB at most, 2 ms at 4 Gbit/s.
 const TRANSMITS: usize = 16;
 
-impl UdpCarrier {
+impl UdpEndpoint {
     /// `endpoint` on `socket`, with as many datagrams in a system call as the system takes.
-    pub fn new(mut endpoint: Endpoint, socket: Socket) -> Self {
-        endpoint.batch(socket.max_segments());
-        Self { endpoint, socket, batch: Vec::new(), unsent: None, send_errors: 0 }
+    pub fn new(mut quic: QuicEndpoint, socket: Socket) -> Self {
+        quic.batch(socket.max_segments());
+        Self { quic, socket, batch: Vec::new(), unsent: None, send_errors: 0 }
     }
 
     /// The socket.
@@ -38,12 +38,12 @@ impl UdpCarrier {
     }
 
     /// What speaks QUIC there.
-    pub const fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+    pub const fn quic(&self) -> &QuicEndpoint {
+        &self.quic
     }
 
-    pub(crate) const fn endpoint_mut(&mut self) -> &mut Endpoint {
-        &mut self.endpoint
+    pub(crate) const fn quic_mut(&mut self) -> &mut QuicEndpoint {
+        &mut self.quic
     }
 
     pub(crate) const fn send_errors(&self) -> u64 {
@@ -54,7 +54,7 @@ impl UdpCarrier {
         let mut taken = ByteCount::ZERO;
         for _ in 0..RECEIVES {
             let mut arrived = None;
-            let endpoint = &mut self.endpoint;
+            let quic = &mut self.quic;
             let count = self.socket.receive(|incoming| {
                 // Read after the datagrams: a reading from before may be older than their arrival by as long as this thread
                 // was kept from running, and a round trip that looks too short makes every later one look like a queue.
@@ -62,7 +62,7 @@ impl UdpCarrier {
                 let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                 for payload in incoming {
                     taken += ByteCount::of(payload.len());
-                    endpoint.handle_datagram(now, Received { remote, local_ip, ecn, payload });
+                    quic.handle_datagram(now, Received { remote, local_ip, ecn, payload });
                 }
             })?;
             if count < AT_ONCE {
@@ -76,7 +76,7 @@ impl UdpCarrier {
         let mut left = Left::Nothing;
         for _ in 0..TRANSMITS {
             let unsent = self.unsent.take();
-            let next = unsent.or_else(|| self.endpoint.poll_transmit(now, &mut self.batch));
+            let next = unsent.or_else(|| self.quic.poll_transmit(now, &mut self.batch));
             let Some(transmit) = next else { return left };
             let outgoing = Outgoing {
                 to: transmit.to,
@@ -114,57 +114,57 @@ mod tests {
     use skyhaul_transport::{Path as _, Token};
     use skyhaul_units::{Duration, Rate};
 
-    fn carrier(seed: u8, clock: &Clock) -> UdpCarrier {
+    fn endpoint(seed: u8, clock: &Clock) -> UdpEndpoint {
         let identity = |seed| Identity::from_seed(&[seed; 32]).unwrap();
         let path = PathConfig::over(Rate::from_mbps(1_000));
         let mut config = EndpointConfig::new(identity(seed), path, clock.std_start());
         config.trusted = [identity(1), identity(2)].iter().map(Identity::fingerprint).collect();
         config.listen = true;
         let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        UdpCarrier::new(Endpoint::new(config).unwrap(), socket)
+        UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket)
     }
 
-    /// Whoever makes a carrier need not ask for it: files and streams once cost a system call for each datagram.
+    /// Whoever makes an endpoint need not ask for it: files and streams once cost a system call for each datagram.
     #[test]
     fn what_may_leave_at_once_leaves_in_one_system_call() {
         let clock = Clock::start();
-        let (mut near, mut far) = (carrier(1, &clock), carrier(2, &clock));
+        let (mut near, mut far) = (endpoint(1, &clock), endpoint(2, &clock));
         if near.socket.max_segments() < 2 {
             eprintln!("SKIPPED: this system does not send several datagrams in one call");
             return;
         }
         let to = far.socket.local_addr().unwrap();
         let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
-        let id = near.endpoint.connect(clock.now(), to, key).unwrap();
+        let id = near.quic.connect(clock.now(), to, key).unwrap();
         let patience = clock.now() + Duration::from_secs(60);
         let mut together = 1;
         while together < 2 {
             assert!(clock.now() < patience, "each datagram came by itself");
             let now = clock.now();
-            if let Some(path) = near.endpoint.path(id) {
+            if let Some(path) = near.quic.path(id) {
                 while path.poll(now).is_some() {}
                 for _ in 0..path.room(now) {
                     path.send(now, Some(Token(0)), vec![0; 1_300].into());
                 }
             }
-            near.endpoint.handle_timeout(now);
+            near.quic.handle_timeout(now);
             near.transmit(now);
             near.receive(&clock).unwrap();
-            let endpoint = &mut far.endpoint;
+            let quic = &mut far.quic;
             far.socket
                 .receive(|incoming| {
                     let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                     let count = incoming
                         .map(|payload| {
-                            endpoint.handle_datagram(now, Received { remote, local_ip, ecn, payload });
+                            quic.handle_datagram(now, Received { remote, local_ip, ecn, payload });
                         })
                         .count();
                     together = together.max(count);
                 })
                 .unwrap();
-            far.endpoint.handle_timeout(now);
+            far.quic.handle_timeout(now);
             far.transmit(now);
-            while near.endpoint.poll_event().is_some() || far.endpoint.poll_event().is_some() {}
+            while near.quic.poll_event().is_some() || far.quic.poll_event().is_some() {}
         }
     }
 }

@@ -9,8 +9,8 @@
 //! A proof is made with keying material of the new connection over a secret of the session's first connection, the
 //! direction and the path's number ([`Keying::prove`]): only the two ends of both connections can make it.
 
-use super::{Engine, EngineEvent, Key, Role, SessionId, connection};
-use crate::Carrier;
+use super::{Key, Role, SessionId, SessionManager, SessionManagerEvent, connection};
+use crate::Endpoint;
 use core::net::SocketAddr;
 use skyhaul_identity::{Fingerprint, Keying};
 use skyhaul_transport::wire::{Control, ControlReader};
@@ -56,22 +56,22 @@ impl Joining {
     }
 
     /// What its owner learns of its end, where it called.
-    pub(super) fn refused(self, reason: String) -> Option<EngineEvent> {
+    pub(super) fn refused(self, reason: String) -> Option<SessionManagerEvent> {
         match self.side {
             Side::Calling { session, path, remote, .. } => {
-                Some(EngineEvent::PathRefused { id: session, path, remote, reason })
+                Some(SessionManagerEvent::PathRefused { id: session, path, remote, reason })
             }
             Side::Called { .. } => None,
         }
     }
 }
 
-impl<C: Carrier> Engine<C> {
+impl<C: Endpoint> SessionManager<C> {
     /// A connection for one more path is up.
     pub(super) fn begin_join(&mut self, now: Instant, key: Key, (mut joining, keying): (Joining, Keying)) {
         if let Side::Calling { session, path, .. } = joining.side {
             let Some(held) = self.sessions.get(&session) else {
-                if let Some(connection) = connection(&mut self.carriers, key) {
+                if let Some(connection) = connection(&mut self.endpoints, key) {
                     connection.close(now, "the session has ended");
                 }
                 self.events.extend(joining.refused("the session has ended".to_owned()));
@@ -100,7 +100,7 @@ impl<C: Carrier> Engine<C> {
 
     /// Gives the joining back while it is not over.
     fn advance_join(&mut self, now: Instant, key: Key, mut joining: Joining) -> Option<Joining> {
-        let connection = connection(&mut self.carriers, key)?;
+        let connection = connection(&mut self.endpoints, key)?;
         while let Some(event) = connection.poll(now) {
             match event {
                 PathEvent::Up { payload } => joining.payload = payload,
@@ -136,7 +136,7 @@ impl<C: Carrier> Engine<C> {
         joining: Joining,
         (path, proof): (PathId, [u8; 32]),
     ) -> Option<Joining> {
-        let connection = connection(&mut self.carriers, key)?;
+        let connection = connection(&mut self.endpoints, key)?;
         let (from_caller, options) = match joining.side {
             Side::Calling { options, .. } => (false, options),
             Side::Called { .. } => (true, PathOptions::default()),

@@ -1,11 +1,11 @@
-//! What the engine needs of whatever makes connections.
+//! What the session manager needs of whatever makes connections.
 
 use core::net::SocketAddr;
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
 use skyhaul_transport::{DownReason, Path};
 use skyhaul_units::Instant;
 
-/// A connection of one carrier; never used again for another.
+/// A connection of one endpoint; never used again for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
@@ -16,9 +16,9 @@ impl core::fmt::Display for ConnectionId {
 }
 
 /// Takes and makes calls over one socket, and knows each connection by its id.
-pub trait Carrier {
+pub trait Endpoint {
     /// Calls the node at `remote`, which must have the key `expected`, for a session or, if it `joins`, for one more path of
-    /// one. Ends in [`CarrierEvent::Ready`] or [`CarrierEvent::Refused`].
+    /// one. Ends in [`EndpointEvent::Ready`] or [`EndpointEvent::Refused`].
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -34,19 +34,19 @@ pub trait Carrier {
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path>;
 
     /// The next event, until `None`.
-    fn poll_event(&mut self) -> Option<CarrierEvent>;
+    fn poll_event(&mut self) -> Option<EndpointEvent>;
 
-    /// When [`Carrier::handle_timeout`] is due.
+    /// When [`Endpoint::handle_timeout`] is due.
     fn next_timeout(&self) -> Option<Instant>;
 
     /// Does what is due.
     fn handle_timeout(&mut self, now: Instant);
 }
 
-/// What a carrier reports.
+/// What an endpoint reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CarrierEvent {
-    /// A connection is up, its peer's key checked: see [`Carrier::connection`].
+pub enum EndpointEvent {
+    /// A connection is up, its peer's key checked: see [`Endpoint::connection`].
     Ready {
         /// The connection.
         id: ConnectionId,
@@ -87,10 +87,10 @@ pub enum ConnectError {
     Address {
         /// The address.
         remote: SocketAddr,
-        /// In the words of the carrier.
+        /// In the words of the endpoint.
         reason: String,
     },
-    /// No such carrier.
+    /// No such endpoint.
     #[error("unknown socket")]
     NoSocket,
     /// The session to be joined has ended.

@@ -1,33 +1,33 @@
 //! The connections of one node over TCP, each known by its id. Sans-IO: its owner has the sockets and moves the bytes.
 //!
-//! A connection begins with [`TlsCarrier::accept`], or as a call that [`TlsCarrier::poll_call`] asks the owner to make. The
-//! owner moves bytes between its socket and [`TlsCarrier::stream`] until that is `None` or has finished.
+//! A connection begins with [`TlsConnections::accept`], or as a call that [`TlsConnections::poll_call`] asks the owner to make. The
+//! owner moves bytes between its socket and [`TlsConnections::stream`] until that is `None` or has finished.
 
-use crate::{TlsEndpoint, TlsPath};
+use crate::{TcpPath, TlsEndpoint};
 use core::net::SocketAddr;
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
 use skyhaul_sessions::admission::{Admission, Doorkeeper};
-use skyhaul_sessions::{Carrier, CarrierEvent, ConnectError, ConnectionId};
+use skyhaul_sessions::{ConnectError, ConnectionId, Endpoint, EndpointEvent};
 use skyhaul_transport::Path;
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
 /// All connections over TCP of one node.
 #[derive(Debug)]
-pub struct TlsCarrier {
+pub struct TlsConnections {
     endpoint: TlsEndpoint,
     connections: BTreeMap<ConnectionId, Held>,
     /// Calls that the owner has not begun yet. Bounded by the connections.
     calls: VecDeque<(ConnectionId, SocketAddr)>,
     next_id: u64,
     /// Bounded by twice the connections, and the refusals of one turn of the owner: see [`MAX_EVENTS`].
-    events: VecDeque<CarrierEvent>,
+    events: VecDeque<EndpointEvent>,
     refused_busy: u64,
     doorkeeper: Doorkeeper,
 }
 
 struct Held {
-    path: TlsPath,
+    path: TcpPath,
     remote: SocketAddr,
     incoming: bool,
     stage: Stage,
@@ -69,8 +69,8 @@ impl Held {
     }
 }
 
-impl TlsCarrier {
-    /// A carrier without connections.
+impl TlsConnections {
+    /// An endpoint without connections.
     pub fn new(endpoint: TlsEndpoint) -> Self {
         Self {
             doorkeeper: Doorkeeper::new(endpoint.fingerprint().as_bytes()),
@@ -114,7 +114,7 @@ impl TlsCarrier {
             Err(reason) => {
                 self.refused_busy += 1;
                 if self.events.len() < MAX_EVENTS {
-                    let refused = CarrierEvent::Refused { id: None, remote, fingerprint: None, reason };
+                    let refused = EndpointEvent::Refused { id: None, remote, fingerprint: None, reason };
                     self.events.push_back(refused);
                 }
                 None
@@ -123,13 +123,13 @@ impl TlsCarrier {
     }
 
     /// The next address to open a stream to, for the connection of this id. Where that fails, tell its stream with
-    /// [`TlsPath::stream_failed`].
+    /// [`TcpPath::stream_failed`].
     pub fn poll_call(&mut self) -> Option<(ConnectionId, SocketAddr)> {
         self.calls.pop_front()
     }
 
     /// A connection's stream, to move its bytes; `None` once nobody needs it any more.
-    pub fn stream(&mut self, id: ConnectionId) -> Option<&mut TlsPath> {
+    pub fn stream(&mut self, id: ConnectionId) -> Option<&mut TcpPath> {
         self.connections.get_mut(&id).map(|held| &mut held.path)
     }
 
@@ -168,24 +168,24 @@ impl TlsCarrier {
                 && let Some(reason) = held.path.end_reason()
             {
                 held.stage = Stage::Closed;
-                self.events.push_back(CarrierEvent::Closed { id: *id, reason: reason.clone() });
+                self.events.push_back(EndpointEvent::Closed { id: *id, reason: reason.clone() });
             }
         }
     }
 }
 
-fn ready(id: ConnectionId, held: &Held) -> Option<CarrierEvent> {
+fn ready(id: ConnectionId, held: &Held) -> Option<EndpointEvent> {
     let path = &held.path;
     let keying = Keying::derive(|out, label| path.export_keying_material(out, label, b"").is_ok())?;
     let (peer, joins) = (path.peer()?, path.joins());
-    Some(CarrierEvent::Ready { id, peer, keying, incoming: held.incoming, joins })
+    Some(EndpointEvent::Ready { id, peer, keying, incoming: held.incoming, joins })
 }
 
-fn refused(id: ConnectionId, held: &Held, reason: Refusal) -> CarrierEvent {
-    CarrierEvent::Refused { id: Some(id), remote: held.remote, fingerprint: held.path.peer(), reason }
+fn refused(id: ConnectionId, held: &Held, reason: Refusal) -> EndpointEvent {
+    EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint: held.path.peer(), reason }
 }
 
-impl Carrier for TlsCarrier {
+impl Endpoint for TlsConnections {
     fn call(
         &mut self,
         now: Instant,
@@ -215,7 +215,7 @@ impl Carrier for TlsCarrier {
         self.stream(id).map(|path| path as &mut dyn Path)
     }
 
-    fn poll_event(&mut self) -> Option<CarrierEvent> {
+    fn poll_event(&mut self) -> Option<EndpointEvent> {
         if self.events.is_empty() {
             self.settle();
         }

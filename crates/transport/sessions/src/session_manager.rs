@@ -1,6 +1,6 @@
-//! The carriers of a node, and for each session the connections that are its paths.
+//! The endpoints of a node, and for each session the connections that are its paths.
 //!
-//! One engine serves one node: one carrier for each socket, or address in the lab. It is driven like everything
+//! One session manager serves one node: one endpoint for each socket, or address in the lab. It is driven like everything
 //! sans-IO: hand it what arrived and the time, then take datagrams and events until there are none.
 //!
 //! A session begins with one connection. Further ones join it: each end proves with keying material of the new connection
@@ -8,7 +8,7 @@
 
 mod joining;
 
-use crate::{Carrier, CarrierEvent, ConnectError, ConnectionId, Datagrams, Received, Transmit};
+use crate::{ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, Received, Transmit};
 use core::net::SocketAddr;
 use joining::Joining;
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
@@ -20,21 +20,21 @@ use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Carriers and the sessions over their connections.
-pub struct Engine<C> {
-    carriers: Vec<C>,
+pub struct SessionManager<C> {
+    endpoints: Vec<C>,
     session_config: SessionConfig,
     sessions: BTreeMap<SessionId, Held>,
-    /// What each connection is for. Bounded by the carriers' connections.
+    /// What each connection is for. Bounded by the endpoints' connections.
     roles: BTreeMap<Key, Role>,
     next_session: u64,
-    events: VecDeque<EngineEvent>,
+    events: VecDeque<SessionManagerEvent>,
     /// When sessions were last served: what was due then and is still there waits for its path.
     flushed: Instant,
-    /// The carrier polled for datagrams last: the next one has its turn first.
+    /// The endpoint polled for datagrams last: the next one has its turn first.
     turn: usize,
 }
 
-/// A session of one engine; never used again for another.
+/// A session of one session manager; never used again for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(u64);
 
@@ -44,11 +44,11 @@ impl core::fmt::Display for SessionId {
     }
 }
 
-/// An engine's carrier, and the socket or address that it stands for, in the order in which they were added.
+/// A session manager's endpoint, and the socket or address that it stands for, in the order in which they were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SocketId(pub usize);
 
-/// A connection of one of the carriers.
+/// A connection of one of the endpoints.
 type Key = (SocketId, ConnectionId);
 
 struct Held {
@@ -70,9 +70,9 @@ enum Role {
     Joining(Joining),
 }
 
-/// What the owner of an engine learns.
+/// What the owner of a session manager learns.
 #[derive(Debug)]
-pub enum EngineEvent {
+pub enum SessionManagerEvent {
     /// A trusted node is connected; open its session with [`Session::open`].
     Connected {
         /// The session.
@@ -123,11 +123,11 @@ pub enum EngineEvent {
 /// A session that waits for its path's room is looked at this often, should the path not say when it has some.
 const WAITING: Duration = Duration::from_millis(20);
 
-impl<C: Carrier> Engine<C> {
-    /// An engine over `carrier` whose sessions are set up as `session_config` says.
-    pub fn new(carrier: C, session_config: SessionConfig) -> Self {
+impl<C: Endpoint> SessionManager<C> {
+    /// A session manager over `endpoint` whose sessions are set up as `session_config` says.
+    pub fn new(endpoint: C, session_config: SessionConfig) -> Self {
         Self {
-            carriers: vec![carrier],
+            endpoints: vec![endpoint],
             session_config,
             sessions: BTreeMap::new(),
             roles: BTreeMap::new(),
@@ -138,13 +138,13 @@ impl<C: Carrier> Engine<C> {
         }
     }
 
-    /// Adds a carrier for one more socket.
-    pub fn add_carrier(&mut self, carrier: C) -> SocketId {
-        self.carriers.push(carrier);
-        SocketId(self.carriers.len() - 1)
+    /// Adds an endpoint for one more socket.
+    pub fn add_carrier(&mut self, endpoint: C) -> SocketId {
+        self.endpoints.push(endpoint);
+        SocketId(self.endpoints.len() - 1)
     }
 
-    /// Begins a connection over the first carrier to the node at `remote` that has the key `expected`.
+    /// Begins a connection over the first endpoint to the node at `remote` that has the key `expected`.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -157,7 +157,7 @@ impl<C: Carrier> Engine<C> {
         self.connect_from(now, SocketId(0), remote, expected)
     }
 
-    /// The same over the carrier `socket`.
+    /// The same over the endpoint `socket`.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -168,8 +168,8 @@ impl<C: Carrier> Engine<C> {
         remote: SocketAddr,
         expected: Fingerprint,
     ) -> Result<SessionId, ConnectError> {
-        let carrier = self.carriers.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
-        let connection = carrier.call(now, remote, expected, false)?;
+        let endpoint = self.endpoints.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
+        let connection = endpoint.call(now, remote, expected, false)?;
         let id = self.new_id();
         self.roles.insert((socket, connection), Role::Calling(id));
         Ok(id)
@@ -187,10 +187,10 @@ impl<C: Carrier> Engine<C> {
         options: PathOptions,
     ) -> Result<PathId, ConnectError> {
         let held = self.sessions.get_mut(&id).ok_or(ConnectError::NoSession)?;
-        let carrier = self.carriers.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
+        let endpoint = self.endpoints.get_mut(socket.0).ok_or(ConnectError::NoSocket)?;
         let too_many = |_| ConnectError::TooMany { max: usize::from(u8::MAX) };
         let path = u8::try_from(held.next_path).map(PathId).map_err(too_many)?;
-        let connection = carrier.call(now, remote, held.peer, true)?;
+        let connection = endpoint.call(now, remote, held.peer, true)?;
         held.next_path += 1;
         self.roles.insert((socket, connection), Role::Joining(Joining::calling(id, path, options, remote)));
         Ok(path)
@@ -199,28 +199,28 @@ impl<C: Carrier> Engine<C> {
     /// Closes one path of a session, telling the far end why.
     pub fn leave(&mut self, now: Instant, id: SessionId, path: PathId, reason: &str) {
         let key = self.sessions.get(&id).and_then(|held| held.paths.get(&path)).copied();
-        if let Some(connection) = key.and_then(|key| connection(&mut self.carriers, key)) {
+        if let Some(connection) = key.and_then(|key| connection(&mut self.endpoints, key)) {
             connection.close(now, reason);
         }
     }
 
-    /// A carrier, for what only its kind has; the first where there is no such.
-    pub fn carrier(&mut self, socket: SocketId) -> &mut C {
-        let index = if socket.0 < self.carriers.len() { socket.0 } else { 0 };
-        &mut self.carriers[index]
+    /// An endpoint, for what only its kind has; the first where there is no such.
+    pub fn endpoint(&mut self, socket: SocketId) -> &mut C {
+        let index = if socket.0 < self.endpoints.len() { socket.0 } else { 0 };
+        &mut self.endpoints[index]
     }
 
-    /// All carriers, in the order in which they were added.
-    pub fn carriers(&self) -> impl Iterator<Item = &C> {
-        self.carriers.iter()
+    /// All endpoints, in the order in which they were added.
+    pub fn endpoints(&self) -> impl Iterator<Item = &C> {
+        self.endpoints.iter()
     }
 
     /// The same, to move their bytes.
-    pub fn carriers_mut(&mut self) -> impl Iterator<Item = &mut C> {
-        self.carriers.iter_mut()
+    pub fn endpoints_mut(&mut self) -> impl Iterator<Item = &mut C> {
+        self.endpoints.iter_mut()
     }
 
-    /// A connected session. What is done to it takes effect at the next [`Engine::flush`].
+    /// A connected session. What is done to it takes effect at the next [`SessionManager::flush`].
     pub fn session(&mut self, id: SessionId) -> Option<&mut Session> {
         self.sessions.get_mut(&id).map(|held| &mut held.session)
     }
@@ -233,10 +233,10 @@ impl<C: Carrier> Engine<C> {
     /// The measurements of a session's first path.
     pub fn estimate(&mut self, id: SessionId) -> Option<Estimate> {
         let key = *self.sessions.get(&id)?.paths.first_key_value()?.1;
-        connection(&mut self.carriers, key).map(|path| path.estimate())
+        connection(&mut self.endpoints, key).map(|path| path.estimate())
     }
 
-    /// The connections that are a session's paths: the carrier of each, and the connection there.
+    /// The connections that are a session's paths: the endpoint of each, and the connection there.
     pub fn paths(&self, id: SessionId) -> impl Iterator<Item = (PathId, SocketId, ConnectionId)> + '_ {
         let paths = self.sessions.get(&id).into_iter().flat_map(|held| held.paths.iter());
         paths.map(|(path, key)| (*path, key.0, key.1))
@@ -249,17 +249,17 @@ impl<C: Carrier> Engine<C> {
             self.roles.iter().filter(|(_, role)| calling(role)).map(|(key, _)| *key).collect();
         let paths = self.sessions.get(&id).map(|held| held.paths.values().copied().collect::<Vec<_>>());
         for key in called.into_iter().chain(paths.unwrap_or_default()) {
-            if let Some(path) = connection(&mut self.carriers, key) {
+            if let Some(path) = connection(&mut self.endpoints, key) {
                 path.close(now, reason);
             }
         }
     }
 
-    /// Does what is due on the connections; sessions are served by [`Engine::flush`].
+    /// Does what is due on the connections; sessions are served by [`SessionManager::flush`].
     pub fn handle_timeout(&mut self, now: Instant) {
-        for carrier in &mut self.carriers {
-            if carrier.next_timeout().is_some_and(|due| due <= now) {
-                carrier.handle_timeout(now);
+        for endpoint in &mut self.endpoints {
+            if endpoint.next_timeout().is_some_and(|due| due <= now) {
+                endpoint.handle_timeout(now);
             }
         }
     }
@@ -271,31 +271,31 @@ impl<C: Carrier> Engine<C> {
         self.take_carrier_events(now);
         self.advance_joins(now);
         for (id, held) in &mut self.sessions {
-            serve(&mut self.carriers, held, now);
+            serve(&mut self.endpoints, held, now);
             while let Some(event) = held.session.poll() {
-                self.events.push_back(EngineEvent::Session { id: *id, event });
+                self.events.push_back(SessionManagerEvent::Session { id: *id, event });
             }
         }
         self.take_carrier_events(now);
     }
 
-    /// When [`Engine::handle_timeout`] and [`Engine::flush`] are due.
+    /// When [`SessionManager::handle_timeout`] and [`SessionManager::flush`] are due.
     pub fn next_timeout(&mut self) -> Option<Instant> {
         let sessions = self.sessions.values().filter_map(|held| held.session.next_timeout()).min();
         let waiting = self.flushed + WAITING;
         let sessions = sessions.map(|due| if due <= self.flushed { waiting } else { due });
-        let carriers = self.carriers.iter().filter_map(Carrier::next_timeout).min();
-        [carriers, sessions].into_iter().flatten().min()
+        let endpoints = self.endpoints.iter().filter_map(Endpoint::next_timeout).min();
+        [endpoints, sessions].into_iter().flatten().min()
     }
 
-    /// Uses the room that what left the carriers has made: nothing would come to tell of it. Whether there is more to
+    /// Uses the room that what left the endpoints has made: nothing would come to tell of it. Whether there is more to
     /// leave now.
     pub fn refill(&mut self, now: Instant) -> bool {
         let mut any = false;
         for held in self.sessions.values_mut().filter(|held| held.session.has_symbol()) {
             for id in held.session.path_order() {
                 let Some(key) = held.paths.get(&id) else { continue };
-                if let Some(path) = connection(&mut self.carriers, *key) {
+                if let Some(path) = connection(&mut self.endpoints, *key) {
                     any |= give_out(&mut held.session, id, path, now);
                 }
             }
@@ -304,7 +304,7 @@ impl<C: Carrier> Engine<C> {
     }
 
     /// The next event.
-    pub fn poll_event(&mut self) -> Option<EngineEvent> {
+    pub fn poll_event(&mut self) -> Option<SessionManagerEvent> {
         self.events.pop_front()
     }
 
@@ -314,17 +314,17 @@ impl<C: Carrier> Engine<C> {
     }
 
     fn take_carrier_events(&mut self, now: Instant) {
-        for index in 0..self.carriers.len() {
-            while let Some(event) = self.carriers[index].poll_event() {
+        for index in 0..self.endpoints.len() {
+            while let Some(event) = self.endpoints[index].poll_event() {
                 let socket = SocketId(index);
                 match event {
-                    CarrierEvent::Ready { id, peer, keying, incoming, joins } => {
+                    EndpointEvent::Ready { id, peer, keying, incoming, joins } => {
                         self.ready(now, (socket, id), (peer, keying), (incoming, joins));
                     }
-                    CarrierEvent::Refused { id, remote, fingerprint, reason } => {
+                    EndpointEvent::Refused { id, remote, fingerprint, reason } => {
                         self.refused(id.map(|id| (socket, id)), (remote, fingerprint, reason));
                     }
-                    CarrierEvent::Closed { id, reason } => self.closed(now, (socket, id), reason),
+                    EndpointEvent::Closed { id, reason } => self.closed(now, (socket, id), reason),
                 }
             }
         }
@@ -354,7 +354,7 @@ impl<C: Carrier> Engine<C> {
         let paths = BTreeMap::from([(PathId(0), key)]);
         self.sessions.insert(id, Held { session, paths, keying, peer, next_path: 1 });
         self.roles.insert(key, Role::Member(id, PathId(0)));
-        self.events.push_back(EngineEvent::Connected { id, fingerprint: peer, incoming });
+        self.events.push_back(SessionManagerEvent::Connected { id, fingerprint: peer, incoming });
     }
 
     fn refused(
@@ -367,10 +367,15 @@ impl<C: Carrier> Engine<C> {
                 self.events.extend(joining.refused(reason.to_string()));
             }
             Some(Role::Calling(id)) => {
-                self.events.push_back(EngineEvent::Refused { id: Some(id), remote, fingerprint, reason });
+                self.events.push_back(SessionManagerEvent::Refused {
+                    id: Some(id),
+                    remote,
+                    fingerprint,
+                    reason,
+                });
             }
             Some(Role::Member(..)) | None => {
-                self.events.push_back(EngineEvent::Refused { id: None, remote, fingerprint, reason });
+                self.events.push_back(SessionManagerEvent::Refused { id: None, remote, fingerprint, reason });
             }
         }
     }
@@ -380,17 +385,17 @@ impl<C: Carrier> Engine<C> {
         match self.roles.remove(&key) {
             Some(Role::Member(id, path)) => {
                 let Some(held) = self.sessions.get_mut(&id) else { return };
-                if let Some(connection) = connection(&mut self.carriers, key) {
+                if let Some(connection) = connection(&mut self.endpoints, key) {
                     take_in(&mut held.session, path, connection, now);
                 }
                 held.session.handle(now, path, PathEvent::Down(reason.clone()));
                 held.paths.remove(&path);
                 while let Some(event) = held.session.poll() {
-                    self.events.push_back(EngineEvent::Session { id, event });
+                    self.events.push_back(SessionManagerEvent::Session { id, event });
                 }
                 if held.paths.is_empty() {
                     self.sessions.remove(&id);
-                    self.events.push_back(EngineEvent::Disconnected { id, reason });
+                    self.events.push_back(SessionManagerEvent::Disconnected { id, reason });
                 }
             }
             Some(Role::Joining(joining)) => {
@@ -401,15 +406,15 @@ impl<C: Carrier> Engine<C> {
     }
 }
 
-impl<C: Datagrams> Engine<C> {
-    /// A datagram arrived at the socket of a carrier.
+impl<C: Datagrams> SessionManager<C> {
+    /// A datagram arrived at the socket of an endpoint.
     pub fn handle_datagram(&mut self, now: Instant, socket: SocketId, received: Received) {
-        if let Some(carrier) = self.carriers.get_mut(socket.0) {
-            carrier.handle_datagram(now, received);
+        if let Some(endpoint) = self.endpoints.get_mut(socket.0) {
+            endpoint.handle_datagram(now, received);
         }
     }
 
-    /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first; and the carrier
+    /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first; and the endpoint
     /// whose socket it goes from.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
         if let Some(found) = self.poll_carriers(now, out) {
@@ -422,10 +427,10 @@ impl<C: Datagrams> Engine<C> {
     }
 
     fn poll_carriers(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
-        let count = self.carriers.len();
+        let count = self.endpoints.len();
         for step in 0..count {
             let index = (self.turn + step) % count;
-            if let Some(transmit) = self.carriers[index].poll_transmit(now, out) {
+            if let Some(transmit) = self.endpoints[index].poll_transmit(now, out) {
                 self.turn = index;
                 return Some((SocketId(index), transmit));
             }
@@ -434,15 +439,15 @@ impl<C: Datagrams> Engine<C> {
     }
 }
 
-fn connection<C: Carrier>(carriers: &mut [C], key: Key) -> Option<&mut dyn Path> {
-    carriers.get_mut(key.0.0)?.connection(key.1)
+fn connection<C: Endpoint>(endpoints: &mut [C], key: Key) -> Option<&mut dyn Path> {
+    endpoints.get_mut(key.0.0)?.connection(key.1)
 }
 
 /// Everything that can move between a session and its paths.
-fn serve<C: Carrier>(carriers: &mut [C], held: &mut Held, now: Instant) {
+fn serve<C: Endpoint>(endpoints: &mut [C], held: &mut Held, now: Instant) {
     let Held { session, paths, .. } = held;
     for (id, key) in paths.iter() {
-        if let Some(path) = connection(carriers, *key) {
+        if let Some(path) = connection(endpoints, *key) {
             take_in(session, *id, path, now);
         }
     }
@@ -450,13 +455,13 @@ fn serve<C: Carrier>(carriers: &mut [C], held: &mut Held, now: Instant) {
     let order = if paths.len() == 1 { paths.keys().copied().collect() } else { session.path_order() };
     for id in order {
         let Some(key) = paths.get(&id) else { continue };
-        if let Some(path) = connection(carriers, *key) {
+        if let Some(path) = connection(endpoints, *key) {
             give_out(session, id, path, now);
         }
     }
     if let Some(reason) = session.wants_close() {
         for key in paths.values() {
-            if let Some(path) = connection(carriers, *key) {
+            if let Some(path) = connection(endpoints, *key) {
                 path.close(now, &reason);
             }
         }

@@ -10,8 +10,8 @@ use core::net::{IpAddr, SocketAddr};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use skyhaul_identity::{Fingerprint, Identity};
-use skyhaul_sessions::{Carrier, CarrierEvent, ConnectError, ConnectionId};
-use skyhaul_tcp::{TlsCarrier, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
+use skyhaul_sessions::{ConnectError, ConnectionId, Endpoint, EndpointEvent};
+use skyhaul_tcp::{TlsConnections, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
 use skyhaul_transport::Path;
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +19,8 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 /// Connections over TCP and their sockets.
-pub struct TcpCarrier {
-    connections: TlsCarrier,
+pub struct TcpEndpoint {
+    connections: TlsConnections,
     listener: Option<Listener>,
     /// Calls go from here.
     local: Option<IpAddr>,
@@ -49,7 +49,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The listener among what is watched; connections are counted from 0.
 const LISTENER: u64 = u64::MAX;
 
-/// How to make a [`TcpCarrier`].
+/// How to make a [`TcpEndpoint`].
 #[derive(Debug, Clone)]
 pub struct TcpConfig {
     /// This node's key.
@@ -71,8 +71,8 @@ impl TcpConfig {
     }
 }
 
-impl TcpCarrier {
-    /// A carrier without connections.
+impl TcpEndpoint {
+    /// An endpoint without connections.
     ///
     /// # Errors
     /// The address to listen at is in use, not of this host, or not permitted; the system has no more file descriptors.
@@ -88,7 +88,7 @@ impl TcpCarrier {
         if let Some(listener) = &listener {
             epoll::add(&epoll, listener.fd(), EventData::new_u64(LISTENER), EventFlags::IN)?;
         }
-        let (connections, sockets) = (TlsCarrier::new(endpoint), BTreeMap::new());
+        let (connections, sockets) = (TlsConnections::new(endpoint), BTreeMap::new());
         Ok(Self { connections, listener, local, sockets, epoll, buffer: vec![0; READ].into(), pause: None })
     }
 
@@ -221,7 +221,7 @@ fn interest(read: bool, write: bool) -> EventFlags {
     flags
 }
 
-impl Carrier for TcpCarrier {
+impl Endpoint for TcpEndpoint {
     fn call(
         &mut self,
         now: Instant,
@@ -236,7 +236,7 @@ impl Carrier for TcpCarrier {
         self.connections.connection(id)
     }
 
-    fn poll_event(&mut self) -> Option<CarrierEvent> {
+    fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.connections.poll_event()
     }
 

@@ -1,29 +1,29 @@
-//! The kinds of carriers that a driver moves bytes for. Each owns its sockets.
+//! The kinds of endpoints that a driver moves bytes for. Each owns its sockets.
 
 mod tcp;
 mod udp;
 
-pub use tcp::{TcpCarrier, TcpConfig};
-pub use udp::UdpCarrier;
+pub use tcp::{TcpConfig, TcpEndpoint};
+pub use udp::UdpEndpoint;
 
-use crate::{Clock, LaneCarrier, Socket, drops};
+use crate::{Clock, Socket, ThreadedEndpoint, drops};
 use core::net::SocketAddr;
 use rustix::event::PollFd;
 use skyhaul_quic::Fingerprint;
-use skyhaul_sessions::{CarrierEvent, ConnectError, ConnectionId};
+use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent};
 use skyhaul_transport::Path;
 use skyhaul_units::{ByteCount, Instant};
 use std::collections::BTreeSet;
 use std::io;
 
-/// A carrier of whatever kind.
-pub enum Carrier {
+/// An endpoint of whatever kind.
+pub enum AnyEndpoint {
     /// QUIC over UDP.
-    Udp(Box<UdpCarrier>),
+    Udp(Box<UdpEndpoint>),
     /// TLS over TCP.
-    Tcp(Box<TcpCarrier>),
+    Tcp(Box<TcpEndpoint>),
     /// QUIC over UDP, on a thread of its own.
-    Lane(Box<LaneCarrier>),
+    Lane(Box<ThreadedEndpoint>),
 }
 
 /// How much was there of what had arrived.
@@ -37,7 +37,7 @@ pub(crate) enum Arrived {
     More,
 }
 
-/// What a carrier's turn to send came to.
+/// What an endpoint's turn to send came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Left {
     /// Nothing was ready, or the sockets are full.
@@ -63,15 +63,15 @@ impl Arrived {
     }
 }
 
-impl Carrier {
+impl AnyEndpoint {
     /// Takes what has arrived.
     ///
     /// # Errors
     /// The socket failed.
     pub(crate) fn receive(&mut self, clock: &Clock) -> io::Result<Arrived> {
         match self {
-            Self::Udp(carrier) => carrier.receive(clock),
-            Self::Tcp(carrier) => carrier.receive(clock),
+            Self::Udp(endpoint) => endpoint.receive(clock),
+            Self::Tcp(endpoint) => endpoint.receive(clock),
             Self::Lane(_) => Ok(Arrived::Nothing),
         }
     }
@@ -82,10 +82,10 @@ impl Carrier {
     /// The system cannot say any more when a socket is ready.
     pub(crate) fn transmit(&mut self, clock: &Clock) -> io::Result<Left> {
         match self {
-            Self::Udp(carrier) => Ok(carrier.transmit(clock.now())),
-            Self::Tcp(carrier) => carrier.transmit(clock),
-            Self::Lane(carrier) => {
-                carrier.hand_over();
+            Self::Udp(endpoint) => Ok(endpoint.transmit(clock.now())),
+            Self::Tcp(endpoint) => endpoint.transmit(clock),
+            Self::Lane(endpoint) => {
+                endpoint.hand_over();
                 Ok(Left::Nothing)
             }
         }
@@ -94,8 +94,8 @@ impl Carrier {
     /// What to wait for; a lane wakes by itself.
     pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
         match self {
-            Self::Udp(carrier) => Some(carrier.poll_fd()),
-            Self::Tcp(carrier) => Some(carrier.poll_fd()),
+            Self::Udp(endpoint) => Some(endpoint.poll_fd()),
+            Self::Tcp(endpoint) => Some(endpoint.poll_fd()),
             Self::Lane(_) => None,
         }
     }
@@ -104,14 +104,14 @@ impl Carrier {
     pub(crate) fn farewell(&mut self) {
         match self {
             Self::Udp(_) | Self::Tcp(_) => {}
-            Self::Lane(carrier) => carrier.stop(),
+            Self::Lane(endpoint) => endpoint.stop(),
         }
     }
 
     /// The UDP socket, where it has one on this thread.
     pub fn socket(&self) -> Option<&Socket> {
         match self {
-            Self::Udp(carrier) => Some(carrier.socket()),
+            Self::Udp(endpoint) => Some(endpoint.socket()),
             Self::Tcp(_) | Self::Lane(_) => None,
         }
     }
@@ -119,75 +119,75 @@ impl Carrier {
     /// By which the kernel knows its UDP socket.
     pub fn inode(&self) -> Option<u64> {
         match self {
-            Self::Udp(carrier) => drops::inode(carrier.socket()).ok(),
+            Self::Udp(endpoint) => drops::inode(endpoint.socket()).ok(),
             Self::Tcp(_) => None,
-            Self::Lane(carrier) => carrier.inode(),
+            Self::Lane(endpoint) => endpoint.inode(),
         }
     }
 
     /// Where it takes calls, or calls from; `None` where that is not known before a call is made.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {
-            Self::Udp(carrier) => carrier.socket().local_addr().ok(),
-            Self::Tcp(carrier) => carrier.local_addr(),
-            Self::Lane(carrier) => carrier.local_addr(),
+            Self::Udp(endpoint) => endpoint.socket().local_addr().ok(),
+            Self::Tcp(endpoint) => endpoint.local_addr(),
+            Self::Lane(endpoint) => endpoint.local_addr(),
         }
     }
 
     /// Datagrams that the system refused to send; they count as lost on the line.
     pub fn send_errors(&self) -> u64 {
         match self {
-            Self::Udp(carrier) => carrier.send_errors(),
+            Self::Udp(endpoint) => endpoint.send_errors(),
             Self::Tcp(_) => 0,
-            Self::Lane(carrier) => carrier.send_errors(),
+            Self::Lane(endpoint) => endpoint.send_errors(),
         }
     }
 
     /// Changes whose calls are taken. Connections that stand stay.
     pub fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
         match self {
-            Self::Udp(carrier) => carrier.endpoint_mut().set_trusted(trusted),
-            Self::Tcp(carrier) => carrier.set_trusted(trusted),
-            Self::Lane(carrier) => carrier.set_trusted(trusted),
+            Self::Udp(endpoint) => endpoint.quic_mut().set_trusted(trusted),
+            Self::Tcp(endpoint) => endpoint.set_trusted(trusted),
+            Self::Lane(endpoint) => endpoint.set_trusted(trusted),
         }
     }
 
-    fn inner(&self) -> &dyn skyhaul_sessions::Carrier {
+    fn inner(&self) -> &dyn skyhaul_sessions::Endpoint {
         match self {
-            Self::Udp(carrier) => carrier.endpoint(),
-            Self::Tcp(carrier) => &**carrier,
-            Self::Lane(carrier) => &**carrier,
+            Self::Udp(endpoint) => endpoint.quic(),
+            Self::Tcp(endpoint) => &**endpoint,
+            Self::Lane(endpoint) => &**endpoint,
         }
     }
 
-    fn inner_mut(&mut self) -> &mut dyn skyhaul_sessions::Carrier {
+    fn inner_mut(&mut self) -> &mut dyn skyhaul_sessions::Endpoint {
         match self {
-            Self::Udp(carrier) => carrier.endpoint_mut(),
-            Self::Tcp(carrier) => &mut **carrier,
-            Self::Lane(carrier) => &mut **carrier,
+            Self::Udp(endpoint) => endpoint.quic_mut(),
+            Self::Tcp(endpoint) => &mut **endpoint,
+            Self::Lane(endpoint) => &mut **endpoint,
         }
     }
 }
 
-impl From<UdpCarrier> for Carrier {
-    fn from(carrier: UdpCarrier) -> Self {
-        Self::Udp(Box::new(carrier))
+impl From<UdpEndpoint> for AnyEndpoint {
+    fn from(endpoint: UdpEndpoint) -> Self {
+        Self::Udp(Box::new(endpoint))
     }
 }
 
-impl From<TcpCarrier> for Carrier {
-    fn from(carrier: TcpCarrier) -> Self {
-        Self::Tcp(Box::new(carrier))
+impl From<TcpEndpoint> for AnyEndpoint {
+    fn from(endpoint: TcpEndpoint) -> Self {
+        Self::Tcp(Box::new(endpoint))
     }
 }
 
-impl From<LaneCarrier> for Carrier {
-    fn from(carrier: LaneCarrier) -> Self {
-        Self::Lane(Box::new(carrier))
+impl From<ThreadedEndpoint> for AnyEndpoint {
+    fn from(endpoint: ThreadedEndpoint) -> Self {
+        Self::Lane(Box::new(endpoint))
     }
 }
 
-impl skyhaul_sessions::Carrier for Carrier {
+impl skyhaul_sessions::Endpoint for AnyEndpoint {
     fn call(
         &mut self,
         now: Instant,
@@ -202,7 +202,7 @@ impl skyhaul_sessions::Carrier for Carrier {
         self.inner_mut().connection(id)
     }
 
-    fn poll_event(&mut self) -> Option<CarrierEvent> {
+    fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.inner_mut().poll_event()
     }
 

@@ -1,13 +1,13 @@
-//! The endpoint as the engine's carrier.
+//! The endpoint as the session manager's endpoint.
 
-use super::Endpoint;
+use super::QuicEndpoint;
 use crate::Fingerprint;
-use skyhaul_sessions::{Carrier, CarrierEvent, ConnectError, ConnectionId, Datagrams, Received, Transmit};
+use skyhaul_sessions::{ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, Received, Transmit};
 use skyhaul_transport::Path;
 use skyhaul_units::Instant;
 use std::net::SocketAddr;
 
-impl Carrier for Endpoint {
+impl Endpoint for QuicEndpoint {
     fn call(
         &mut self,
         now: Instant,
@@ -22,7 +22,7 @@ impl Carrier for Endpoint {
         self.path(id).map(|path| path as &mut dyn Path)
     }
 
-    fn poll_event(&mut self) -> Option<CarrierEvent> {
+    fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.poll_event()
     }
 
@@ -35,7 +35,7 @@ impl Carrier for Endpoint {
     }
 }
 
-impl Datagrams for Endpoint {
+impl Datagrams for QuicEndpoint {
     fn handle_datagram(&mut self, now: Instant, received: Received) {
         self.handle_datagram(now, received);
     }
