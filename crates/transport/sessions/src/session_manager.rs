@@ -19,7 +19,7 @@ use skyhaul_transport::{
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Carriers and the sessions over their connections.
+/// Endpoints and the sessions over their connections.
 pub struct SessionManager<C> {
     endpoints: Vec<C>,
     session_config: SessionConfig,

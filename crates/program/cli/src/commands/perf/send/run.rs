@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Plan {
     /// The paths, at least one, in the order of the sockets.
     pub paths: Vec<AddressPair>,
-    /// Carriers over UDP; those over TCP, one a path, follow.
+    /// Endpoints over UDP; those over TCP, one a path, follow.
     pub over_udp: usize,
     /// What the paths go over.
     pub transport: Transport,
