@@ -313,10 +313,10 @@ fn write_keys(out: &mut dyn Write) -> io::Result<()> {
 
 fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n### {}\n\n{}\n", table.heading, table.meaning.trim())?;
-    writeln!(out, "| key | left out | meaning |\n|---|---|---|")?;
+    writeln!(out, "| key | default | meaning |\n|---|---|---|")?;
     for key in table.keys {
         let left_out = match key.presence {
-            Presence::Required => "refused".to_owned(),
+            Presence::Required => "required".to_owned(),
             Presence::Optional => "see meaning".to_owned(),
             Presence::Default(value) => format!("`{value}`"),
         };

@@ -63,57 +63,65 @@ pub struct CentreConfig {
 }
 
 section! {
-    /// Where the centre waits for stations.
+    /// The address on which the centre listens for stations.
     "[listen]" Listen {
-        /// The address and port; `0.0.0.0` or `[::]` for every local address.
+        /// Address and port; `0.0.0.0` or `[::]` for every local address.
         bind: SocketAddr => required,
-        /// The largest IP packet that the lines carry whole.
+        /// The largest IP packet that the lines carry without fragmentation.
         mtu: Mtu => "1500 B",
-        /// Takes calls over TCP too, at the same address and port: for stations whose networks block UDP.
+        /// Accepts connections over TCP too, at the same address and port, for stations whose
+        /// networks block UDP.
         tcp: bool => "true",
     }
 }
 
 section! {
-    /// One station that may send; anyone else is refused and logged.
+    /// One station that may connect. All others are refused and logged.
     "[[peer]]" PeerEntry {
-        /// The station's name, as its own configuration says it.
+        /// The station's name, as in its own configuration.
         name: Name => required,
-        /// The fingerprint of its public key, printed by `skyhaul keygen` there.
+        /// The fingerprint of its public key, as `skyhaul keygen` prints it there.
         fingerprint: PeerKey => required,
-        /// Where the station's forwards may have this centre connect: addresses or networks, or a name, and ports, such as
-        /// `["10.0.0.0/8:6000-6010"]`; `udp:` before it for datagrams; `unix:/path`.
+        /// Targets to which this centre connects for forwards of the station: addresses, networks
+        /// or a name, with ports, such as `["10.0.0.0/8:6000-6010"]`; with the prefix `udp:` for
+        /// datagrams; or `unix:/path`.
         allow: Allowed => "[]",
-        /// Where they may have this centre listen: addresses or networks, and ports, or a socket file.
+        /// Addresses on which this centre listens for forwards of the station: addresses or
+        /// networks with ports, or a socket file.
         allow_listen: Allowed => "[]",
-        /// What it may do with files of this centre: a table `[peer.files]`; left out: nothing.
+        /// Its rights to files of this centre: a table `[peer.files]`. Default: none.
         files: FilesEntry => optional,
-        /// Where its streams may go at this centre: a table `[peer.streams]`; left out: nowhere.
+        /// The sinks of its streams at this centre: a table `[peer.streams]`. Default: none.
         streams: StreamsEntry => optional,
     }
 }
 
 section! {
-    /// The store of what arrived: it is kept until products are made and for the retention time.
+    /// The contact store. It keeps received data until products are made and for the retention time
+    /// after that.
     "[store]" Store {
-        /// The most that it takes of the disk. When it is full, stations keep their data in their spools.
+        /// The largest size of the store on disk. When it is full, stations keep their data in
+        /// their spools.
         max_size: ByteCount => "256 GB",
-        /// The longest that arrived data waits for the disk, and with it the receipt that frees the station's spool.
+        /// The longest time that received data waits for the disk. The receipt that frees the
+        /// station's spool waits as long.
         sync_interval: Duration => "10 ms",
-        /// How long a contact's data stays after its products were written: level-0 can be run again from it.
+        /// How long a contact's data stays after its products were written, so that Level-0
+        /// processing can run again.
         retention: Duration => "7 d",
     }
 }
 
 section! {
-    /// What one station may have under way.
+    /// Limits for the session of each station.
     "[session]" SessionLimits checked by SessionLimits::check {
-        /// The most bytes that a station may send ahead of the store. 64 MiB: eight round trips of 660 ms at
-        /// 93 Mbit/s, so that repairs of repairs do not stop the line.
+        /// The most bytes that a station may send ahead of the store. 64 MiB: eight round trips of
+        /// 660 ms at 93 Mbit/s, so that repeated retransmissions do not stop the line.
         receive_window: ByteCount => "64 MiB",
-        /// The rate that the centre may use towards each station, counted in IP packets with their headers; left out: 5 Mbit/s where it
-        /// sends reports and receipts alone, and found out where a `[[forward]]`, a station's `allow` or `allow_listen`, or files that
-        /// it may read let it send more.
+        /// The rate that the centre may use towards each station, counted in IP packets with their
+        /// headers. Default: 5 Mbit/s if the centre sends only reports and receipts. If a
+        /// `[[forward]]`, a station's `allow` or `allow_listen`, or files that it may read let the
+        /// centre send more, congestion control finds the rate.
         rate: Rate => optional,
     }
 }

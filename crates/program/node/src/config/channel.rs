@@ -11,53 +11,64 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 section! {
-    /// A downlink that comes in, from one input or several; a station has one channel or more.
+    /// A downlink, from one input or several. A station has at least one channel.
     "[[channel]]" Channel checked by Channel::check {
-        /// The channel's name in status output and in the products' accounting.
+        /// The channel's name in status output and in the accounts of products.
         name: Name => required,
-        /// Where the data comes from: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH` or `stdin`. Either this or
-        /// `inputs`.
+        /// The data source: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH` or `stdin`.
+        /// Give either this key or `inputs`.
         input: Input => optional,
-        /// Several inputs of the same downlink (two antennas, two receivers), up to 16: of each frame the better copy is taken, in
-        /// order, once. A list of what `input` may be, or tables as below.
+        /// Up to 16 inputs of the same downlink (two antennas, two receivers). The station takes
+        /// the better copy of each frame, once and in order. Write a list of values as for `input`,
+        /// or tables as below.
         inputs: ChannelInputs => optional,
-        /// Of several inputs: the longest that a frame waits for a better copy, and for those before it, at most 10 s. What an
-        /// input has alone and brings later than this is lost. 50 ms: antennas of one station are no further apart. Files wait for
-        /// each other instead.
+        /// With several inputs: the longest time that a frame waits for a better copy and for the
+        /// frames before it, at most 10 s. A frame that only one input has is lost if it arrives
+        /// later than this. 50 ms: the largest difference between antennas of one station. Files
+        /// wait for each other instead.
         select_window: Duration => "50 ms",
-        /// What the data is: `auto`, `bits`, `cadus`, `frames`, or a demodulator's symbols before the Viterbi decoder: `symbols` (one
-        /// bit each) or `soft` (one byte each); or `vita49`: VITA 49 or DIFI packets that carry bits or symbols. By itself the program
-        /// finds out all but `soft` and `vita49`.
+        /// The data format: `auto`, `bits`, `cadus`, `frames`; a demodulator's symbols before the
+        /// Viterbi decoder, as `symbols` (one bit each) or `soft` (one byte each); or `vita49`:
+        /// VITA 49 or DIFI packets that carry bits or symbols. `auto` detects all except `soft` and
+        /// `vita49`.
         format: InputFormat => "auto",
-        /// Of `soft`: `signed`, positive for a one, the size is how sure it is; or `offset`, above 127 for a one.
+        /// With `soft`: `signed`, positive for a one, the magnitude is the confidence; or `offset`,
+        /// above 127 for a one.
         soft: SoftForm => "signed",
-        /// A mission's name, or a file ending in `.toml`; left out: found out from the data.
+        /// A mission's name, or a file ending in `.toml`. Default: the program identifies the
+        /// mission from the data.
         mission: MissionRef => optional,
-        /// How long the input may be silent before the contact is closed. Two seconds are longer than a
-        /// receiver's pause when it finds its endpoint again, and as long as products may be late.
-        /// A frame that a pause cut is whole when its rest comes; time in which the station did not run is no silence.
+        /// How long the input may be silent before the contact closes. Two seconds are longer than
+        /// a receiver needs to reacquire its carrier, and delay products no longer than that. A
+        /// frame that a pause cut is complete when its rest arrives. Time in which the station did
+        /// not run does not count as silence.
         silence: Duration => "2 s",
-        /// For `file:` inputs: plays the file at this rate, as a live downlink; left out: as fast as the station takes it.
+        /// For `file:` inputs: plays the file at this rate, like a live downlink. Default: as fast
+        /// as the station accepts it.
         rate: Rate => optional,
-        /// The class that its contacts are sent under; left out: the first that has no parts.
+        /// The class of its contacts. Default: the first leaf class.
         class: Name => optional,
-        /// How important its contacts are among those of its class, 0 (the most) to 7, for the policies that ask.
+        /// The priority of its contacts within their class, 0 (the most important) to 7, for the
+        /// policies that use it.
         priority: u8 => "1",
-        /// How long after its capture data should be at the centre: it is sent the sooner, and status and log foretell where it
-        /// will be late. It is sent then too.
+        /// The time after capture by which data should be at the centre. A shorter deadline is sent
+        /// sooner, and status and log forecast late data. Late data is still sent.
         deadline: Duration => optional,
-        /// Sends the Reed-Solomon check symbols too (an eighth more bytes), for archives that keep CADUs as received.
+        /// Sends the Reed-Solomon check symbols too (an eighth more bytes), for archives that keep
+        /// CADUs as received.
         keep_check_symbols: bool => "false",
-        /// Keeps every byte as it was received, under `raw/` in the node's state folder, indexed by time: for `skyhaul replay`, and
-        /// for decoding again. A full disk ends the recording, never the capture.
+        /// Records every byte as received, under `raw/` in the node's state folder, indexed by
+        /// time: for `skyhaul replay` and for decoding again. A full disk ends the recording, never
+        /// the capture.
         record_raw: bool => "false",
-        /// The most that the recording of an input takes of the disk, at least 128 MiB; the oldest files of 64 MiB go first. 64 GB: nine
-        /// hours of 15 Mbit/s.
+        /// The largest size of an input's recording on disk, at least 128 MiB. The oldest files of
+        /// 64 MiB are removed first. 64 GB: nine hours of 15 Mbit/s.
         raw_size: ByteCount => "64 GB",
         /// How long a recording is kept. A week is longer than a gap stays unnoticed.
         raw_retention: Duration => "7 d",
-        /// Makes blocks smaller before they are kept and sent: `auto` as far as the line is slower than the processor, `fast`,
-        /// `normal` or `thorough` always with that effort, `off` never. What the centre gets out is the same.
+        /// Compresses blocks before they are stored and sent: `auto` as far as the line is slower
+        /// than the processor; `fast`, `normal` or `thorough` always with that effort; `off` never.
+        /// Compression is lossless.
         compress: Compress => "auto",
     }
 }

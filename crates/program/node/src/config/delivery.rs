@@ -11,52 +11,59 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 section! {
-    /// A subset of a contact that is published while it goes on: an expedited data set (EDS).
+    /// An expedited data set (EDS): a part of a contact that is published while the contact is
+    /// open.
     "[[expedited]]" ExpeditedEntry checked by ExpeditedEntry::check {
-        /// The product that it is of, as the mission file names it; left out: all.
+        /// The product that it is made of, by its name in the mission file. Default: all.
         product: Name => optional,
-        /// The mission; left out: every mission.
+        /// The mission. Default: every mission.
         mission: Name => optional,
-        /// The applications, like `"800-805, 826"`; left out: all of the product's.
+        /// The applications, such as `"800-805, 826"`. Default: all of the product.
         apids: Apids => optional,
-        /// How much reception time one data set covers: a second or more.
+        /// The reception time that one data set covers: a second or more.
         slice: Duration => "1 min",
-        /// For quick look: construction records say so.
+        /// Marks the data sets as quick look in construction records.
         quick_look: bool => "false",
     }
 }
 
 section! {
-    /// A folder of another system, which products are handed over to: the files, a delivery record, and a signal file.
+    /// A folder of another system that receives products: the files, a delivery record, and a
+    /// signal file.
     "[[delivery]]" DeliveryEntry {
-        /// Its name in status output, and the consumer's in delivery records.
+        /// Its name in status output, and the consumer's name in delivery records.
         name: Name => required,
-        /// The folder; made where it does not exist when the centre starts.
+        /// The folder. The centre creates it at its start if it does not exist.
         dir: PathBuf => required,
         /// `edos`: binary records and notices; `sips`: records and notices in PVL.
         format: DeliveryFormat => "sips",
-        /// `first`: each version as soon as it is there; `complete`: a product only when nothing is missing from it, or
-        /// when `patience` is over.
+        /// `first`: delivers each version as soon as it is made; `complete`: delivers a product
+        /// only when nothing is missing from it, or when `patience` is over.
         mode: DeliveryMode => "first",
-        /// How long a product that is not complete waits for what is missing: 6 hours are four orbits.
+        /// How long an incomplete product waits for missing data. 6 hours are four orbits.
         patience: Duration => "6 h",
-        /// The products, like `"viirs-science, other"`; left out: all.
+        /// The products, such as `"viirs-science, other"`. Default: all.
         products: Products => optional,
-        /// Where the consumer writes its notices; left out: `notices` in the folder. They are moved to `read` there.
+        /// The folder where the consumer writes its notices. Default: `notices` in the delivery
+        /// folder. The centre moves them to `read` there.
         notices: PathBuf => optional,
-        /// How often a product is handed over at most, where the consumer says that it could not take it.
+        /// The most attempts to deliver a product if the consumer reports that it could not take
+        /// it.
         attempts: u32 => "3",
-        /// How long the files stay for the consumer, as delivery records say.
+        /// How long the files stay for the consumer, as stated in delivery records.
         expires: Duration => "7 d",
-        /// The checksum that `sips` records give: `md5` or `cksum`, as the utilities of these names print them.
+        /// The checksum in `sips` records: `md5` or `cksum`, as the utilities of these names print
+        /// them.
         checksum: ChecksumKind => "md5",
-        /// What `sips` records call files of data, of the consumers' list: `SCIENCE`, `HDF`, `HDF-EOS`, `BROWSE`, `QA`,
-        /// `TGZ` and others. Construction records and accounts are `METADATA`.
+        /// The type of data files in `sips` records, from the consumers' list: `SCIENCE`, `HDF`,
+        /// `HDF-EOS`, `BROWSE`, `QA`, `TGZ` and others. Construction records and accounts are
+        /// `METADATA`.
         file_type: FileType => "SCIENCE",
-        /// The version of the collection at the consumer, which `sips` records name beside its name, the product's.
+        /// The version of the collection at the consumer. `sips` records give it with the
+        /// collection's name, which is that of the product.
         data_version: Name => "001",
-        /// The host that the consumer fetches from, by the name under which it knows that; left out: `sips` records name
-        /// none, and the consumer takes the host where it found the record.
+        /// The host from which the consumer fetches, by the consumer's name for it. Default: `sips`
+        /// records name no host, and the consumer uses the host where it found the record.
         node_name: Name => optional,
     }
 }

@@ -11,16 +11,17 @@ use std::fmt;
 use std::path::Path;
 
 section! {
-    /// One of several inputs of the same downlink: two antennas, two receivers. Where nothing but `input` is to be said, a list
-    /// in `[[channel]]` does: `inputs = ["tcp-listen:127.0.0.1:5000", "tcp:receiver-2:5000"]`.
+    /// One of several inputs of the same downlink (two antennas, two receivers). If only `input` is
+    /// needed, a list in `[[channel]]` is enough: `inputs = ["tcp-listen:127.0.0.1:5000",
+    /// "tcp:receiver-2:5000"]`.
     "[[channel.inputs]]" ChannelInput {
-        /// Where its data comes from, as `input` of the channel. Files stand beside files only.
+        /// The data source, as for `input` of the channel. Files combine only with other files.
         input: Input => required,
-        /// What it is called in status output, accounts and recordings; left out: its number, from 1.
+        /// Its name in status output, accounts and recordings. Default: its number, from 1.
         name: Name => optional,
-        /// What its data is; left out: as the channel says.
+        /// Its data format. Default: that of the channel.
         format: InputFormat => optional,
-        /// What its soft symbols mean; left out: as the channel says.
+        /// The coding of its soft symbols. Default: that of the channel.
         soft: SoftForm => optional,
     }
 }

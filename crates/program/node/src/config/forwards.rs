@@ -11,27 +11,32 @@ use std::path::Path;
 use std::str::FromStr;
 
 section! {
-    /// Applications that come in at one end of the session and are connected at the other: exactly one of `local`, `remote`, `socks`
-    /// and `transparent`, as `skyhaul forward` has them. NODE is the name of the node at the other end. Up to 256.
+    /// A forward: it accepts connections of applications at one end of the session and connects
+    /// them at the other. Give exactly one of `local`, `remote`, `socks` and `transparent`, as for
+    /// `skyhaul forward`. NODE is the name of the node at the other end. Up to 256.
     "[[forward]]" ForwardEntry {
-        /// `[BIND:]PORT=NODE:HOST:PORT`: they come in here, and reach HOST from there. `udp:` before it is for datagrams; `unix:/path` is a
-        /// socket file, at either side.
+        /// `[BIND:]PORT=NODE:HOST:PORT`: connections arrive here, and NODE connects them to HOST.
+        /// The prefix `udp:` is for datagrams; `unix:/path` is a socket file, on either side.
         local: AsFlag<Forward> => optional,
-        /// The same the other way round: they come in there, which `allow_listen` there must name, and reach HOST from here.
+        /// The opposite direction: connections arrive at NODE, whose `allow_listen` must name the
+        /// address, and this node connects them to HOST.
         remote: AsFlag<Forward> => optional,
-        /// `[BIND:]PORT[=NODE]`: they come in here, and say by SOCKS version 5 where they want to go from there.
+        /// `[BIND:]PORT[=NODE]`: connections arrive here and name their target by SOCKS version 5;
+        /// NODE connects them.
         socks: AsFlag<Entrance> => optional,
-        /// `[BIND:]PORT[=NODE]`: what this router's rules divert (TPROXY) comes in here, and is connected there.
+        /// `[BIND:]PORT[=NODE]`: connections that this router's rules divert (TPROXY) arrive here;
+        /// NODE connects them.
         transparent: AsFlag<Entrance> => optional,
-        /// The class that the bytes are sent under, at both ends; left out: the first that has no parts.
+        /// The class of its data, at both ends. Default: the first leaf class.
         class: String => optional,
-        /// Their priority within the class, 0 (the most important) to 255; left out: 1.
+        /// Its priority within the class, 0 (the most important) to 255. Default: 1.
         priority: u8 => optional,
-        /// By when bytes are wanted at the other end, from when they are read here: what is wanted sooner goes first, and datagrams
-        /// that are later are dropped; left out: for datagrams 2 s, for bytes none.
+        /// The time after reading here by which data should be at the other end. Earlier deadlines
+        /// are sent first, and later datagrams are dropped. Default: 2 s for datagrams, none for
+        /// connections.
         deadline: Duration => optional,
-        /// A connection on which nothing comes or goes for this long is reset, and a client of datagrams forgotten; left out:
-        /// connections stay, and datagrams have 60 s.
+        /// A connection without traffic for this time is reset, and a datagram client is forgotten.
+        /// Default: 60 s for datagrams, no limit for connections.
         idle: Duration => optional,
     }
 }

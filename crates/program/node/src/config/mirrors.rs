@@ -10,41 +10,46 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 section! {
-    /// A folder here that a folder of the centre is made like, as `skyhaul sync` does; the centre's `[peer.files]` says where. Up to 16.
+    /// A folder that the station mirrors to the centre, as `skyhaul sync` does. The centre's
+    /// `[peer.files]` sets the place. Up to 16.
     "[[mirror]]" MirrorEntry checked by MirrorEntry::check {
-        /// The folder here.
+        /// The folder at this station.
         source: PathBuf => required,
-        /// The folder at the centre, in the one that it has for this station; `.` is that one itself. It is made where it is not there.
+        /// The folder at the centre, within the folder that the centre has for this station; `.` is
+        /// that folder itself. It is created if it does not exist.
         into: FarFolder => required,
-        /// Removes there what is not here; what `exclude` leaves out stays.
+        /// Removes files at the centre that the station does not have. Files that `exclude` matches
+        /// stay.
         delete: bool => "false",
-        /// Goes on, and copies what changes; otherwise it is done once after each start of the station.
+        /// Copies changes continuously. Otherwise the station copies once after each start.
         watch: bool => "true",
-        /// Patterns: what fits takes part; tried before `exclude`. With these alone nothing else takes part.
+        /// Patterns of files to include, tried before `exclude`. With `include` alone, all other
+        /// files are left out.
         include: Patterns => "[]",
-        /// Patterns: what fits is left out.
+        /// Patterns of files to leave out.
         exclude: Patterns => "[]",
-        /// A file that is there is compared by its contents, not by length and time.
+        /// Compares existing files by contents, not by length and time.
         checksum: bool => "false",
-        /// Contents go no faster than this; left out: as fast as the line has room for.
+        /// The highest rate of file contents. Default: limited only by the line.
         limit: Rate => optional,
-        /// The class that it is sent under; left out: the first that has no parts.
+        /// Its class. Default: the first leaf class.
         class: String => optional,
         /// Its priority within the class, 0 (the most important) to 255: live data goes first.
         priority: u8 => "7",
-        /// By when a block is wanted at the centre, from when it was read: what is wanted sooner goes first; left out: none.
+        /// The time after reading by which a block should be at the centre. Earlier deadlines are
+        /// sent first. Default: none.
         deadline: Duration => optional,
     }
 }
 
 section! {
-    /// What the station above may do with files of this centre; left out: nothing.
+    /// The rights of the station above to files of this centre. Without this table it has none.
     "[peer.files]" FilesEntry checked by FilesEntry::check {
-        /// The folder that nothing leads out of; made where it does not exist.
+        /// The folder that the station cannot leave. The centre creates it if it does not exist.
         root: PathBuf => required,
-        /// The station may put files there.
+        /// The station may write files there.
         write: bool => "true",
-        /// The station may fetch files from there.
+        /// The station may read files from there.
         read: bool => "false",
     }
 }

@@ -128,11 +128,11 @@ pub const MAX_FILE: u64 = 1 << 20;
 /// The keys that stand before the first table of both files.
 const FILE: Table = Table {
     heading: "Before the first table",
-    meaning: "What belongs to no table. Relative paths, here and in all tables, start at the file's own folder.",
+    meaning: "Keys outside all tables. Relative paths, here and in all tables, start at the file's own folder.",
     keys: &[Key {
         name: "missions",
         presence: Presence::Default("[]"),
-        meaning: "Mission files, or folders of them, beside those that the program holds.",
+        meaning: "Mission files, or folders of them, in addition to the built-in ones.",
     }],
 };
 

@@ -5,15 +5,16 @@ use super::section::section;
 use std::path::{Path, PathBuf};
 
 section! {
-    /// Who this node is, and where it keeps what must survive a restart.
+    /// The identity of this node and the folder of its durable state.
     "[node]" Node {
-        /// The node's name in status output, logs and the other end's folders.
+        /// The node's name in status output, in logs and in folders of the other end.
         name: Name => required,
-        /// The file of its private key, made by `skyhaul keygen`.
+        /// The file of its private key. `skyhaul keygen` makes it.
         key: PathBuf => required,
-        /// The folder of its durable state; made where it does not exist.
+        /// The folder of its durable state. The node creates it if it does not exist.
         state: PathBuf => required,
-        /// The local socket that `skyhaul status` asks; left out: `status.sock` in the state folder.
+        /// The local socket that `skyhaul status` queries. Default: `status.sock` in the state
+        /// folder.
         status_socket: PathBuf => optional,
     }
 }

@@ -7,16 +7,17 @@ use skyhaul_units::Rate;
 use std::str::FromStr;
 
 section! {
-    /// One receiver of packets as they arrive, each as one UDP datagram, ahead of the products: for live displays and quick
-    /// looks. Nothing is sent again; what has no room at this rate is left out and counted. Idle packets are not sent.
+    /// One receiver of packets as they arrive, ahead of the products, for live displays and quick
+    /// looks. Each packet is one UDP datagram and is never retransmitted. Packets that exceed the
+    /// rate are dropped and counted. Idle packets are not sent.
     "[[live]]" Live checked by Live::check {
-        /// Where packets go: `udp:HOST:PORT`.
+        /// The receiver: `udp:HOST:PORT`.
         to: LiveTarget => required,
-        /// Only packets of these applications, like `"800-805, 826"`; left out: all.
+        /// Only packets of these applications, such as `"800-805, 826"`. Default: all.
         apids: Apids => optional,
-        /// Only packets of the mission's product group of this name; left out: all.
+        /// Only packets of the mission's product group of this name. Default: all.
         product: Name => optional,
-        /// The most that is sent, counted in packets' bytes.
+        /// The highest rate, counted in bytes of packets.
         rate: Rate => "100 Mbit/s",
     }
 }

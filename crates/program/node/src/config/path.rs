@@ -8,37 +8,41 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 section! {
-    /// One way to the centre. Several are used together; without any there is one, from any local address.
+    /// One path to the centre. Several paths are used together. Without this table there is one
+    /// path, from any local address.
     "[[path]]" LinePath checked by LinePath::check {
-        /// What status, logs and `skyhaul path` call it; left out: `path-1`, `path-2` and so on, by its place.
+        /// Its name in status output, in logs and for `skyhaul path`. Default: `path-1`, `path-2`
+        /// and so on, by position.
         name: Name => optional,
-        /// The local IP address that it goes from. Left out: the system chooses.
+        /// Its local IP address. Default: the system chooses.
         local: IpAddr => optional,
-        /// The network interface that it goes through, in place of `local`: whatever address of the remote's family it has.
+        /// Its network interface, in place of `local`: the path uses the interface's address of the
+        /// remote's family.
         interface: InterfaceName => optional,
-        /// The centre's host and port on this way; left out: those of `[centre]`.
+        /// The centre's host and port on this path. Default: those of `[centre]`.
         remote: HostPort => optional,
-        /// What it goes over: `udp`; `tcp`, where UDP is blocked; or `auto`: UDP, and TCP at the same host and port while UDP
-        /// brings no answer.
+        /// The transport protocol: `udp`; `tcp`, where UDP is blocked; or `auto`: UDP, and TCP at
+        /// the same host and port while UDP gets no answer.
         transport: Transport => "auto",
-        /// The rate that the station may use on it; left out: that of `[line]`.
+        /// The rate that the station may use on it. Default: that of `[line]`.
         rate: Rate => optional,
-        /// Sending on it costs: it carries only what would be late on the others.
+        /// Traffic on this path costs money: it carries only data that would be late on the other
+        /// paths.
         metered: bool => "false",
-        /// It is used only while no other way works.
+        /// The path is used only while no other path works.
         standby: bool => "false",
-        /// When it is known to be out: tables `[[path.outage]]`.
+        /// Its known outages: tables `[[path.outage]]`.
         outage: Outages => optional,
     }
 }
 
 section! {
-    /// A time in which the path above is known to carry nothing, from a contact plan: it is left in time, raises no alarm, and
-    /// is used at once afterwards. Up to 64 a path.
+    /// A known outage of the path above, from a contact plan. The station leaves the path in time,
+    /// raises no alarm, and uses it again at once afterwards. Up to 64 for each path.
     "[[path.outage]]" Outage checked by Outage::check {
-        /// When it goes, in UTC, such as `2026-11-22T12:30:00Z`.
+        /// Start of the outage in UTC, such as `2026-11-22T12:30:00Z`.
         from: Time => required,
-        /// When it is back.
+        /// End of the outage.
         until: Time => required,
     }
 }

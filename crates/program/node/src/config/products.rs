@@ -11,60 +11,67 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 section! {
-    /// Where Level-0 products are written, and which are made. An account in JSON is always written.
+    /// The Level-0 products that the centre makes, and their folder. It always writes an account in
+    /// JSON.
     "[products]" Products {
-        /// The folder; made where it does not exist when the centre starts.
+        /// The folder. The centre creates it at its start if it does not exist.
         dir: PathBuf => required,
-        /// Makes session-based products: of each contact, when it closes.
+        /// Makes session-based products: one of each contact, when the contact closes.
         session: bool => "true",
-        /// Makes time-based products: of windows of UTC, over all contacts and stations.
+        /// Makes time-based products: one of each window of UTC, over all contacts and stations.
         time: bool => "false",
-        /// How long the windows are: a multiple of ten minutes that divides a day. Two hours, as the standard products of
-        /// MODIS and AIRS have.
+        /// The length of the windows: a multiple of ten minutes that divides a day. Two hours, as
+        /// for the standard products of MODIS and AIRS.
         window: Window => "2 h",
-        /// How long after its end a window waits for contacts that have not begun. A contact of the spacecraft that is open
-        /// then is waited for too, for an hour at most. What comes later makes a new version.
+        /// How long a window waits after its end for contacts that have not begun. It also waits
+        /// for an open contact of the spacecraft, for an hour at most. Later data makes a new
+        /// version.
         wait: Duration => "30 min",
-        /// Joins contacts that overlap, frame by frame: a packet of which no station had every frame comes whole in time-based
-        /// products, and in a further version of each contact's own. `false`: time-based products have of each packet the better
-        /// copy, as one contact had it whole, and a contact's products what it heard itself.
+        /// Joins overlapping contacts frame by frame. A packet of which no station had every frame
+        /// is then complete in time-based products and in a further version of each contact's own
+        /// products. `false`: time-based products take the better complete copy of each packet from
+        /// one contact, and a contact's products hold only what it received itself.
         select: bool => "true",
-        /// `pds`: a packet file and a construction record, named as EDOS names them; `packets`: a plain packet file.
+        /// `pds`: a packet file and a construction record with the names of EDOS; `packets`: a
+        /// plain packet file.
         form: ProductForm => "pds",
-        /// `drop`: a packet that a missing frame cut is left out; `pad`: it is filled up with C9 (hex) to the length that its
-        /// header says, where header and time came, counted and listed. A better copy takes its place when one comes.
+        /// Packets cut by a missing frame. `drop`: they are left out. `pad`: if header and time
+        /// arrived, they are filled with C9 (hex) to the length in their header, counted and
+        /// listed. A better copy replaces them when one arrives.
         fill: ProductFill => "drop",
-        /// Says in construction records that the data are test data.
+        /// Marks the data as test data in construction records.
         test: bool => "false",
-        /// Writes each contact's CADUs too, restored bit for bit by encoding again, as `STATION-FLOW.cadu`.
+        /// Also writes each contact's CADUs, restored bit for bit by encoding again, as
+        /// `STATION-FLOW.cadu`.
         cadu_files: bool => "false",
-        /// Makes JPSS Raw Data Records (HDF5) of Suomi NPP, NOAA-20 and NOAA-21 too, one for each sensor, from the products of
-        /// each contact and of each window. Where data comes late, the granules of the new version come in new files with a
-        /// later creation time. The HDF5 library is to be installed.
+        /// Also makes JPSS Raw Data Records (HDF5) of Suomi NPP, NOAA-20 and NOAA-21, one for each
+        /// sensor, from the products of each contact and of each window. If data arrives late, the
+        /// granules of the new version go to new files with a later creation time. Install the HDF5
+        /// library for this.
         rdr: bool => "false",
-        /// Who makes them, as their names say it: 1 to 4 lower-case letters or digits.
+        /// Their origin in file names: 1 to 4 lower-case letters or digits.
         rdr_origin: RdrOrigin => "sky",
-        /// The HDF5 library's file; left out: it is looked for by its usual names.
+        /// The file of the HDF5 library. Default: the program tries its usual names.
         hdf5_library: PathBuf => optional,
     }
 }
 
 section! {
-    /// What is different for one product.
+    /// Settings that differ for one product.
     "[[product]]" ProductEntry {
         /// The product's name in the mission file; `other` for packets of no product.
         name: Name => required,
-        /// The mission; left out: every mission with a product of this name.
+        /// The mission. Default: every mission with a product of this name.
         mission: Name => optional,
-        /// Makes it of each contact; left out: as `[products]` says.
+        /// Makes it of each contact. Default: as in `[products]`.
         session: bool => optional,
-        /// Makes it of windows of time; left out: as `[products]` says.
+        /// Makes it of windows of time. Default: as in `[products]`.
         time: bool => optional,
-        /// How long its windows are; left out: as `[products]` says.
+        /// The length of its windows. Default: as in `[products]`.
         window: Window => optional,
-        /// Its form; left out: as `[products]` says.
+        /// Its form. Default: as in `[products]`.
         form: ProductForm => optional,
-        /// What becomes of its packets that a missing frame cut; left out: as `[products]` says.
+        /// The treatment of its packets that a missing frame cut. Default: as in `[products]`.
         fill: ProductFill => optional,
     }
 }

@@ -6,28 +6,31 @@ use super::sync::Sync;
 use skyhaul_ccsds::sync::SyncConfig;
 
 section! {
-    /// Frames that the centre misses: they are looked for in the spool and in the recordings (`record_raw` of a channel). A recording is
-    /// decoded up to three times: believing no marker for its place, then with these thresholds, then with those that `[sync]` has when it is
-    /// left out. All that is found then counts, and only frames that a code proves.
+    /// The retrieval of frames that the centre misses, from the spool and from the recordings
+    /// (`record_raw` of a channel). The station decodes a recording up to three times: first it
+    /// trusts no marker because of its position, then it uses these thresholds, then the defaults
+    /// of `[sync]`. It combines the results of all three, and accepts only frames that a code
+    /// proves.
     "[refill]" Refill checked by Refill::check {
-        /// Whether frames are looked for; otherwise the centre is told that they are not.
+        /// Whether the station retrieves missing frames. If not, it reports that to the centre.
         enabled: bool => "true",
-        /// The class that they are sent under; left out: the first that has no parts.
+        /// The class of the retrieved frames. Default: the first leaf class.
         class: Name => optional,
-        /// How important they are among the contacts of that class, 0 (the most) to 7: live data goes first.
+        /// Their priority among the contacts of that class, 0 (the most important) to 7: live data
+        /// goes first.
         priority: u8 => "7",
-        /// Wrong bits allowed in a marker that is searched for, at most 7. Five are one false candidate every 9,000 bits, each of which costs
-        /// a decoding.
+        /// Bit errors allowed in a marker during search, at most 7. With five, a false candidate
+        /// occurs every 9,000 bits, and each costs a decoding.
         search_errors: u8 => "5",
-        /// Wrong bits allowed in the markers that prove a candidate, at most 7.
+        /// Bit errors allowed in the markers that confirm a candidate, at most 7.
         check_errors: u8 => "3",
-        /// Wrong bits allowed in a marker where one is due, at most 12.
+        /// Bit errors allowed in a marker at its expected position, at most 12.
         lock_errors: u8 => "6",
-        /// Markers that must follow a candidate where error control cannot prove it, at most 16.
+        /// Markers that must follow a candidate if error control cannot confirm it, at most 16.
         check_frames: u8 => "1",
         /// Blocks without a marker after which lock is lost, at most 64.
         flywheel_frames: u8 => "32",
-        /// Bits by which a marker may come early or late, at most 8.
+        /// Bits by which a marker may be early or late, at most 8.
         slip_bits: u8 => "8",
     }
 }

@@ -11,23 +11,27 @@ use std::path::Path;
 use std::str::FromStr;
 
 section! {
-    /// A part of the line, for the channels, forwards, mirrors and streams that name it: what it is guaranteed, and what it may have at most. Classes
-    /// stand side by side or in a tree (as those of the Linux kernel's `htb`); without any, all share alike. Each node shares what it
-    /// sends itself: a forward's bytes go under the class of this name at either end, or under the first that has no parts where there
-    /// is none of the name.
+    /// A share of the line with guarantee and ceiling, for the channels, forwards, mirrors and
+    /// streams that name it. Classes stand side by side or in a tree (as in `htb` of the Linux
+    /// kernel). Without classes all traffic shares the line equally. Each node applies its own
+    /// classes to the data that it sends. A forward uses the class of this name at each end, or the
+    /// first leaf class if there is none of this name.
     "[[class]]" Class {
-        /// How channels, forwards, mirrors, streams, and classes within it, name it.
+        /// The name that channels, forwards, mirrors, streams and child classes refer to.
         name: Name => required,
-        /// The class that it is a part of; left out: it stands at the top. Channels use classes that have no parts.
+        /// The parent class. Default: none, the class is at the top. Channels use leaf classes,
+        /// which are classes without children.
         parent: Name => optional,
-        /// What it gets whenever it has data, before anyone borrows; left out: what its parts are guaranteed together, or
-        /// nothing.
+        /// The rate that it gets whenever it has data, before other classes borrow. Default: the
+        /// sum of its children's guarantees, or nothing.
         guarantee: Rate => optional,
-        /// What it never exceeds; left out: what it is a part of.
+        /// The rate that it never exceeds. Default: limited only by its parent.
         ceiling: Rate => optional,
-        /// Whose turn comes first among those that borrow: 0 (first) to 7; left out: that of its parent, 3 at the top.
+        /// Its priority among classes that borrow, 0 (first) to 7. Default: that of its parent, 3
+        /// at the top.
         priority: u8 => optional,
-        /// What it sends in a turn, which sets its share among classes of one priority.
+        /// The amount that it sends in a turn. This sets its share among classes of the same
+        /// priority.
         quantum: ByteCount => "3 kB",
     }
 }

@@ -66,16 +66,18 @@ pub struct StationConfig {
 section! {
     /// The centre that the station sends to.
     "[centre]" Centre {
-        /// The centre's name, as its own configuration says it.
+        /// The centre's name, as in its own configuration.
         name: Name => required,
         /// Its host and port.
         address: HostPort => required,
-        /// The fingerprint of its public key, printed by `skyhaul keygen` there.
+        /// The fingerprint of its public key, as `skyhaul keygen` prints it there.
         fingerprint: PeerKey => required,
-        /// Where the centre's forwards may have this station connect: addresses or networks, or a name, and ports, such as
-        /// `["10.0.0.0/8:6000-6010"]`; `udp:` before it for datagrams; `unix:/path`.
+        /// Targets to which this station connects for forwards of the centre: addresses, networks
+        /// or a name, with ports, such as `["10.0.0.0/8:6000-6010"]`; with the prefix `udp:` for
+        /// datagrams; or `unix:/path`.
         allow: Allowed => "[]",
-        /// Where they may have this station listen: addresses or networks, and ports, or a socket file.
+        /// Addresses on which this station listens for forwards of the centre: addresses or
+        /// networks with ports, or a socket file.
         allow_listen: Allowed => "[]",
     }
 }
@@ -83,30 +85,34 @@ section! {
 section! {
     /// The line between station and centre.
     "[line]" Line checked by Line::check {
-        /// The rate that the station may use, counted in IP packets with their headers; left out: what the line carries is
-        /// found out, and shared with others.
+        /// The rate that the station may use, counted in IP packets with their headers. Default:
+        /// congestion control finds the rate and shares the line with other traffic.
         rate: Rate => optional,
-        /// The largest IP packet that the line carries whole.
+        /// The largest IP packet that the line carries without fragmentation.
         mtu: Mtu => "1500 B",
-        /// How the rate is kept: `line` uses the declared rate whatever the loss, and gives way to a standing queue;
-        /// `adaptive` finds the rate. Left out: `line` where a rate is declared, else `adaptive`.
+        /// Congestion control: `line` uses the declared rate at any loss and gives way to a
+        /// standing queue; `adaptive` finds the rate. Default: `line` if a rate is declared,
+        /// otherwise `adaptive`.
         controller: Controller => optional,
-        /// Which data goes next within a class: `urgency` (what is little, important and nearly due first), `draft` (the
-        /// weights of draft-shi-quic-dtp), `strict` (by the channels' priority), `earliest` (by deadline) or `fifo`.
+        /// The order of blocks within a class: `urgency` (small, important and nearly due blocks
+        /// first), `draft` (the weights of draft-shi-quic-dtp), `strict` (by the channels'
+        /// priority), `earliest` (by deadline) or `fifo`.
         policy: PolicyName => "urgency",
     }
 }
 
 section! {
-    /// The spool: data is kept here until the centre has it on disk.
+    /// The spool, which keeps data until the centre has it on disk.
     "[spool]" Spool checked by Spool::check {
-        /// The most that it takes of the disk. When it is full, inputs are held back. 64 GB: a day of 6 Mbit/s.
+        /// The largest size of the spool on disk. A full spool applies backpressure to the inputs.
+        /// 64 GB: a day of 6 Mbit/s.
         max_size: ByteCount => "64 GB",
-        /// The size of one file of it; space is given back in whole files.
+        /// The size of one spool file. Space is freed in whole files.
         segment_size: ByteCount => "64 MiB",
-        /// The longest that a frame waits for the disk: one flush serves all that came in that time.
+        /// The longest time that a frame waits for the disk. One flush serves all frames that
+        /// arrived in this time.
         sync_interval: Duration => "100 ms",
-        /// How long data stays after the centre has it on disk.
+        /// How long data stays in the spool after the centre has it on disk.
         retention: Duration => "0 s",
     }
 }

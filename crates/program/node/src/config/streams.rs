@@ -13,30 +13,34 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 section! {
-    /// A stream of a constant rate from here to a sink of the centre, as `skyhaul stream` carries it; the centre's `[peer.streams]` has to
-    /// allow the sink. Up to 16.
+    /// A stream at a constant rate from this station to a sink of the centre, as with
+    /// `skyhaul stream`. The centre's `[peer.streams]` must allow the sink. Up to 16.
     "[[stream]]" StreamEntry checked by StreamEntry::check {
-        /// Where it comes from: a file, `udp://HOST:PORT` (numbered as VTP and jive5ab do; `?plain` where not), `shm:/NAME`, `zero:RATE` or
-        /// `vdif:RATE`.
+        /// The source: a file, `udp://HOST:PORT` (numbered as by VTP and jive5ab; otherwise add
+        /// `?plain`), `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
         from: AsFlag<SourceSpec> => required,
-        /// Where it goes at the centre: a new file in the folder that it has for this station, `udp://HOST:PORT`, `shm:/NAME` or `null`. `{utc}`
-        /// in it is the time when the stream begins, such as `20260314T150926Z`: each one gets a file of its own.
+        /// The sink at the centre: a new file in the folder that the centre has for this station,
+        /// `udp://HOST:PORT`, `shm:/NAME` or `null`. `{utc}` in it becomes the start time of the
+        /// stream, such as `20260314T150926Z`, so that each stream gets its own file.
         to: FarSink => required,
-        /// What it is: `vdif`, `mark5b` or `datagrams`; left out: VDIF and Mark 5B are found by themselves.
+        /// The stream format: `vdif`, `mark5b` or `datagrams`. Default: the program detects VDIF
+        /// and Mark 5B.
         format: AsFlag<Format> => optional,
-        /// How much later than the fastest ones frames are waited for at the sink.
+        /// How long the sink waits for a frame after the fastest frames.
         lateness: Duration => "500 ms",
-        /// How fast it is read: `frames` by the frames' times, `live` as it comes, `line` as fast as the line carries, or a rate; left out:
-        /// files by the frames' times, others as they come.
+        /// The reading speed: `frames` by the times of the frames, `live` as the data arrives,
+        /// `line` as fast as the line carries it, or a rate. Default: `frames` for files, `live`
+        /// for other sources.
         pace: AsFlag<Pace> => optional,
-        /// Frames of each thread in a second; left out: the stream tells in its first second.
+        /// Frames of each thread in a second. Default: determined from the first second of the
+        /// stream.
         frames_per_second: u32 => optional,
-        /// Frames go in groups of this size at most; what is lost is lost by groups.
+        /// The largest group of frames that is sent together. A loss affects whole groups.
         group: ByteCount => "64 KiB",
-        /// Begins anew when it has ended, for a ring that is written again, for example; otherwise it is done once after each start of the
-        /// station.
+        /// Starts again when the stream has ended, for example for a ring buffer that is written
+        /// again. Otherwise the stream runs once after each start of the station.
         again: bool => "false",
-        /// The class that it is sent under; left out: the first that has no parts.
+        /// Its class. Default: the first leaf class.
         class: String => optional,
         /// Its priority within the class, 0 (the most important) to 255.
         priority: u8 => "1",
@@ -44,12 +48,13 @@ section! {
 }
 
 section! {
-    /// Where streams of the station above may go at this centre; left out: nowhere.
+    /// The sinks of streams of the station above at this centre. Without this table it has none.
     "[peer.streams]" StreamsEntry checked by StreamsEntry::check {
-        /// The folder for files, which nothing leads out of; made where it does not exist; left out: no files.
+        /// The folder for files, which the station cannot leave. The centre creates it if it does
+        /// not exist. Default: no files.
         root: PathBuf => optional,
-        /// Sinks that the station may name: `null`, `udp://HOST:PORT`, `udp://HOST:PORT?plain` or `shm:/NAME` (with `?size=SIZE` for rings up to
-        /// that size).
+        /// The sinks that the station may name: `null`, `udp://HOST:PORT`, `udp://HOST:PORT?plain`
+        /// or `shm:/NAME` (with `?size=SIZE` for ring buffers up to that size).
         allow: Sinks => "[]",
     }
 }

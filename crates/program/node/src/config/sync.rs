@@ -4,22 +4,26 @@ use super::section::section;
 use skyhaul_ccsds::sync::SyncConfig;
 
 section! {
-    /// When the frame synchroniser of every channel believes a marker.
+    /// The thresholds at which the frame synchroniser of every channel accepts a marker.
     "[sync]" Sync checked by Sync::check {
-        /// Wrong bits allowed in a marker that is searched for, at most 7. One is a false candidate every 65 million bits.
+        /// Bit errors allowed in a marker during search, at most 7. With one, a false candidate
+        /// occurs every 65 million bits.
         search_errors: u8 => "1",
-        /// Wrong bits allowed in the markers that prove a candidate, and in one with a slip or another polarity, at most
-        /// 7. Two are passed by chance once in four million times.
+        /// Bit errors allowed in the markers that confirm a candidate, and in a marker with a bit
+        /// slip or inverted polarity, at most 7. With two, random bits pass once in four million
+        /// times.
         check_errors: u8 => "2",
-        /// Wrong bits allowed in a marker where one is due, at most 12. Six are passed by chance once in 2000 times, at a
-        /// place that is already likely.
+        /// Bit errors allowed in a marker at its expected position, at most 12. With six, random
+        /// bits pass once in 2000 times, at a position that is already likely.
         lock_errors: u8 => "6",
-        /// Markers that must follow a candidate at the block's distance where error control cannot prove it, at most 16.
+        /// Markers that must follow a candidate at the block's distance if error control cannot
+        /// confirm it, at most 16.
         check_frames: u8 => "1",
-        /// Blocks without a marker after which lock is lost, at most 64. Four are 2 ms at 15 Mbit/s.
+        /// Blocks without a marker after which lock is lost, at most 64. Four are 2 ms at 15
+        /// Mbit/s.
         flywheel_frames: u8 => "4",
-        /// Bits by which a marker may come early or late and still be the one that is due, at most 8. Two are what bit
-        /// synchronisers usually slip.
+        /// Bits by which a marker may be early or late and still count as the expected one, at most
+        /// 8. Bit synchronisers usually slip by up to two.
         slip_bits: u8 => "2",
     }
 }
