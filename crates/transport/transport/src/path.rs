@@ -27,7 +27,7 @@ pub enum PathEvent {
     Datagram(Bytes),
     /// The next bytes of the control stream arrived, in order.
     Control(Bytes),
-    /// The far end's path session manager has the datagram sent under this token.
+    /// The far end's path received the datagram sent under this token.
     Acked(Token),
     /// The datagram sent under this token is considered lost.
     Lost(Token),
@@ -44,7 +44,7 @@ pub enum DownReason {
     ClosedByPeer(String),
     /// Nothing was heard for the idle time-out.
     TimedOut,
-    /// The path session manager found the peer at fault, or itself failed.
+    /// The path found the peer at fault, or failed itself.
     Failed(String),
 }
 

@@ -1,7 +1,7 @@
 //! Node synchronisation: finding out how the symbols of a stream are to be taken.
 //!
 //! A receiver does not know which symbol is the first of a pattern, nor, with four phases, by which multiple of 90 degrees
-//! its endpoint is turned or whether the spectrum is reversed. The decoder tells: taken wrongly, symbols fit no way through
+//! its carrier is turned or whether the spectrum is reversed. The decoder tells: taken wrongly, symbols fit no way through
 //! the trellis well, and its least metric grows faster than even noise of 0 dB lets it ([`Growth`]). A turn by 180 degrees
 //! cannot be told so; it inverts the output, for the marker's polarity or NRZ-M to tell.
 //!
@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 pub enum Modulation {
     /// Two phases: where the pattern of symbols begins.
     Bpsk,
-    /// Four phases, in-phase and quadrature symbol in turn: that, the endpoint's turn, and the sense of the spectrum.
+    /// Four phases, in-phase and quadrature symbol in turn: that, the carrier's turn, and the sense of the spectrum.
     Qpsk,
 }
 

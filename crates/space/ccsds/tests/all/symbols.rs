@@ -21,7 +21,7 @@ const NPP: &str = "npp.20241206T173815.dat";
 struct Channel {
     /// Noise symbols before the downlink.
     before: usize,
-    /// The endpoint is turned by 90 degrees: the symbols of a pair change places, one of them inverted.
+    /// The carrier is turned by 90 degrees: the symbols of a pair change places, one of them inverted.
     turned: bool,
     /// All symbols are inverted.
     inverted: bool,

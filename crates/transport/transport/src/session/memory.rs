@@ -76,7 +76,7 @@ impl SessionConfig {
     ///            + 1 MiB + 64 KiB of control bytes)
     /// ```
     ///
-    /// Of a path whose session manager tells every fate, the transmissions are what it has under way, and not the first term.
+    /// Of a path that reports every outcome, the transmissions are what it has under way, and not the first term.
     pub fn memory_max(&self, paths: usize, payload: usize) -> ByteCount {
         let (paths, payload) = (paths as u64, payload as u64);
         let flows = 2 * FLOWS_MAX as u64 * FLOW + RUNS_MAX as u64 * RUN;
