@@ -120,7 +120,9 @@ fn window(transfer: &Transfer) -> Option<Finding> {
 fn slow_disk(transfer: &Transfer) -> Option<Finding> {
     let disk = transfer.disk_share.filter(|disk| *disk >= DISK_BUSY)?;
     let mut figures = vec![waits(transfer), format!("receiver in its disk: {}", percent(disk))];
-    let behind = transfer.backlog.filter(|backlog| {
+    // A window that is shut hides nothing: `window` names the disk.
+    let hides = transfer.waited.window < WAIT_MUCH;
+    let behind = transfer.backlog.filter(|_| hides).filter(|backlog| {
         backlog.bytes as f64 * 8.0 > backlog.disk_bps as f64 * BEHIND_SECONDS
             && (backlog.disk_bps as f64) < transfer.goodput_bps as f64
     });

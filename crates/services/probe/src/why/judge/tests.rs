@@ -141,7 +141,12 @@ fn a_full_line_is_held_back_by_nothing_and_one_change_makes_another_cause_of_it(
 fn a_disk_that_does_not_keep_up_shuts_the_window() {
     let waited = Waited { window: 0.9, ..Waited::default() };
     let transfer = Transfer { waited, disk_share: Some(0.9), goodput_bps: 5_000_000, ..transfer() };
-    assert_eq!(cause(None, Some(transfer)), Cause::ReceiverDisk);
+    assert_eq!(cause(None, Some(transfer.clone())), Cause::ReceiverDisk);
+    // What is not written yet fills the window, and hides nothing.
+    let waited = Waited { window: 0.3, ..Waited::default() };
+    let backlog = Some(Backlog { bytes: 2_000_000, disk_bps: 4_000_000 });
+    let verdict = judge(&Evidence { line: None, transfer: Some(Transfer { waited, backlog, ..transfer }) });
+    assert!(verdict.sentence.starts_with("the receiver's disk takes no more"), "{}", verdict.sentence);
 }
 
 #[test]
