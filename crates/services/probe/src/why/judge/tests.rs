@@ -1,5 +1,5 @@
 use super::*;
-use crate::why::evidence::{End, LineFound, Load, Transfer, Waited};
+use crate::why::evidence::{Backlog, End, LineFound, Load, Transfer, Waited};
 use proptest::prelude::*;
 
 /// A line of 20 Mbit/s and 80 ms with nothing wrong with it.
