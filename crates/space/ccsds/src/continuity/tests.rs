@@ -66,7 +66,7 @@ proptest! {
         let frames = (0..from + 100).map(|at| {
             let mut sign = sent(at, known);
             if at >= from {
-                sign.count.value = (at - back) % 256;
+                sign.count.value = (at + 256 - back) % 256;
             }
             sign
         });
