@@ -297,7 +297,7 @@ impl Downlinks {
         };
         if let Some(other) = foreign {
             last.notes.push(format!(
-                "the capture also holds {other}, which is not decoded: omit --mission, or name that one"
+                "the capture also holds {other}; it is not decoded: omit --mission, or name that one"
             ));
         }
         Ok(contacts)

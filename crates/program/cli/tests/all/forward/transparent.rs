@@ -94,9 +94,9 @@ while True:
 /// What comes of each address: the server's answer, or how the connection ended.
 const CLIENT: &str = "import socket
 for host in ['10.99.0.5', '10.98.0.6']:
-    s = socket.create_connection((host, 8080), 60)
-    s.settimeout(60)
     try:
+        s = socket.create_connection((host, 8080), 60)
+        s.settimeout(60)
         s.sendall(b'hello')
         print(s.recv(100).decode())
     except ConnectionError as error:

@@ -202,7 +202,7 @@ mod tests {
         for (loads, part) in [
             (vec![load("a"), load("a")], "class `a` is there twice"),
             (vec![load("a:priority=9")], "priority 9 is not one of"),
-            (vec![load(""); 1], "needs a file name"),
+            (vec![load(""); 1], "a class has no name"),
             (vec![load("a"); LOADS_MAX + 1], "too many"),
         ] {
             let error = Shares::of(&loads).unwrap_err().to_string();
