@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(buffers(16, 17).advice(), None);
         let advice = buffers(16, 4).advice().unwrap();
         assert!(
-            advice.contains("4 MiB of 16 MiB") && advice.contains("net.core.rmem_max=16777216"),
+            advice.contains("4 MiB of the 16 MiB") && advice.contains("net.core.rmem_max=16777216"),
             "{advice}"
         );
         assert!(!advice.contains("wmem"), "{advice}");

@@ -36,7 +36,7 @@ fn installed() -> Option<String> {
             return None;
         }
     }
-    let install = concat!(env!("CARGO_MANIFEST_DIR"), "/../level0/tests/readers/install.py");
+    let install = concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/package");
     let requirements = Path::new(HERE).join("requirements.txt");
     let made = Command::new("python3").arg(install).arg(folder).arg(requirements).output().unwrap();

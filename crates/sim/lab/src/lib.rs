@@ -11,14 +11,14 @@
 //! translation.
 //!
 //! ```
-//! use skyhaul_lab::{Datagram, Endpoint, Network};
+//! use skyhaul_lab::{Datagram, Network, NetworkNode};
 //! use skyhaul_link::LinkConfig;
 //! use skyhaul_units::{Duration, Instant};
 //!
 //! /// Returns what it gets to where it came from.
 //! #[derive(Default)]
 //! struct Echo(Vec<Datagram>, u32);
-//! impl Endpoint for Echo {
+//! impl NetworkNode for Echo {
 //!     fn handle_datagram(&mut self, _now: Instant, datagram: Datagram) {
 //!         self.1 += 1;
 //!         self.0.push(Datagram { from: datagram.to, to: datagram.from, ..datagram });

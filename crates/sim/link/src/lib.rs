@@ -16,7 +16,7 @@
 //!     ..LinkConfig::default()
 //! };
 //! let mut link = Link::new(config, 1);
-//! link.send(Instant::ZERO, Bytes::new(1500), "hello");
+//! link.send(Instant::ZERO, ByteCount::new(1500), "hello");
 //! assert_eq!(link.next_event(), Some(Instant::ZERO + Duration::from_millis(81)));
 //! assert_eq!(link.poll(Instant::ZERO + Duration::from_millis(81)), Some("hello"));
 //! ```

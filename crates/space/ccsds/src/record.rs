@@ -161,7 +161,9 @@ pub const VERSION: u8 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// Written by another version of the program.
-    #[error("contact record of version {0}, this program reads version 1; use one version at both ends")]
+    #[error(
+        "contact record of version {0}, this program reads version 1; install the same release at both ends"
+    )]
     Version(u8),
     /// A kind that this version does not have.
     #[error("contact record of unknown kind {0}; the contact's log is damaged")]

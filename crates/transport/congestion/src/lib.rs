@@ -14,7 +14,7 @@
 //! let mut pacer = Pacer::new(line.pacing_rate(), ByteCount::new(1500), Instant::ZERO);
 //! let now = Instant::from_nanos(2_000_000);
 //! assert!(pacer.available(now) >= ByteCount::new(1500));
-//! pacer.spend(now, Bytes::new(1500));
+//! pacer.spend(now, ByteCount::new(1500));
 //! ```
 
 mod adaptive;

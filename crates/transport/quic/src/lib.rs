@@ -7,7 +7,7 @@
 //! a path to another line (each line is a path of its own).
 //!
 //! ```
-//! use skyhaul_quic::{Endpoint, EndpointConfig, Identity, PathConfig};
+//! use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 //! use skyhaul_units::{Instant, Rate};
 //!
 //! # #[allow(clippy::disallowed_methods)]
@@ -15,7 +15,7 @@
 //! let station = Identity::from_seed(&[1; 32])?;
 //! let centre = Identity::from_seed(&[2; 32])?;
 //! let path = PathConfig::over(Rate::from_mbps(93));
-//! let mut endpoint = Endpoint::new(EndpointConfig::new(station, path, std::time::Instant::now()))?;
+//! let mut endpoint = QuicEndpoint::new(EndpointConfig::new(station, path, std::time::Instant::now()))?;
 //!
 //! endpoint.connect(Instant::ZERO, "192.0.2.1:4433".parse()?, centre.fingerprint())?;
 //! let mut datagram = Vec::new();
