@@ -355,12 +355,14 @@ pub(crate) fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) 
         };
         let enough = if is_whole && ends_with_frame { 1 } else { 4 };
         let fits = fitness.frames >= enough && fitness.frames * 10 >= readable * 9;
-        // Every fifth header of frames of 220 bytes stands where a mission's of 1,100 would.
-        let is_multiple = |scid| {
-            let found = (length, (mission.frame().kind, scid));
-            !is_variable && shortest(sample, found) != found
+        // Every fifth header of frames of 220 bytes stands where a mission's of 1,100 would, every
+        // fifth of 446 where every second of 1,115 would.
+        let kind = mission.frame().kind;
+        let is_shorter = |scid| {
+            let runs = |shorter| running_headers(sample, shorter, MANY_HEADERS) == Some((kind, scid));
+            !is_variable && (*FRAME_LENGTHS.start()..length).any(runs)
         };
-        if fits && !fitness.scid.is_some_and(is_multiple) {
+        if fits && !fitness.scid.is_some_and(is_shorter) {
             fitting.push((mission, fitness));
         }
     }
@@ -385,6 +387,8 @@ pub(crate) fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) 
 const FRAME_LENGTHS: core::ops::RangeInclusive<usize> = 32..=4_096;
 /// Most headers looked at for each length.
 const MAX_HEADERS: usize = 64;
+/// Most headers looked at where each frame may be repeated: two dozen times leave 21 counts.
+const MANY_HEADERS: usize = 512;
 /// Fewest steps of frame counts that make a run.
 const FEWEST_STEPS: usize = 6;
 

@@ -85,6 +85,9 @@ fn frames_whose_length_divides_that_of_a_mission_have_their_own_length() {
         let input: Vec<u8> = (100..300).flat_map(|at| frame(kind, length, at)).collect();
         assert_eq!(found(&input), Some(length));
     }
+    // Five of these are as long as two of a mission's, of 1,115 bytes.
+    let input: Vec<u8> = (100..160).flat_map(|at| frame(FrameKind::Aos, 446, at).repeat(10)).collect();
+    assert_eq!(found(&input), Some(446));
 }
 
 /// Bytes around two values of opposite sign look like soft symbols; who says that these are frames is not told so.

@@ -203,7 +203,7 @@ mod tests {
             (vec![load("a"), load("a")], "class `a` is there twice"),
             (vec![load("a:priority=9")], "priority 9 is not one of"),
             (vec![load(""); 1], "a class has no name"),
-            (vec![load("a"); LOADS_MAX + 1], "too many"),
+            (vec![load("a"); LOADS_MAX + 1], "are above the limit"),
         ] {
             let error = Shares::of(&loads).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
